@@ -1,0 +1,3 @@
+"""Repository-wide pytest configuration."""
+
+pytest_plugins = ["pytester"]

@@ -1,0 +1,291 @@
+"""MMLU (Hendrycks et al., ICLR 2021): 57 subjects, 14,042 test items, 5 dev items each as shots.
+
+The same items, ids and content hash whichever way the rows come: the hub, the official CSV
+tree, or an export with a header and integer answers. An incomplete copy is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.core import LABELS
+from pytest_llmeval.core import Benchmark
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core import DataError
+from pytest_llmeval.core import Dataset
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import Protocol
+from pytest_llmeval.prompts.hendrycks import HENDRYCKS
+from pytest_llmeval.prompts.lmeval import LMEVAL_MMLU
+from pytest_llmeval.sources import hub
+from pytest_llmeval.sources.find import find
+from pytest_llmeval.sources.find import not_found
+from pytest_llmeval.sources.local import read_csv
+from pytest_llmeval.sources.names import row_id
+
+REPO = "cais/mmlu"
+REVISION = "c30699e8356da336a370243923dbaf21066bb9fe"
+DEV_ROWS = 5
+
+# Test rows of every subject, counted in the official release.
+TEST_ROWS: Mapping[str, int] = {
+    "abstract_algebra": 100,
+    "anatomy": 135,
+    "astronomy": 152,
+    "business_ethics": 100,
+    "clinical_knowledge": 265,
+    "college_biology": 144,
+    "college_chemistry": 100,
+    "college_computer_science": 100,
+    "college_mathematics": 100,
+    "college_medicine": 173,
+    "college_physics": 102,
+    "computer_security": 100,
+    "conceptual_physics": 235,
+    "econometrics": 114,
+    "electrical_engineering": 145,
+    "elementary_mathematics": 378,
+    "formal_logic": 126,
+    "global_facts": 100,
+    "high_school_biology": 310,
+    "high_school_chemistry": 203,
+    "high_school_computer_science": 100,
+    "high_school_european_history": 165,
+    "high_school_geography": 198,
+    "high_school_government_and_politics": 193,
+    "high_school_macroeconomics": 390,
+    "high_school_mathematics": 270,
+    "high_school_microeconomics": 238,
+    "high_school_physics": 151,
+    "high_school_psychology": 545,
+    "high_school_statistics": 216,
+    "high_school_us_history": 204,
+    "high_school_world_history": 237,
+    "human_aging": 223,
+    "human_sexuality": 131,
+    "international_law": 121,
+    "jurisprudence": 108,
+    "logical_fallacies": 163,
+    "machine_learning": 112,
+    "management": 103,
+    "marketing": 234,
+    "medical_genetics": 100,
+    "miscellaneous": 783,
+    "moral_disputes": 346,
+    "moral_scenarios": 895,
+    "nutrition": 306,
+    "philosophy": 311,
+    "prehistory": 324,
+    "professional_accounting": 282,
+    "professional_law": 1534,
+    "professional_medicine": 272,
+    "professional_psychology": 612,
+    "public_relations": 110,
+    "security_studies": 245,
+    "sociology": 201,
+    "us_foreign_policy": 100,
+    "virology": 166,
+    "world_religions": 171,
+}
+
+# Five shots, the first five dev rows, as in the paper. Neither tool leaves a shot out that
+# repeats the asked question (five dev items are also test items), so neither protocol does.
+PROTOCOLS = (
+    Protocol("lmeval", LMEVAL_MMLU, scorer="letter", shots=5, allow_copies=True),
+    Protocol("hendrycks", HENDRYCKS, scorer="letter", shots=5, allow_copies=True),
+)
+
+
+def mmlu() -> Benchmark:
+    """The benchmark; its rows are read when they are first needed."""
+    return Benchmark("mmlu", source=load, protocols=PROTOCOLS)
+
+
+def load(data_dir: Any = None) -> Dataset:
+    """The complete data: from ``DIR/mmlu`` where the data folder has it, else from the hub.
+
+    Raises DataError where it is found nowhere or is incomplete.
+    """
+    folder = find("mmlu", data_dir)
+    if folder is not None:
+        dataset = from_folder(folder)
+        check_complete(dataset, str(folder))
+        return dataset
+    try:
+        dataset = from_hub()
+    except ConfigError as error:
+        raise not_found("mmlu", data_dir, str(error)) from error
+    check_complete(dataset, REPO)
+    return dataset
+
+
+def from_folder(folder: Path) -> Dataset:
+    """The items of a local copy, complete or not: a CSV tree, or a clone of the hub repository.
+
+    The official archive unpacks to a folder ``data``, so that is looked into as well.
+    """
+    for root in (folder, folder / "data"):
+        if any((root / "test").glob("*_test.csv")):
+            return from_csv(root)
+    if any((folder / "all").glob("test-*.parquet")):
+        return from_hub(str(folder))
+    raise DataError(
+        f"{folder}: not a copy of mmlu (neither test/<subject>_test.csv nor all/test-*.parquet)"
+    )
+
+
+def from_csv(root: Path) -> Dataset:
+    """The items of ``{dev,test}/<subject>_{dev,test}.csv``; files of another name are ignored.
+
+    Raises DataError with file and row for anything that is not a question with four options
+    and an answer.
+    """
+    return Dataset(
+        items=tuple(
+            item
+            for subject, path in _subject_files(root, "test")
+            for item in _csv_items(path, subject, "test")
+        ),
+        pool={
+            subject: tuple(_csv_items(path, subject, "dev"))
+            for subject, path in _subject_files(root, "dev")
+        },
+    )
+
+
+def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
+    """The items of the hub's configuration ``all``, splits test and dev."""
+    test = _by_subject(path, hub.load_rows(path, "all", "test", revision))
+    dev = _by_subject(path, hub.load_rows(path, "all", "dev", revision))
+    return Dataset(
+        items=tuple(
+            _item(f"{path}, test, {subject}, row {row}", subject, "test", row, *cells)
+            for subject in sorted(test)
+            for row, cells in enumerate(test[subject])
+        ),
+        pool={
+            subject: tuple(
+                _item(f"{path}, dev, {subject}, row {row}", subject, "dev", row, *cells)
+                for row, cells in enumerate(dev[subject])
+            )
+            for subject in sorted(dev)
+        },
+    )
+
+
+def check_complete(dataset: Dataset, where: str) -> None:
+    """Raise DataError naming missing subjects and those with another number of rows."""
+    test = dataset.subject_sizes()
+    dev = {subject: len(pool) for subject, pool in dataset.pool.items()}
+    faults = _faults(test, TEST_ROWS, "test")
+    faults += _faults(dev, dict.fromkeys(TEST_ROWS, DEV_ROWS), "dev")
+    if faults:
+        raise DataError(f"mmlu in {where} is not the complete set: {'; '.join(faults)}")
+
+
+def _faults(found: Mapping[str, int], expected: Mapping[str, int], split: str) -> list[str]:
+    faults = []
+    missing = [subject for subject in expected if subject not in found]
+    if missing:
+        faults.append(f"{split} lacks {_few(missing)}")
+    unknown = [subject for subject in found if subject not in expected]
+    if unknown:
+        faults.append(f"{split} has unknown subjects {_few(unknown)}")
+    wrong = [
+        f"{subject} has {found[subject]:,} of {rows:,} {split} rows"
+        for subject, rows in expected.items()
+        if subject in found and found[subject] != rows
+    ]
+    if wrong:
+        faults.append(_few(wrong))
+    return faults
+
+
+def _few(texts: list[str], shown: int = 5) -> str:
+    rest = len(texts) - shown
+    return ", ".join(texts[:shown]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _subject_files(root: Path, split: str) -> list[tuple[str, Path]]:
+    ending = f"_{split}.csv"
+    return sorted(
+        (path.name.removesuffix(ending), path)
+        for path in (root / split).glob(f"*{ending}")
+        if path.name != ending and not path.name.startswith(".")
+    )
+
+
+def _csv_items(path: Path, subject: str, split: str) -> Iterable[Item]:
+    rows = read_csv(path)
+    if not rows:
+        raise DataError(f"{path}: no rows")
+    columns = _columns(path, rows[0])
+    first = 1 if columns is not None else 0
+    question, *options, answer = columns if columns is not None else range(6)
+    for number, row in enumerate(rows[first:]):
+        yield _item(
+            f"{path}, row {number + first + 1}",
+            subject,
+            split,
+            number,
+            row[question],
+            [row[column] for column in options],
+            row[answer],
+        )
+
+
+def _columns(path: Path, row: list[str]) -> list[int] | None:
+    """Where question, four options and answer stand by the header; None without a header."""
+    names = [cell.strip().lower() for cell in row]
+    if "question" in names and "answer" in names:
+        for options in (["choice0", "choice1", "choice2", "choice3"], ["a", "b", "c", "d"]):
+            wanted = ["question", *options, "answer"]
+            if set(wanted) <= set(names):
+                return [names.index(name) for name in wanted]
+        raise DataError(
+            f"{path}, row 1: a header without question, choice0 to choice3 (or A to D) and answer"
+        )
+    if len(row) != 6:
+        raise DataError(f"{path}, row 1: {len(row)} cells; question, A, B, C, D, answer expected")
+    return None
+
+
+def _by_subject(path: str, rows: list[dict[str, Any]]) -> dict[str, list[tuple[Any, Any, Any]]]:
+    subjects: dict[str, list[tuple[Any, Any, Any]]] = {}
+    for number, row in enumerate(rows):
+        try:
+            cells = (row["question"], row["choices"], row["answer"])
+            subjects.setdefault(row["subject"], []).append(cells)
+        except KeyError as error:
+            raise DataError(f"{path}, row {number}: no column {error}") from None
+    return subjects
+
+
+def _item(
+    where: str, subject: str, split: str, row: int, question: Any, options: Any, answer: Any
+) -> Item:
+    if not isinstance(question, str) or len(options) != 4:
+        raise DataError(f"{where}: a question and four options were expected")
+    name = row_id(subject, row)
+    return Item(
+        # A shot is not the test item with the same row.
+        id=name if split == "test" else f"{split}-{name}",
+        subject=subject,
+        question=question,
+        gold=_gold(where, answer),
+        options=tuple(options),
+    )
+
+
+def _gold(where: str, answer: Any) -> int:
+    """The gold's index from a letter A to D or an integer 0 to 3, as number or text."""
+    text = str(answer).strip()
+    if text in ("", "-1", "None"):
+        raise DataError(f"{where}: no gold label in this split")
+    for index in range(4):
+        if text in (LABELS[index], str(index)):
+            return index
+    raise DataError(f"{where}: answer {text!r} is neither a letter A to D nor a number 0 to 3")

@@ -1,0 +1,453 @@
+"""The words of the project as frozen dataclasses: Item, Benchmark, Protocol, Request, Response, Score.
+
+Nothing here does I/O or imports an optional dependency. Every other room builds on these
+types, so a change here is a change everywhere: keep them small.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+from typing import Literal
+
+LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class ConfigError(Exception):
+    """A user mistake, told in one line: what is wrong, where, and the nearest valid spelling.
+
+    The front doors turn it into their own kind of usage error (``pytest.UsageError``, which
+    is final and so cannot be a base class; exit code 4 in both).
+    """
+
+
+class DataError(ConfigError):
+    """Benchmark data that cannot be found, read, or trusted."""
+
+
+class ModelError(Exception):
+    """A model that cannot be loaded or used at all (one item that fails is a Response)."""
+
+
+class RunError(ConfigError):
+    """A run folder that cannot be read or written."""
+
+
+class Outcome(StrEnum):
+    """What became of one item. An error is not an answer: it is never counted as wrong."""
+
+    CORRECT = "correct"
+    WRONG = "wrong"
+    UNPARSED = "unparsed"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One benchmark question.
+
+    ``gold`` is the index of the right option where there are options, otherwise the answer's
+    text. ``id`` is unique in its benchmark and depends on the record alone, never on order,
+    limit or seed. ``fields`` holds what only some benchmarks need (reasoning of a shot, tests).
+    """
+
+    id: str
+    subject: str
+    question: str
+    gold: int | str
+    options: tuple[str, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def gold_label(self) -> str:
+        """The gold option's letter, or the gold text of an item without options."""
+        return LABELS[self.gold] if isinstance(self.gold, int) else self.gold
+
+    def as_json(self) -> dict[str, Any]:
+        """The item as plain JSON values; what the content hash is computed over."""
+        return {
+            "id": self.id,
+            "subject": self.subject,
+            "question": self.question,
+            "gold": self.gold,
+            "options": list(self.options),
+            "fields": dict(self.fields),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """The items of a benchmark and, by subject, the pool that few-shot examples come from."""
+
+    items: tuple[Item, ...]
+    pool: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
+
+    def content_hash(self) -> str:
+        """SHA-256 (16 hex digits) over all items and the pool: same rows, same hash."""
+        digest = hashlib.sha256()
+        for item in self.items:
+            digest.update(_canonical(item.as_json()))
+        for subject in sorted(self.pool):
+            for item in self.pool[subject]:
+                digest.update(_canonical(["shot", item.as_json()]))
+        return digest.hexdigest()[:16]
+
+    def chance(self) -> float | None:
+        """Mean of 1/K over the items, K an item's number of options; None without options."""
+        if not self.items or not all(item.options for item in self.items):
+            return None
+        return sum(1 / len(item.options) for item in self.items) / len(self.items)
+
+    def subject_sizes(self) -> dict[str, int]:
+        """Number of items of every subject, in the order of first appearance."""
+        sizes: dict[str, int] = {}
+        for item in self.items:
+            sizes[item.subject] = sizes.get(item.subject, 0) + 1
+        return sizes
+
+
+def check_dataset(name: str, dataset: Dataset) -> None:
+    """Raise DataError for a benchmark without items, duplicate ids, or a gold outside the options."""
+    if not dataset.items:
+        raise DataError(f"benchmark {name!r} has no items")
+    seen: set[str] = set()
+    for item in (*dataset.items, *(shot for pool in dataset.pool.values() for shot in pool)):
+        if isinstance(item.gold, int) and not 0 <= item.gold < len(item.options):
+            raise DataError(
+                f"benchmark {name!r}, item {item.id!r}: gold {item.gold} is outside its"
+                f" {len(item.options)} options"
+            )
+        if len(item.options) == 1:
+            raise DataError(f"benchmark {name!r}, item {item.id!r}: only one option")
+    for item in dataset.items:
+        if item.id in seen:
+            raise DataError(f"benchmark {name!r}: item id {item.id!r} occurs twice")
+        seen.add(item.id)
+
+
+@dataclass(frozen=True)
+class Template:
+    """The text of a published prompt format.
+
+    ``description`` opens the prompt (given the subject); ``question`` renders an item up to
+    where the answer starts; ``choices`` are the texts whose likelihood is compared;
+    ``answer`` is what a shot shows as its answer (by default the gold choice). ``delimiter``
+    stands between question and answer, ``separator`` after every shot.
+    """
+
+    name: str
+    description: Callable[[str], str]
+    question: Callable[[Item], str]
+    choices: Callable[[Item], tuple[str, ...]]
+    answer: Callable[[Item], str] | None = None
+    delimiter: str = " "
+    separator: str = "\n\n"
+
+    def shot_answer(self, item: Item) -> str:
+        """What a few-shot example shows as its answer, without the delimiter."""
+        if self.answer is not None:
+            return self.answer(item)
+        return self.choices(item)[item.gold] if isinstance(item.gold, int) else item.gold
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A rendered prompt, kept in parts so that a model can drop whole shots or build a chat.
+
+    ``shots`` are (question, answer) pairs. ``prefix`` is text the answer is made to start with.
+    """
+
+    description: str
+    shots: tuple[tuple[str, str], ...]
+    question: str
+    delimiter: str = " "
+    separator: str = "\n\n"
+    prefix: str = ""
+
+    @property
+    def text(self) -> str:
+        """The prompt as one string, up to where the answer starts."""
+        shots = "".join(f"{q}{self.delimiter}{a}{self.separator}" for q, a in self.shots)
+        prefix = f"{self.delimiter}{self.prefix}" if self.prefix else ""
+        return f"{self.description}{shots}{self.question}{prefix}"
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of ``text`` in UTF-8, in hexadecimal."""
+        return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def without_last_shot(self) -> Prompt:
+        """The same prompt with its last shot left out (Hendrycks et al. drop from the end)."""
+        return replace(self, shots=self.shots[:-1])
+
+    def messages(self) -> list[dict[str, str]]:
+        """The prompt as chat messages: description as system, every shot as a turn of its own.
+
+        A ``prefix`` is the beginning of the assistant's turn and is not among the messages.
+        """
+        messages = []
+        if self.description:
+            messages.append({"role": "system", "content": self.description.rstrip()})
+        for question, answer in self.shots:
+            messages.append({"role": "user", "content": question})
+            messages.append({"role": "assistant", "content": answer})
+        messages.append({"role": "user", "content": self.question})
+        return messages
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How text is generated. Temperature 0 is greedy."""
+
+    max_tokens: int = 256
+    temperature: float = 0.0
+    stop: tuple[str, ...] = ()
+
+
+Ask = Literal["choices", "text"]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Everything that can move a score besides the weights.
+
+    ``ask`` says what the model is asked for: the log-likelihoods of choices, or text.
+    ``allow_copies`` keeps a pool item whose question equals the asked one among the shots;
+    only protocols that reproduce a tool which does so set it.
+    """
+
+    name: str
+    template: Template
+    scorer: str
+    shots: int = 0
+    ask: Ask = "choices"
+    chat: bool = False
+    prefix: str = ""
+    decoding: Decoding = Decoding()
+    allow_copies: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """All that the fingerprint covers, as plain JSON values.
+
+        The template is shown as what it makes of a fixed item and shot, so that any change of
+        its text changes the fingerprint, wherever the code that writes it lives.
+        """
+        probe = Item("probe", "probe_subject", " Q? ", 1, (" one ", "two", "three", "four"))
+        template = self.template
+        return {
+            "name": self.name,
+            "template": {
+                "name": template.name,
+                "description": template.description(probe.subject),
+                "question": template.question(probe),
+                "choices": list(template.choices(probe)),
+                "shot_answer": template.shot_answer(probe),
+                "delimiter": template.delimiter,
+                "separator": template.separator,
+            },
+            "scorer": self.scorer,
+            "shots": self.shots,
+            "ask": self.ask,
+            "chat": self.chat,
+            "prefix": self.prefix,
+            "decoding": {
+                "max_tokens": self.decoding.max_tokens,
+                "temperature": self.decoding.temperature,
+                "stop": list(self.decoding.stop),
+            }
+            if self.ask == "text"
+            else None,
+            "allow_copies": self.allow_copies,
+        }
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 (16 hex digits) of everything in ``as_json`` but the name."""
+        content = self.as_json()
+        del content["name"]
+        return hashlib.sha256(_canonical(content)).hexdigest()[:16]
+
+    def with_chat(self) -> Protocol:
+        """The same protocol through the model's chat template."""
+        return replace(self, name=f"{self.name}+chat", chat=True)
+
+    def with_generation(self) -> Protocol:
+        """The same prompt answered by a generated letter, which is another scorer: ``choice``."""
+        if self.ask == "text":
+            return self
+        return replace(
+            self,
+            name=f"{self.name}+generate",
+            ask="text",
+            scorer="choice",
+            decoding=Decoding(max_tokens=16, stop=("\n\n",)),
+        )
+
+    def draw_shots(self, item: Item, pool: Iterable[Item]) -> tuple[Item, ...]:
+        """The first ``shots`` of the pool, leaving out the item and copies of its question.
+
+        A pure function of protocol and item: order of evaluation, workers and selection do
+        not enter. Fewer are returned when fewer remain; the caller reports it.
+        """
+        shots: list[Item] = []
+        for candidate in pool:
+            if len(shots) == self.shots:
+                break
+            if not self.allow_copies and (
+                candidate.id == item.id or candidate.question.strip() == item.question.strip()
+            ):
+                continue
+            shots.append(candidate)
+        return tuple(shots)
+
+    def render(self, item: Item, pool: Iterable[Item]) -> Prompt:
+        """The prompt of an item with its shots."""
+        template = self.template
+        # In a chat the turn itself separates question and answer (lm-eval does the same).
+        delimiter = "" if self.chat and not self.prefix else template.delimiter
+        return Prompt(
+            description=template.description(item.subject),
+            shots=tuple(
+                (template.question(shot), template.shot_answer(shot))
+                for shot in self.draw_shots(item, pool)
+            ),
+            question=template.question(item),
+            delimiter=delimiter,
+            separator=template.separator,
+            prefix=self.prefix,
+        )
+
+    def request(self, item: Item, pool: Iterable[Item]) -> Request:
+        """What a model is asked about an item; ``Request.id`` is the item's id."""
+        return Request(
+            id=item.id,
+            prompt=self.render(item, pool),
+            choices=self.template.choices(item) if self.ask == "choices" else (),
+            chat=self.chat,
+            decoding=self.decoding,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a model is asked: the log-likelihood of each choice, or, without choices, text."""
+
+    id: str
+    prompt: Prompt
+    choices: tuple[str, ...] = ()
+    chat: bool = False
+    decoding: Decoding = Decoding()
+
+    @property
+    def ask(self) -> Ask:
+        """``choices`` or ``text``."""
+        return "choices" if self.choices else "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What a model gave for the request with the same id.
+
+    ``logprobs``: one natural-log probability per choice, in the request's order.
+    ``dropped_shots``: shots left out because the prompt exceeded the model's window.
+    ``seconds``: this request's share of what its batch cost. ``error`` set: the machinery
+    failed and there is no answer.
+    """
+
+    id: str
+    logprobs: tuple[float, ...] = ()
+    text: str | None = None
+    finish_reason: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    dropped_shots: int = 0
+    seconds: float | None = None
+    error: str | None = None
+
+    def __post_init__(self) -> None:
+        # A lone surrogate cannot be written as UTF-8 or sent to another process: mend it at
+        # the border, once, rather than in every writer.
+        for name in ("text", "error"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, _mend(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A scorer's verdict. ``answer`` is the label or text that was read, None if unparsed.
+
+    ``tie``: two choices shared the highest value and the first of them was taken.
+    """
+
+    outcome: Outcome
+    answer: str | None = None
+    tie: bool = False
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A named, versioned set of items with the protocols it can be asked under.
+
+    ``source`` loads the items; it is given the data folder of the run (``--llm-data``) or
+    None, and is called at most once per process. The first protocol is the default.
+    """
+
+    name: str
+    source: Callable[[Any], Dataset]
+    protocols: tuple[Protocol, ...]
+    version: str = "1"
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9_.-]+", self.name):
+            raise ConfigError(f"benchmark name {self.name!r}: use letters, digits, '_', '.', '-'")
+        if not self.protocols:
+            raise ConfigError(f"benchmark {self.name!r} has no protocol")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One line on disk: an item × sample with its outcome, its response and fingerprints."""
+
+    model: str
+    benchmark: str
+    scorer: str
+    item: str
+    subject: str
+    outcome: Outcome
+    answer: str | None
+    gold: str
+    sample: int = 0
+    logprobs: tuple[float, ...] = ()
+    text: str | None = None
+    finish_reason: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_sha256: str = ""
+    dropped_shots: int = 0
+    tie: bool = False
+    seconds: float | None = None
+    error: str | None = None
+    protocol: str = ""
+    data: str = ""
+    model_fingerprint: str | None = None
+
+
+def _canonical(value: object) -> bytes:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return text.encode("ascii")
+
+
+def _mend(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text

@@ -1,0 +1,280 @@
+"""Answering: chunk by chunk, from requests to scored records on disk.
+
+Runs where the model is: in the main process, or in every xdist worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from dataclasses import replace
+
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import ModelError
+from pytest_llmeval.core import Outcome
+from pytest_llmeval.core import Protocol
+from pytest_llmeval.core import Record
+from pytest_llmeval.core import Request
+from pytest_llmeval.core import Response
+from pytest_llmeval.core import RunError
+from pytest_llmeval.core import Score
+from pytest_llmeval.models import Model
+from pytest_llmeval.plan import Plan
+from pytest_llmeval.plan import PlannedItem
+from pytest_llmeval.runs.records import RecordWriter
+from pytest_llmeval.scorers import get_scorer
+from pytest_llmeval.suite import Evaluated
+
+
+@dataclass(frozen=True, repr=False)
+class Answer:
+    """What a test sees of the model's answer to its item.
+
+    ``correct`` is what most tests assert. ``extracted`` is the label or text that the scorer
+    read (None: nothing could be read); ``text`` the reply, for protocols that generate;
+    ``logprobs`` one value per option, for those that compare; ``seconds`` the item's share of
+    what its batch cost.
+    """
+
+    item: Item
+    record: Record
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.record.outcome
+
+    @property
+    def correct(self) -> bool:
+        return self.record.outcome is Outcome.CORRECT
+
+    @property
+    def extracted(self) -> str | None:
+        return self.record.answer
+
+    @property
+    def text(self) -> str | None:
+        return self.record.text
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        """The texts of all samples (one, until protocols draw several)."""
+        return () if self.record.text is None else (self.record.text,)
+
+    @property
+    def logprobs(self) -> tuple[float, ...]:
+        return self.record.logprobs
+
+    @property
+    def seconds(self) -> float | None:
+        return self.record.seconds
+
+    def __repr__(self) -> str:
+        # Shown by pytest's assertion rewriting for every wrong item: keep it short and cheap.
+        read = "nothing that can be read" if self.extracted is None else self.extracted
+        return f"<answer {read}, gold {self.record.gold}>"
+
+
+class Unanswerable(Exception):
+    """The whole session cannot go on: no model, or no place to write the records."""
+
+
+class Evaluator:
+    """Finds the answer of one test at a time, asking the model for whole chunks.
+
+    A chunk is asked for when its first test is set up. Responses are taken from the model
+    only until the wanted one has come, so records reach the disk as they are made and a slow
+    item holds up nobody but itself.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        evaluated: Iterable[Evaluated],
+        items: dict[str, Item],
+        writer: RecordWriter,
+        stored: dict[tuple[str, str, str, str], Record],
+    ) -> None:
+        """``items``: by node id; ``stored``: earlier records, keyed as ``stored_key``."""
+        self._plan = plan
+        self._evaluated = list(evaluated)
+        self._items = items
+        self._writer = writer
+        self._stored = stored
+        self._chunks: dict[int, Iterator[None]] = {}
+        self._ready: dict[str, Record] = {}
+
+    def record(self, nodeid: str, model: Model) -> Record:
+        """The record of one planned test, answering its chunk as far as needed.
+
+        Raises Unanswerable when no item of the session can be answered.
+        """
+        planned = self._plan.by_nodeid[nodeid]
+        if planned.chunk not in self._chunks:
+            self._chunks[planned.chunk] = self._answer_chunk(planned.chunk, model)
+        progress = self._chunks[planned.chunk]
+        while nodeid not in self._ready:
+            if next(progress, StopIteration) is StopIteration:
+                raise LookupError(f"{nodeid} was answered before")
+        return self._ready.pop(nodeid)
+
+    def save(self, record: Record) -> None:
+        """Write a record that replaces what was written for the same item."""
+        try:
+            self._writer.append(record)
+        except RunError as error:
+            raise Unanswerable(str(error)) from error
+
+    def blank(self, nodeid: str, own_model: str | None = None) -> Record:
+        """The record of a planned test that has no answer (yet).
+
+        A model is called by its spec; one that a user's fixture made, by its own name.
+        """
+        planned = self._plan.by_nodeid[nodeid]
+        one = self._evaluated[planned.result]
+        spec = self._plan.models[planned.model]
+        return Record(
+            model=(own_model or spec) if self._plan.own_model else spec,
+            benchmark=one.benchmark.name,
+            scorer=one.protocol.scorer,
+            item=planned.item,
+            subject=planned.subject,
+            outcome=Outcome.ERROR,
+            answer=None,
+            gold=self._items[nodeid].gold_label,
+            protocol=one.protocol.fingerprint,
+            data=one.data_hash,
+        )
+
+    def _answer_chunk(self, chunk: int, model: Model) -> Iterator[None]:
+        members = {planned.item: planned for planned in self._plan.chunks[chunk]}
+        one = self._evaluated[next(iter(members.values())).result]
+        protocol = answerable(one.protocol, model)
+        blank = {
+            name: replace(
+                self.blank(planned.nodeid, model.name),
+                scorer=protocol.scorer,
+                protocol=protocol.fingerprint,
+                model_fingerprint=model.fingerprint,
+            )
+            for name, planned in members.items()
+        }
+        requests: dict[str, Request] = {}
+        for name, planned in members.items():
+            item = self._items[planned.nodeid]
+            request = protocol.request(item, one.dataset.pool.get(item.subject, ()))
+            filled = replace(blank[name], prompt_sha256=request.prompt.sha256)
+            stored = self._stored.pop(stored_key(filled), None)
+            if stored is not None and reusable(stored, filled):
+                # Scored again: the response is what was paid for, the verdict is computed.
+                self._ready[planned.nodeid] = score(stored, item, protocol)
+            else:
+                blank[name] = filled
+                requests[name] = request
+        yield
+        if requests:
+            yield from self._ask(model, protocol, requests, members, blank)
+
+    def _ask(
+        self,
+        model: Model,
+        protocol: Protocol,
+        requests: dict[str, Request],
+        members: dict[str, PlannedItem],
+        blank: dict[str, Record],
+    ) -> Iterator[None]:
+        waiting = dict(requests)
+        failure = "the model gave no answer"
+        try:
+            for response in model.answer(list(requests.values())):
+                request = waiting.pop(response.id, None)
+                if request is None:
+                    failure = f"the model answered {response.id!r}, which was not asked (again)"
+                    break
+                planned = members[response.id]
+                missing = protocol.shots - len(request.prompt.shots)
+                record = filled_in(blank[response.id], response, missing)
+                self._finish(planned, score(record, self._items[planned.nodeid], protocol))
+                yield
+        except ModelError as error:
+            raise Unanswerable(f"model {model.name}: {error}") from error
+        except Unanswerable:
+            raise
+        except Exception as error:
+            failure = f"{type(error).__name__}: {error}"
+        for name in waiting:
+            self._finish(members[name], replace(blank[name], error=failure))
+            yield
+
+    def _finish(self, planned: PlannedItem, record: Record) -> None:
+        self.save(record)
+        self._ready[planned.nodeid] = record
+
+
+def answerable(protocol: Protocol, model: Model) -> Protocol:
+    """The protocol as this model can answer it.
+
+    A model that gives only text is asked to generate the letter instead, which is another
+    scorer and another fingerprint. Raises Unanswerable where there is no such way.
+    """
+    if protocol.ask in model.asks:
+        return protocol
+    if "text" in model.asks:
+        return protocol.with_generation()
+    raise Unanswerable(
+        f"model {model.name} compares choices only; protocol {protocol.name!r} needs it to"
+        " generate text"
+    )
+
+
+def stored_key(record: Record) -> tuple[str, str, str, str]:
+    """What an earlier record must share with a planned item to answer it, beside the prompt."""
+    return (record.model, record.protocol, record.benchmark, record.item)
+
+
+def reusable(stored: Record, planned: Record) -> bool:
+    """Whether an earlier record holds the same model's answer to the same prompt."""
+    return (
+        bool(stored.logprobs or stored.text is not None)
+        and stored.prompt_sha256 == planned.prompt_sha256
+        and stored.model_fingerprint == planned.model_fingerprint
+        and stored.data == planned.data
+    )
+
+
+def filled_in(blank: Record, response: Response, missing_shots: int) -> Record:
+    """The record with the response in it, not yet scored."""
+    return replace(
+        blank,
+        logprobs=response.logprobs,
+        text=response.text,
+        finish_reason=response.finish_reason,
+        prompt_tokens=response.prompt_tokens,
+        completion_tokens=response.completion_tokens,
+        dropped_shots=response.dropped_shots + missing_shots,
+        seconds=response.seconds,
+        error=response.error,
+    )
+
+
+def score(record: Record, item: Item, protocol: Protocol) -> Record:
+    """The record with its outcome. A scorer that raises is an error, not a wrong answer."""
+    if record.error is not None and not record.logprobs and record.text is None:
+        return replace(record, outcome=Outcome.ERROR)
+    response = Response(record.item, logprobs=record.logprobs, text=record.text)
+    scorer: Callable[[Item, Response], Score] = get_scorer(protocol.scorer)
+    try:
+        verdict = scorer(item, response)
+    except Exception as error:
+        verdict = Score(Outcome.ERROR, error=f"scorer {protocol.scorer}: {error!r}")
+    if verdict.outcome is Outcome.ERROR:
+        # Scores that are no numbers cannot be compared later, nor written as JSON.
+        record = replace(record, logprobs=())
+    return replace(
+        record,
+        outcome=verdict.outcome,
+        answer=verdict.answer,
+        tie=verdict.tie,
+        error=verdict.error,
+    )

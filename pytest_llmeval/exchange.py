@@ -1,0 +1,53 @@
+"""Where xdist workers and their controller meet: a folder with the plan and the run's path.
+
+xdist offers no message before the end of a session, and both sides need one earlier: the
+controller must know the plan to schedule chunks and to refuse bad thresholds, the workers
+must know the run folder to write their records.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from pytest_llmeval.plan import Plan
+
+
+class Exchange:
+    """One session's folder. It exists only once a worker has left a plan in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def for_run(cls, testrunuid: str) -> Exchange:
+        return cls(Path(tempfile.gettempdir()) / f"llmeval-{testrunuid}")
+
+    def leave_plan(self, plan: Plan) -> None:
+        """Write the plan unless another worker has: all workers make the same."""
+        self.path.mkdir(mode=0o700, exist_ok=True)
+        if not (self.path / "plan.json").exists():
+            self._write("plan.json", plan.to_json())
+
+    def read_plan(self) -> Plan | None:
+        try:
+            return Plan.from_json((self.path / "plan.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+
+    def leave_run(self, folder: Path) -> None:
+        self._write("run", str(folder))
+
+    def read_run(self) -> Path:
+        return Path((self.path / "run").read_text(encoding="utf-8"))
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _write(self, name: str, text: str) -> None:
+        # Several workers may write at once: each renames a whole file into place.
+        temporary = self.path / f".{name}.{os.getpid()}"
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, self.path / name)

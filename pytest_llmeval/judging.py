@@ -1,0 +1,220 @@
+"""The judging side: gathers outcomes from reports, decides gates, prints, sets the exit code.
+
+Registered in the main process, or in the xdist controller, once there is a plan.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core import Outcome
+from pytest_llmeval.core import RunError
+from pytest_llmeval.exchange import Exchange
+from pytest_llmeval.gates import Verdict
+from pytest_llmeval.gates import describe
+from pytest_llmeval.options import Settings
+from pytest_llmeval.options import read_settings
+from pytest_llmeval.plan import Plan
+from pytest_llmeval.reports.progress import Progress
+from pytest_llmeval.reports.terminal import write_summary
+from pytest_llmeval.runs.folder import RunFolder
+from pytest_llmeval.schedule import ChunkScheduling
+from pytest_llmeval.schedule import DeferredScheduling
+from pytest_llmeval.session import RunSession
+
+_JUDGING = "llmeval-judging"
+
+
+def judge_here(config: pytest.Config, plan: Plan, settings: Settings) -> None:
+    """Start judging in this process. Raises pytest.UsageError for a user's mistake."""
+    if plan.problem is not None:
+        raise pytest.UsageError(plan.problem)
+    try:
+        run = RunSession(plan, settings, [str(arg) for arg in config.invocation_params.args])
+    except ConfigError as error:
+        raise pytest.UsageError(str(error)) from error
+    config.pluginmanager.register(Judging(config, run), _JUDGING)
+
+
+def judge_plan_of(node: Any) -> None:
+    """In the xdist controller: start judging as soon as the first worker has left a plan."""
+    config = node.config
+    exchange = Exchange.for_run(node.workerinput["testrunuid"])
+    if _judging(config) is not None:
+        return
+    plan = exchange.read_plan()
+    if plan is None:
+        return
+    try:
+        judge_here(config, plan, read_settings(config))
+    except pytest.UsageError:
+        exchange.remove()
+        raise
+    judging = _judging(config)
+    assert judging is not None
+    judging.exchange = exchange
+    exchange.leave_run(judging.run.folder.path)
+
+
+def run_folder_here(config: pytest.Config) -> RunFolder:
+    """The run folder, seen from the answering side."""
+    worker = getattr(config, "workerinput", None)
+    if worker is not None:
+        return RunFolder(Exchange.for_run(worker["testrunuid"]).read_run())
+    judging = _judging(config)
+    assert judging is not None
+    return judging.run.folder
+
+
+def _judging(config: pytest.Config) -> Judging | None:
+    plugin: Judging | None = config.pluginmanager.get_plugin(_JUDGING)
+    return plugin
+
+
+def make_scheduler(config: pytest.Config, default: Any) -> DeferredScheduling:
+    """Our scheduler in place of xdist's, once it turns out that there is something to evaluate."""
+
+    def choose() -> ChunkScheduling | None:
+        judging = _judging(config)
+        if judging is None:
+            return None
+        return ChunkScheduling(len(default.nodes), judging.run.plan, judging.give_up)
+
+    return DeferredScheduling(default, choose)
+
+
+class Judging:
+    """Hooks of the judging side."""
+
+    def __init__(self, config: pytest.Config, run: RunSession) -> None:
+        self.config = config
+        self.run = run
+        self.exchange: Exchange | None = None
+        self._failed_to_write: str | None = None
+        self._stopped_by_user = False
+        self._progress = Progress.start(config, run)
+
+    def give_up(self, nodeids: list[str]) -> None:
+        """Report tests as errors whose chunk has cost several workers."""
+        for nodeid in nodeids:
+            message = "not answered: the items asked together with it crashed several workers"
+            file = nodeid.split("::")[0]
+            report = pytest.TestReport(
+                nodeid=nodeid,
+                location=(file, None, nodeid.partition("::")[2]),
+                keywords={},
+                outcome="failed",
+                longrepr=message,
+                when="setup",
+            )
+            self.config.hook.pytest_runtest_logreport(report=report)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.nodeid not in self.run.plan.by_nodeid:
+            return
+        value = getattr(report, "llmeval", None)
+        if value is not None:
+            self.run.receive(report.nodeid, value)
+        elif report.failed and report.when != "teardown":
+            self.run.receive_failure(report.nodeid)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(
+        self, report: pytest.CollectReport | pytest.TestReport
+    ) -> tuple[str, str, str | tuple[str, dict[str, bool]]] | None:
+        """Count wrong answers and gates under their own names; print no letter for either."""
+        value = getattr(report, "llmeval", None)
+        if isinstance(report, GateReport):
+            return _GATE_STATUS[report.outcome] if report.when == "call" else ("", "", "")
+        if value is None or report.failed:
+            return None
+        outcome = value["outcome"]
+        if outcome == Outcome.CORRECT:
+            return "passed", "", "PASSED"
+        return outcome, "", (outcome.upper(), {"yellow": True})
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        # Under xdist -x and a worker that gives up end the session by the same exception.
+        self._stopped_by_user = not isinstance(excinfo.value, pytest.Session.Interrupted)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        # tryfirst: gates must be reported before JUnit and the terminal close their books.
+        if self._progress is not None:
+            self._progress.stop()
+        if self.exchange is not None:
+            self.exchange.remove()
+        try:
+            self.run.finish(interrupted=exitstatus == pytest.ExitCode.INTERRUPTED)
+        except RunError as error:
+            self._failed_to_write = str(error)
+        self._report_gates(session)
+        session.exitstatus = self._exit_code(session, exitstatus)
+
+    def _exit_code(self, session: pytest.Session, exitstatus: int) -> int:
+        red = self.run.verdict == "fail" or self._failed_to_write is not None
+        if exitstatus == pytest.ExitCode.OK and red:
+            return pytest.ExitCode.TESTS_FAILED
+        if exitstatus == pytest.ExitCode.INTERRUPTED and not self._stopped_by_user:
+            return pytest.ExitCode.TESTS_FAILED
+        # Item errors that `max_errors` allows for are no failure of the build.
+        tolerated = session.testsfailed and session.testsfailed == self.run.tolerated_errors()
+        if exitstatus == pytest.ExitCode.TESTS_FAILED and tolerated and not red:
+            return pytest.ExitCode.OK
+        return exitstatus
+
+    def _report_gates(self, session: pytest.Session) -> None:
+        manager = self.config.pluginmanager
+        # Not to the session, which would count a red gate as a failing test towards
+        # --maxfail, nor to --lf, --ff and --stepwise, which would look for it in a file.
+        others = [session, *map(manager.get_plugin, ("lfplugin", "nfplugin", "stepwiseplugin"))]
+        hook = manager.subset_hook_caller(
+            "pytest_runtest_logreport", [plugin for plugin in others if plugin is not None]
+        )
+        for verdict in self.run.verdicts:
+            outcome = self._gate_outcome(verdict)
+            hook(report=GateReport(verdict.id, outcome, describe(verdict), "call"))
+            hook(report=GateReport(verdict.id, "passed", "", "teardown"))
+
+    def _gate_outcome(self, verdict: Verdict) -> str:
+        if verdict.status == "pass":
+            return "passed"
+        if verdict.status == "not run":
+            return "skipped"
+        if verdict.status == "undecided" and self.run.settings.allow_undecided:
+            return "skipped"
+        return "failed"
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        write_summary(terminalreporter, self.run)
+        if self._failed_to_write is not None:
+            terminalreporter.write_line(self._failed_to_write, red=True)
+
+
+class GateReport(pytest.TestReport):
+    """A gate as a test: ``thresholds.toml::mmlu::accuracy``."""
+
+    def __init__(self, gate: str, outcome: Any, text: str, when: Any) -> None:
+        file = "thresholds.toml"
+        longrepr: Any = text if outcome == "failed" else None
+        if outcome == "skipped":
+            longrepr = (file, 0, text)
+        super().__init__(
+            nodeid=f"{file}::{gate}",
+            location=(file, None, gate),
+            keywords={},
+            outcome=outcome,
+            longrepr=longrepr,
+            when=when,
+        )
+
+
+_GATE_STATUS = {
+    "passed": ("gates passed", "", "PASSED"),
+    "failed": ("failed", "", "FAILED"),
+    "skipped": ("gates not decided", "", "SKIPPED"),
+}

@@ -1,0 +1,50 @@
+"""Models: anything that answers requests. ``load_model`` opens one from a spec."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from typing import Any
+from typing import cast
+
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.models.base import Model
+from pytest_llmeval.models.wrapped import as_model
+
+__all__ = ["Model", "as_model", "load_model"]
+
+
+def load_model(spec: str, **options: Any) -> Model:
+    """Open the model that a spec names: ``hf:…``, ``replay:FILE``, ``demo``.
+
+    The part before the first colon is a module of this folder, the rest is its business.
+    Opening is cheap and checks the spec; weights are loaded by the first ``answer``.
+
+    Raises ConfigError, in one line, for an unknown scheme and for whatever the backend
+    finds wrong (missing extra, missing folder, unknown option).
+    """
+    scheme, _, rest = spec.partition(":")
+    names = [module.name for module in pkgutil.iter_modules(__path__)]
+    if scheme not in names or not _is_backend(scheme):
+        raise ConfigError(_unknown(spec, scheme, [name for name in names if _is_backend(name)]))
+    backend = importlib.import_module(f"{__name__}.{scheme}")
+    return cast("Model", backend.open_model(rest, **options))
+
+
+def _is_backend(name: str) -> bool:
+    try:
+        return hasattr(importlib.import_module(f"{__name__}.{name}"), "open_model")
+    except ImportError:  # an engine module whose extra is not installed
+        return False
+
+
+def _unknown(spec: str, scheme: str, schemes: list[str]) -> str:
+    near = difflib.get_close_matches(scheme, schemes, n=1)
+    if near:
+        hint = f"did you mean {near[0]!r}?"
+    elif "/" in spec or spec.endswith(".gguf"):
+        hint = f"did you mean 'hf:{spec}'?"
+    else:
+        hint = "known: " + ", ".join(schemes)
+    return f"--llm-model {spec}: unknown kind of model {scheme!r}; {hint}"

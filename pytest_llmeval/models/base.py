@@ -1,0 +1,42 @@
+"""What every model has in common: the protocol, the registry of specs, and the wrappers.
+
+A backend is one module in this folder; nothing outside it knows its name. A module is found
+through the scheme of the spec (``hf:…`` → ``models/hf.py``) and offers ``open_model(rest)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Protocol
+from typing import runtime_checkable
+
+from pytest_llmeval.core import Ask
+from pytest_llmeval.core import Request
+from pytest_llmeval.core import Response
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Anything that answers requests.
+
+    ``name``: short and readable, part of test ids and reports. ``asks``: the kinds of request
+    it can answer. ``fingerprint``: identifies weights, revision, dtype and chat template; must
+    be available without loading weights; None where the model cannot tell.
+
+    Constructing a model is cheap; weights are loaded by the first ``answer``.
+    """
+
+    name: str
+    asks: frozenset[Ask]
+
+    @property
+    def fingerprint(self) -> str | None: ...
+
+    def answer(self, requests: Iterable[Request]) -> Iterator[Response]:
+        """Yield one response per request, as completed, in any order.
+
+        One bad request never stops the others: it becomes a Response with ``error``.
+        ModelError is raised only when the model cannot be used at all.
+        """
+        ...

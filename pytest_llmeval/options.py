@@ -1,0 +1,159 @@
+"""The command line and its ini twins, read into one frozen Settings."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import dataclass
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+
+import pytest
+
+from pytest_llmeval.core import Benchmark
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core import Protocol
+
+
+class _Option(NamedTuple):
+    flag: str
+    kind: str  # "text", "list", "count", "flag", or choices joined by "|"
+    default: Any
+    help: str
+    metavar: str | None = None
+
+
+_OPTIONS = (
+    _Option("model", "list", [], "model to evaluate: demo, hf:NAME_OR_FOLDER, replay:FILE", "SPEC"),
+    _Option("data", "text", None, "folder with one folder per benchmark (or LLMEVAL_DATA)", "DIR"),
+    _Option("protocol", "text", None, "protocol, e.g. hendrycks, lmeval+chat, +generate", "NAME"),
+    _Option("shots", "count", None, "number of few-shot examples instead of the protocol's", "N"),
+    _Option("seed", "count", 0, "seed of everything that is drawn", "N"),
+    _Option("limit", "count", None, "evaluate only N items of every subject, drawn by seed", "N"),
+    _Option("thresholds", "text", None, "gates (default: thresholds.toml in rootdir)", "FILE"),
+    _Option("runs", "text", "runs", "folder that holds the run folders", "DIR"),
+    _Option("resume", "flag", False, "continue the newest run of the same plan"),
+    _Option("wrong", "record|fail", "record", "what a wrong answer is: a measurement or a failure"),
+    _Option("allow-undecided", "flag", False, "do not turn red for gates that stay undecided"),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user asked for, whichever way it was said."""
+
+    models: tuple[str, ...]
+    data: Path | None
+    protocol: str | None
+    shots: int | None
+    seed: int
+    limit: int | None
+    thresholds: Path | None
+    runs: Path
+    resume: bool
+    wrong_fails: bool
+    allow_undecided: bool
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Register every option of the group ``llmeval`` with its ini twin (``llm_model = …``)."""
+    group = parser.getgroup("llmeval", "evaluation of language models")
+    for option in _OPTIONS:
+        flag, ini = f"--llm-{option.flag}", f"llm_{option.flag.replace('-', '_')}"
+        if option.kind == "flag":
+            group.addoption(flag, action="store_true", default=None, help=option.help)
+            parser.addini(ini, option.help, type="bool", default=option.default)
+        elif option.kind == "list":
+            group.addoption(
+                flag, action="append", default=None, metavar=option.metavar, help=option.help
+            )
+            parser.addini(ini, option.help, type="args", default=option.default)
+        else:
+            choices = option.kind.split("|") if "|" in option.kind else None
+            group.addoption(
+                flag, default=None, metavar=option.metavar, help=option.help, choices=choices
+            )
+            parser.addini(ini, option.help, default=option.default)
+
+
+def read_settings(config: pytest.Config) -> Settings:
+    """Read the options; the command line wins over the ini file.
+
+    Raises ConfigError for a value that is not what the option takes.
+    """
+    value = {option.flag: _read(config, option) for option in _OPTIONS}
+    data = value["data"] or os.environ.get("LLMEVAL_DATA")
+    thresholds = value["thresholds"]
+    if thresholds is None and (config.rootpath / "thresholds.toml").is_file():
+        thresholds = config.rootpath / "thresholds.toml"
+    return Settings(
+        models=tuple(dict.fromkeys(value["model"])),
+        data=Path(data) if data else None,
+        protocol=value["protocol"],
+        shots=value["shots"],
+        seed=value["seed"],
+        limit=value["limit"],
+        thresholds=Path(thresholds) if thresholds else None,
+        runs=config.rootpath / value["runs"],
+        resume=value["resume"],
+        wrong_fails=value["wrong"] == "fail",
+        allow_undecided=value["allow-undecided"],
+    )
+
+
+def _read(config: pytest.Config, option: _Option) -> Any:
+    value = config.getoption(f"--llm-{option.flag}")
+    source = f"--llm-{option.flag}"
+    if value is None:
+        ini = f"llm_{option.flag.replace('-', '_')}"
+        value, source = config.getini(ini), f"{ini} in {config.inipath}"
+    if option.kind == "count" and value not in (None, ""):
+        try:
+            value = int(value)
+        except ValueError:
+            raise ConfigError(f"{source}: {value!r} is not a whole number") from None
+        lowest = 1 if option.flag == "limit" else 0
+        if value < lowest:
+            raise ConfigError(f"{source}: {value} is below {lowest}")
+    elif "|" in option.kind and value not in option.kind.split("|"):
+        raise ConfigError(f"{source}: {value!r} is not one of {option.kind.replace('|', ', ')}")
+    return None if value == "" else value
+
+
+def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings) -> Protocol:
+    """The protocol a marked test runs under.
+
+    A protocol named in the marker stays; the command line chooses for tests that leave it
+    open. ``+chat`` and ``+generate`` after the name (or alone, for the default protocol)
+    modify it. ``--llm-shots`` overrides the number of shots of either.
+
+    Raises ConfigError for an unknown name, offering the nearest.
+    """
+    asked = marked or settings.protocol or ""
+    name, *modifiers = asked.split("+")
+    by_name = {protocol.name: protocol for protocol in benchmark.protocols}
+    if name and name not in by_name:
+        raise ConfigError(
+            f"benchmark {benchmark.name!r} has no protocol {name!r}; {_nearest(name, by_name)}"
+        )
+    protocol = by_name[name] if name else benchmark.protocols[0]
+    for modifier in modifiers:
+        if modifier == "chat":
+            protocol = protocol.with_chat()
+        elif modifier == "generate":
+            protocol = protocol.with_generation()
+        else:
+            raise ConfigError(
+                f"protocol {asked!r}: unknown modifier '+{modifier}';"
+                f" {_nearest(modifier, ('chat', 'generate'))}"
+            )
+    if settings.shots is not None and settings.shots != protocol.shots:
+        protocol = replace(protocol, shots=settings.shots)
+    return protocol
+
+
+def _nearest(name: str, known: Any) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean {near[0]!r}?" if near else "known: " + ", ".join(known)

@@ -1,0 +1,191 @@
+"""The plan of a run: every selected item, its result, and the chunk it is answered with.
+
+The plan is made where tests are collected (under xdist: in every worker, all alike) and read
+where they are judged (in the controller), so it is plain data that travels as JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import asdict
+from dataclasses import dataclass
+from dataclasses import field
+from functools import cached_property
+from typing import Any
+from typing import NamedTuple
+
+from pytest_llmeval.core import Item
+from pytest_llmeval.suite import Evaluated
+
+CHUNK_SIZE = 128
+"""Most items answered together: bounds what a dying worker costs and evens out the load."""
+
+
+@dataclass(frozen=True)
+class PlannedResult:
+    """One (benchmark, scorer) of the run, with all that makes its numbers comparable.
+
+    ``subjects`` gives the number of items the benchmark has per subject, selected or not.
+    """
+
+    benchmark: str
+    version: str
+    scorer: str
+    protocol: Mapping[str, Any]
+    fingerprint: str
+    data_hash: str
+    chance: float | None
+    subjects: Mapping[str, int]
+    has_options: bool
+
+    @property
+    def protocol_name(self) -> str:
+        return str(self.protocol["name"])
+
+
+class PlannedItem(NamedTuple):
+    """A selected item: ``model`` and ``result`` are indices into the plan's lists."""
+
+    nodeid: str
+    model: int
+    result: int
+    item: str
+    subject: str
+    chunk: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run evaluates. ``problem`` set: collection met a user's mistake, told in one line.
+
+    ``costs`` gives every chunk's expected cost, in characters to be read by the model.
+    """
+
+    models: tuple[str, ...] = ()
+    results: tuple[PlannedResult, ...] = ()
+    items: tuple[PlannedItem, ...] = ()
+    costs: tuple[int, ...] = ()
+    problem: str | None = None
+    own_model: bool = False
+
+    @cached_property
+    def by_nodeid(self) -> dict[str, PlannedItem]:
+        return {item.nodeid: item for item in self.items}
+
+    @cached_property
+    def chunks(self) -> dict[int, list[PlannedItem]]:
+        chunks: dict[int, list[PlannedItem]] = {}
+        for item in self.items:
+            chunks.setdefault(item.chunk, []).append(item)
+        return chunks
+
+    @cached_property
+    def identity(self) -> str:
+        """Hash of all that a run must share with another to be continued by it."""
+        content = [
+            self.models,
+            [(r.benchmark, r.scorer, r.fingerprint, r.data_hash) for r in self.results],
+            [(item.model, item.result, item.item) for item in self.items],
+        ]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "models": self.models,
+                "results": [asdict(result) for result in self.results],
+                "items": self.items,
+                "costs": self.costs,
+                "problem": self.problem,
+                "own_model": self.own_model,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        value = json.loads(text)
+        return cls(
+            models=tuple(value["models"]),
+            results=tuple(PlannedResult(**result) for result in value["results"]),
+            items=tuple(PlannedItem(*item) for item in value["items"]),
+            costs=tuple(value["costs"]),
+            problem=value["problem"],
+            own_model=value["own_model"],
+        )
+
+
+@dataclass(frozen=True)
+class Selected:
+    """A collected test that survived selection."""
+
+    nodeid: str
+    model: int
+    evaluated: Evaluated
+    item: Item = field(repr=False)
+
+
+def make_plan(
+    models: Sequence[str],
+    suite: Iterable[Evaluated],
+    selected: Sequence[Selected],
+    own_model: bool,
+) -> Plan:
+    """Cut the selected items into chunks of one model, protocol and subject.
+
+    A subject's items share their shots, so a chunk shares a prompt prefix; a subject with
+    more than CHUNK_SIZE items is cut into chunks of equal size.
+    """
+    evaluated = list(suite)
+    index = {id(one): number for number, one in enumerate(evaluated)}
+    groups: dict[tuple[int, int, str], list[Selected]] = {}
+    for one in selected:
+        key = (one.model, index[id(one.evaluated)], one.item.subject)
+        groups.setdefault(key, []).append(one)
+    chunk_of: dict[str, int] = {}
+    costs: list[int] = []
+    for members in groups.values():
+        size = math.ceil(len(members) / math.ceil(len(members) / CHUNK_SIZE))
+        for start in range(0, len(members), size):
+            block = members[start : start + size]
+            chunk_of.update((one.nodeid, len(costs)) for one in block)
+            costs.append(sum(_cost(one.item) for one in block))
+    return Plan(
+        models=tuple(models),
+        results=tuple(_planned_result(one) for one in evaluated),
+        items=tuple(
+            PlannedItem(
+                one.nodeid,
+                one.model,
+                index[id(one.evaluated)],
+                one.item.id,
+                one.item.subject,
+                chunk_of[one.nodeid],
+            )
+            for one in selected
+        ),
+        costs=tuple(costs),
+        own_model=own_model,
+    )
+
+
+def _cost(item: Item) -> int:
+    return 50 + len(item.question) + sum(len(option) for option in item.options)
+
+
+def _planned_result(one: Evaluated) -> PlannedResult:
+    return PlannedResult(
+        benchmark=one.benchmark.name,
+        version=one.benchmark.version,
+        scorer=one.protocol.scorer,
+        protocol=one.protocol.as_json(),
+        fingerprint=one.protocol.fingerprint,
+        data_hash=one.data_hash,
+        chance=one.dataset.chance(),
+        subjects=one.dataset.subject_sizes(),
+        has_options=all(item.options for item in one.dataset.items),
+    )

@@ -1,0 +1,115 @@
+"""The front door for pytest: options, the marker, the fixtures, and the way in to the rest.
+
+Nothing but this module and ``options`` is loaded before a test marked
+``@pytest.mark.llmeval`` is collected; without one the plugin has no effect. The first marked
+test registers the *answering* side (main process, or every xdist worker), and the plan that
+it makes registers the *judging* side (main process, or the xdist controller).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from pytest_llmeval import options
+from pytest_llmeval.core import ConfigError
+
+_ANSWERING = "llmeval-answering"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    options.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "llmeval(benchmark, protocol=None): evaluate the model on every item of a benchmark;"
+        " the test takes `answer` (or `item` and `model`)",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    marker = metafunc.definition.get_closest_marker("llmeval")
+    if marker is not None:
+        _answering(metafunc.config).generate(metafunc, marker)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Let a user's mistake end the session in one line instead of a collection traceback."""
+    report = yield
+    call = getattr(report, "call", None)
+    mistake = call.excinfo.value if call is not None and call.excinfo is not None else None
+    if not isinstance(mistake, ConfigError):
+        return report
+    if not hasattr(collector.config, "workerinput"):
+        raise pytest.UsageError(str(mistake))
+    # A worker cannot end the session: the plan carries the line to the controller.
+    _answering(collector.config).problem = str(mistake)
+    report.outcome, report.longrepr, report.result = "passed", None, []
+    return report
+
+
+def _answering(config: pytest.Config) -> Any:
+    from pytest_llmeval.answering import Answering
+
+    plugin = config.pluginmanager.get_plugin(_ANSWERING)
+    if plugin is None:
+        plugin = Answering(config)
+        config.pluginmanager.register(plugin, _ANSWERING)
+    return plugin
+
+
+# Fixtures ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def item(request: pytest.FixtureRequest) -> Any:
+    """The benchmark item of this test."""
+    pytest.fail("`item` and `answer` need @pytest.mark.llmeval(BENCHMARK)", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def model(request: pytest.FixtureRequest) -> Any:
+    """The model under evaluation (``--llm-model``); weights are loaded by its first answer.
+
+    Override it in a ``conftest.py`` to evaluate a system of your own: return an object with
+    ``answer(requests)``, or a function from prompt to text.
+    """
+    return _answering(request.config).open_model(getattr(request, "param", None))
+
+
+@pytest.fixture
+def answer(request: pytest.FixtureRequest, item: Any, model: Any) -> Any:
+    """The model's answer to this test's item, with its outcome."""
+    return _answering(request.config).answer(request.node, model)
+
+
+# xdist -------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    from pytest_llmeval.exchange import Exchange
+
+    node.workerinput["llmeval"] = str(Exchange.for_run(node.workerinput["testrunuid"]).path)
+
+
+@pytest.hookimpl(optionalhook=True, wrapper=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Generator[None, Any, Any]:
+    from pytest_llmeval.judging import make_scheduler
+
+    default = yield
+    return default if config.getoption("dist") == "each" else make_scheduler(config, default)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: Any) -> None:
+    from pytest_llmeval.judging import judge_plan_of
+
+    judge_plan_of(node)

@@ -1,0 +1,25 @@
+"""The cloze format: the options are not shown, the likelihood of each option's text is compared.
+
+Source: the format of ARC in the GPT-3 paper and in lm-evaluation-harness. A small model that
+cannot yet use letters can be measured with it.
+"""
+
+from __future__ import annotations
+
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import Template
+
+
+def _description(_subject: str) -> str:
+    return ""
+
+
+def _question(item: Item) -> str:
+    return f"Question: {item.question}\nAnswer:"
+
+
+def _choices(item: Item) -> tuple[str, ...]:
+    return item.options
+
+
+CLOZE = Template(name="cloze", description=_description, question=_question, choices=_choices)

@@ -1,0 +1,150 @@
+"""The summary at the end of a run, readable at 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from pytest_llmeval.gates import Verdict
+from pytest_llmeval.gates import describe
+from pytest_llmeval.metrics import Result
+from pytest_llmeval.metrics import summarize
+from pytest_llmeval.session import RunSession
+
+_WEAKEST = 5
+_STYLES = {"pass": "green", "fail": "red", "undecided": "yellow", "not run": "dim"}
+
+
+def write_summary(terminalreporter: Any, run: RunSession) -> None:
+    """Write results, weakest subjects, gates and the run's folder to pytest's terminal."""
+    terminalreporter.section("llmeval", sep="=")
+    console = Console(
+        width=max(60, min(100, terminalreporter._tw.fullwidth)),
+        force_terminal=terminalreporter.hasmarkup,
+        no_color=not terminalreporter.hasmarkup,
+        highlight=False,
+    )
+    with console.capture() as capture:
+        for part in summary_parts(run):
+            console.print(part)
+    terminalreporter.write(capture.get())
+
+
+def summary_parts(run: RunSession) -> Iterable[Any]:
+    """The summary as rich renderables, in order."""
+    yield _results_table(run.results)
+    yield from _remarks(run.results)
+    yield from _weakest_subjects(run.results)
+    yield from gate_lines(run)
+    for note in run.notes:
+        yield Text(note, style="yellow")
+    yield Text(f"run: {run.folder.path}")
+
+
+def _results_table(results: Iterable[Result]) -> Table:
+    several = len({result.model for result in results}) > 1
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    if several:
+        table.add_column("model", overflow="fold")
+    table.add_column("benchmark[scorer]", overflow="fold")
+    for name in ("n", "accuracy", "macro", "gain", "unparsed", "errors"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for result in results:
+        counts, numbers = result.counts, summarize(result)
+        row = [
+            escape(f"{result.benchmark}[{result.scorer}]"),
+            f"{counts.attempted:,}",
+            _accuracy(numbers),
+            _number(numbers["macro_accuracy"]),
+            _number(numbers["normalized_gain"], sign=True),
+            str(counts.unparsed),
+            str(counts.error),
+        ]
+        table.add_row(*([result.model, *row] if several else row))
+    return table
+
+
+def _accuracy(numbers: dict[str, Any]) -> str:
+    if numbers["accuracy"] is None:
+        return "-"
+    error = numbers["standard_error"]
+    return f"{numbers['accuracy']:.4f}" + ("" if error is None else f" ± {error:.4f}")
+
+
+def _number(value: float | None, sign: bool = False) -> str:
+    if value is None:
+        return "-"
+    return f"{value:+.4f}" if sign else f"{value:.4f}"
+
+
+def _remarks(results: Iterable[Result]) -> Iterable[Text]:
+    for result in results:
+        counts, name = result.counts, f"{result.benchmark}[{result.scorer}]"
+        if counts.missing:
+            yield Text(
+                f"{name}: only {counts.attempted:,} of {counts.total:,} items were run",
+                style="yellow",
+            )
+        if counts.error:
+            yield Text(
+                f"{name} is incomplete: {counts.error:,} errors; correct {counts.correct:,}"
+                f" of {counts.answered:,} answered, of {counts.answered + counts.error:,}"
+                " with errors",
+                style="red",
+            )
+        if result.dropped_shots:
+            yield Text(
+                f"{name}: {result.dropped_shots:,} items were asked with fewer shots than the"
+                " protocol's (prompt window, or copies left out)",
+                style="yellow",
+            )
+        if result.ties:
+            yield Text(f"{name}: {result.ties:,} ties, the first option was taken")
+
+
+def _weakest_subjects(results: Iterable[Result]) -> Iterable[Text]:
+    for result in results:
+        rated = [
+            (counts.correct / counts.answered, subject, counts)
+            for subject, counts in result.subjects.items()
+            if counts.answered
+        ]
+        if len(rated) < 2:
+            continue
+        weakest = sorted(rated, key=lambda one: one[:2])[:_WEAKEST]
+        yield Text(f"weakest of {len(rated)} subjects, {result.benchmark}[{result.scorer}]:")
+        for accuracy, subject, counts in weakest:
+            yield Text(f"  {subject:<40} {accuracy:.4f}  ({counts.correct}/{counts.answered})")
+
+
+def gate_lines(run: RunSession) -> Iterable[Text]:
+    """One line per gate; the passed gates of ``every_subject`` are folded into one."""
+    if run.thresholds is None:
+        yield Text("nothing was gated: no thresholds.toml", style="yellow")
+        return
+    shown, folded = _fold(run.verdicts)
+    for verdict in shown:
+        yield Text(describe(verdict), style=_STYLES[verdict.status])
+    for name, number in folded.items():
+        yield Text(f"PASS {name}: {number} subjects", style=_STYLES["pass"])
+    if not any(verdict.status in ("pass", "fail") for verdict in run.verdicts):
+        yield Text("no gate was decided", style="red")
+
+
+def _fold(verdicts: Iterable[Verdict]) -> tuple[list[Verdict], dict[str, int]]:
+    shown: list[Verdict] = []
+    folded: dict[str, int] = {}
+    for verdict in verdicts:
+        head, found, rest = verdict.id.partition("::every_subject::")
+        if found and verdict.status == "pass":
+            name = f"{head}::every_subject::{rest.rpartition('::')[2]} {verdict.bound}"
+            folded[name] = folded.get(name, 0) + 1
+        else:
+            shown.append(verdict)
+    return shown, folded

@@ -1,0 +1,212 @@
+"""The xdist scheduler: whole chunks, the most expensive first, each on one worker."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from typing import Any
+
+import pytest
+
+from pytest_llmeval.plan import Plan
+
+Node = Any  # xdist's WorkerController; xdist is not imported before a session uses it
+
+LIVES = 2
+"""How many workers one chunk may cost before its remaining items are given up."""
+
+
+@dataclass
+class _Unit:
+    """Tests that are sent together: a chunk, or a single test that is none of ours."""
+
+    key: Hashable
+    indices: list[int]
+    cost: float
+    deaths: int = 0
+
+
+@dataclass
+class _Assigned:
+    """What a worker was sent and has not finished, in the order it will run."""
+
+    pending: dict[int, _Unit] = field(default_factory=dict)
+
+
+class ChunkScheduling:
+    """Implements xdist's Scheduling protocol.
+
+    A worker is sent another chunk when at most two of its tests are left: it holds back its
+    last test until it knows the next one. When a worker dies, the test that it was running
+    is reported as crashed (by xdist) and the rest of its chunks goes back to the queue. A
+    chunk that kills ``LIVES`` workers is given up: ``give_up`` is called with its tests.
+    """
+
+    def __init__(self, numnodes: int, plan: Plan, give_up: Callable[[list[str]], None]) -> None:
+        self._numnodes = numnodes
+        self._plan = plan
+        self._give_up = give_up
+        self._assigned: dict[Node, _Assigned] = {}
+        self._collections: dict[Node, Sequence[str]] = {}
+        self._ids: Sequence[str] | None = None
+        self._queue: deque[_Unit] = deque()
+
+    @property
+    def nodes(self) -> list[Node]:
+        return list(self._assigned)
+
+    @property
+    def collection_is_completed(self) -> bool:
+        # Stays true when workers leave: xdist asks until the last one has gone.
+        return self._ids is not None or len(self._collections) >= self._numnodes
+
+    @property
+    def tests_finished(self) -> bool:
+        if not self.collection_is_completed or self._queue:
+            return False
+        return all(len(assigned.pending) < 2 for assigned in self._assigned.values())
+
+    @property
+    def has_pending(self) -> bool:
+        return bool(self._queue) or any(one.pending for one in self._assigned.values())
+
+    def add_node(self, node: Node) -> None:
+        self._assigned[node] = _Assigned()
+
+    def add_node_collection(self, node: Node, collection: Sequence[str]) -> None:
+        # A worker that collected something else (after the start: a replacement) stays idle.
+        if self._ids is None or list(collection) == list(self._ids):
+            self._collections[node] = collection
+
+    def mark_test_complete(self, node: Node, item_index: int, duration: float = 0) -> None:
+        self._assigned[node].pending.pop(item_index, None)
+        self._refill(node)
+
+    def mark_test_pending(self, item: str) -> None:
+        raise RuntimeError("a chunk's tests are never sent again one by one")
+
+    def remove_pending_tests_from_node(self, node: Node, indices: Sequence[int]) -> None:
+        raise RuntimeError("this scheduler does not steal tests")
+
+    def remove_node(self, node: Node) -> str | None:
+        """Forget a worker; return the test it died in, if it died."""
+        pending = self._assigned.pop(node).pending
+        self._collections.pop(node, None)
+        if not pending:
+            return None
+        assert self._ids is not None
+        crashed = next(iter(pending))
+        killer = pending.pop(crashed)
+        killer.deaths += 1
+        left: dict[Hashable, _Unit] = {}
+        for index, unit in pending.items():
+            rest = left.setdefault(unit.key, _Unit(unit.key, [], unit.cost, unit.deaths))
+            rest.indices.append(index)
+        if killer.deaths >= LIVES and killer.key in left:
+            given_up = left.pop(killer.key)
+            self._give_up([self._ids[index] for index in given_up.indices])
+        self._queue.extendleft(reversed(left.values()))
+        for other in self._assigned:
+            self._refill(other)
+        return self._ids[crashed]
+
+    def schedule(self) -> None:
+        """Send the first chunks, or, when called again, fill workers that came later."""
+        if self._ids is None and not self._start():
+            return
+        for node in self._collections:
+            self._refill(node)
+
+    def _start(self) -> bool:
+        first, *others = self._collections.values()
+        if any(list(other) != list(first) for other in others):
+            raise pytest.UsageError(
+                "the workers collected different tests: test ids must not depend on hash seeds,"
+                " sets, random numbers or time"
+            )
+        self._ids = first
+        units: dict[Hashable, _Unit] = {}
+        for index, nodeid in enumerate(first):
+            key, cost = self._unit_of(nodeid)
+            units.setdefault(key, _Unit(key, [], cost)).indices.append(index)
+        self._queue.extend(sorted(units.values(), key=lambda unit: -unit.cost))
+        return True
+
+    def _unit_of(self, nodeid: str) -> tuple[Hashable, float]:
+        planned = self._plan.by_nodeid.get(nodeid)
+        if planned is None:
+            return nodeid, 0.0
+        return planned.chunk, self._plan.costs[planned.chunk]
+
+    def _refill(self, node: Node) -> None:
+        if node.shutting_down or node not in self._collections:
+            return
+        pending = self._assigned[node].pending
+        while self._queue and len(pending) <= 2:
+            unit = self._queue.popleft()
+            pending.update(dict.fromkeys(unit.indices, unit))
+            node.send_runtest_some(unit.indices)
+        if not self._queue:
+            node.shutdown()  # lets the worker run the test that it holds back
+
+
+class DeferredScheduling:
+    """Decides at the first collection: ours if anything is to be evaluated, else xdist's own.
+
+    The scheduler has to exist before tests are collected, and a session without marked tests
+    must not notice this plugin.
+    """
+
+    def __init__(self, default: Any, choose: Callable[[], ChunkScheduling | None]) -> None:
+        self._inner = default
+        self._choose = choose
+        self._chosen = False
+
+    @property
+    def nodes(self) -> list[Node]:
+        return list(self._inner.nodes)
+
+    @property
+    def collection_is_completed(self) -> bool:
+        return bool(self._inner.collection_is_completed)
+
+    @property
+    def tests_finished(self) -> bool:
+        return bool(self._inner.tests_finished)
+
+    @property
+    def has_pending(self) -> bool:
+        return bool(self._inner.has_pending)
+
+    def add_node(self, node: Node) -> None:
+        self._inner.add_node(node)
+
+    def add_node_collection(self, node: Node, collection: Sequence[str]) -> None:
+        if not self._chosen:
+            self._chosen = True
+            ours = self._choose()
+            if ours is not None:
+                for known in self._inner.nodes:
+                    ours.add_node(known)
+                self._inner = ours
+        self._inner.add_node_collection(node, collection)
+
+    def mark_test_complete(self, node: Node, item_index: int, duration: float = 0) -> None:
+        self._inner.mark_test_complete(node, item_index, duration)
+
+    def mark_test_pending(self, item: str) -> None:
+        self._inner.mark_test_pending(item)
+
+    def remove_pending_tests_from_node(self, node: Node, indices: Sequence[int]) -> None:
+        self._inner.remove_pending_tests_from_node(node, indices)
+
+    def remove_node(self, node: Node) -> str | None:
+        crashed: str | None = self._inner.remove_node(node)
+        return crashed
+
+    def schedule(self) -> None:
+        self._inner.schedule()

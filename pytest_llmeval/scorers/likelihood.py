@@ -1,0 +1,70 @@
+"""Scorers over the log-likelihoods of an item's choices: ``letter`` and ``cloze``.
+
+Both take the first of equal maxima, as lm-evaluation-harness does, and record that there was a
+tie. Scores that cannot be compared are errors: an argmax over NaN or over nothing but -inf is
+option A, and a broken model would score a quarter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pytest_llmeval.core import LABELS
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import Outcome
+from pytest_llmeval.core import Response
+from pytest_llmeval.core import Score
+
+
+def letter(item: Item, response: Response) -> Score:
+    """The option whose letter has the highest log-likelihood (lm-eval's ``acc``)."""
+    fault = _fault(item, response)
+    if fault is not None:
+        return Score(Outcome.ERROR, error=fault)
+    return _first_maximum(item, response.logprobs)
+
+
+def cloze(item: Item, response: Response) -> Score:
+    """The option whose text has the highest log-likelihood per character.
+
+    Characters of the text without the space before it, as in lm-eval's ``acc_norm``.
+    """
+    fault = _fault(item, response)
+    if fault is None and not all(item.options):
+        fault = "an option is empty: its log-likelihood per character is undefined"
+    if fault is not None:
+        return Score(Outcome.ERROR, error=fault)
+    return _first_maximum(
+        item,
+        [
+            value / len(option)
+            for value, option in zip(response.logprobs, item.options, strict=True)
+        ],
+    )
+
+
+def _fault(item: Item, response: Response) -> str | None:
+    """Why the response's log-likelihoods cannot be compared, or None."""
+    if response.error is not None:
+        return response.error
+    values, options = response.logprobs, len(item.options)
+    if not options or not isinstance(item.gold, int):
+        return "the item has no options to choose from"
+    if len(values) != options:
+        return f"{len(values)} log-likelihoods for {options} options"
+    if any(math.isnan(value) or value == math.inf for value in values):
+        return f"log-likelihoods are not finite: {list(values)}"
+    if all(value == -math.inf for value in values):
+        return f"no choice has a log-likelihood: all {options} are -inf"
+    return None
+
+
+def _first_maximum(item: Item, values: Sequence[float]) -> Score:
+    highest = max(values)
+    chosen = values.index(highest)
+    return Score(
+        Outcome.CORRECT if chosen == item.gold else Outcome.WRONG,
+        answer=LABELS[chosen],
+        tie=values.count(highest) > 1,
+    )

@@ -1,0 +1,233 @@
+"""The judging side of a session: one run folder, all outcomes, the verdicts, the exit code.
+
+Lives in the process that reports: the main one, or the xdist controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import asdict
+from dataclasses import dataclass
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from pytest_llmeval.core import Outcome
+from pytest_llmeval.gates import CollectedBenchmark
+from pytest_llmeval.gates import Thresholds
+from pytest_llmeval.gates import Verdict
+from pytest_llmeval.gates import check_names
+from pytest_llmeval.gates import judge
+from pytest_llmeval.gates import load_thresholds
+from pytest_llmeval.gates import overall
+from pytest_llmeval.metrics import Counts
+from pytest_llmeval.metrics import Result
+from pytest_llmeval.metrics import summarize
+from pytest_llmeval.models import load_model
+from pytest_llmeval.options import Settings
+from pytest_llmeval.plan import Plan
+from pytest_llmeval.plan import PlannedItem
+from pytest_llmeval.runs.folder import RunFolder
+from pytest_llmeval.runs.folder import create_run
+from pytest_llmeval.runs.folder import describe
+from pytest_llmeval.runs.folder import find_resumable
+from pytest_llmeval.scorers import SCORERS
+
+
+@dataclass(frozen=True, slots=True)
+class ItemOutcome:
+    """What a test report says about its item; travels from worker to controller as a dict."""
+
+    outcome: str
+    model: str
+    scorer: str
+    protocol: str
+    fingerprint: str | None = None
+    dropped_shots: int = 0
+    tie: bool = False
+
+    def to_wire(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class RunSession:
+    """Everything known about the run while it goes on."""
+
+    def __init__(self, plan: Plan, settings: Settings, command: Iterable[str]) -> None:
+        """Check the plan and open the run folder.
+
+        Raises ConfigError, before any weights are loaded, for what is wrong with models,
+        thresholds or the folder to resume.
+        """
+        self.plan = plan
+        self.settings = settings
+        self.notes: list[str] = []
+        self.outcomes: dict[str, ItemOutcome] = {}
+        self.verdicts: list[Verdict] = []
+        self.results: list[Result] = []
+        self._check_models()
+        self.thresholds = self._read_thresholds()
+        self.resumed = False
+        self.folder = self._open_folder(list(command))
+
+    def _check_models(self) -> None:
+        if not self.plan.own_model:
+            for spec in self.plan.models:
+                load_model(spec)
+
+    def _read_thresholds(self) -> Thresholds | None:
+        if self.settings.thresholds is None:
+            return None
+        thresholds = load_thresholds(self.settings.thresholds)
+        collected: dict[str, CollectedBenchmark] = {}
+        for planned in self.plan.results:
+            other = collected.get(planned.benchmark)
+            collected[planned.benchmark] = CollectedBenchmark(
+                name=planned.benchmark,
+                subjects=frozenset(planned.subjects),
+                scorers=((*other.scorers, planned.scorer) if other else (planned.scorer,)),
+                has_chance=planned.chance is not None,
+            )
+        # The catalog is asked for names only here, where a file names benchmarks.
+        from pytest_llmeval.catalog import NAMES
+
+        check_names(thresholds, NAMES, collected, known_scorers=SCORERS)
+        return thresholds
+
+    def _open_folder(self, command: list[str]) -> RunFolder:
+        root = self.settings.runs
+        if self.settings.resume:
+            found = find_resumable(root, self.plan)
+            if isinstance(found, RunFolder):
+                self.resumed = True
+                manifest = found.read("run.json")
+                manifest["status"] = "running"
+                manifest.setdefault("resumed", []).append(_now())
+                found.write("run.json", manifest)
+                return found
+            if found is not None:
+                self.notes.append(f"nothing to resume: {found}; a new run was started")
+        manifest = describe(self.plan, command, seed=self.settings.seed, limit=self.settings.limit)
+        return create_run(root, self.plan, manifest)
+
+    # Outcomes --------------------------------------------------------------------------
+
+    def receive(self, nodeid: str, value: Mapping[str, Any]) -> None:
+        """Take the outcome that a test report carries."""
+        self.outcomes[nodeid] = ItemOutcome(**value)
+
+    def receive_failure(self, nodeid: str) -> None:
+        """Note a planned test whose report failed without an outcome (a dead worker, say)."""
+        planned = self.plan.by_nodeid[nodeid]
+        result = self.plan.results[planned.result]
+        self.outcomes[nodeid] = ItemOutcome(
+            Outcome.ERROR, self.plan.models[planned.model], result.scorer, result.fingerprint
+        )
+
+    # The end ---------------------------------------------------------------------------
+
+    def finish(self, interrupted: bool) -> None:
+        """Compute metrics and verdicts and write them to the run folder."""
+        self.results, details = self._collect_results()
+        models = list(dict.fromkeys(result.model for result in self.results))
+        if self.thresholds is not None:
+            self.verdicts = judge(
+                self.thresholds,
+                self.results,
+                models,
+                [planned.benchmark for planned in self.plan.results],
+            )
+        self.folder.write("metrics.json", {"results": details})
+        self.folder.write(
+            "gates.json",
+            {
+                "thresholds": self.settings.thresholds and self.settings.thresholds.name,
+                "verdict": self.verdict,
+                "gates": [asdict(verdict) for verdict in self.verdicts],
+            },
+        )
+        manifest = self.folder.read("run.json")
+        fingerprints = {
+            outcome.model: outcome.fingerprint
+            for outcome in self.outcomes.values()
+            if outcome.fingerprint
+        }
+        complete = len(self.outcomes) == len(self.plan.items) and not interrupted
+        manifest["status"] = "finished" if complete else "interrupted"
+        manifest["finished"] = _now()
+        manifest["model_fingerprints"] = fingerprints
+        self.folder.write("run.json", manifest)
+
+    @property
+    def verdict(self) -> str:
+        """``pass``, ``fail``, or ``not gated``."""
+        if self.thresholds is None:
+            return "not gated"
+        return overall(self.verdicts, self.settings.allow_undecided)
+
+    def tolerated_errors(self) -> int:
+        """Number of item errors that the file's ``max_errors`` allow for."""
+        if self.thresholds is None:
+            return 0
+        tolerated = 0
+        for result in self.results:
+            gates = self.thresholds.for_model(result.model).get(result.benchmark)
+            table = gates and gates.scorers.get(result.scorer, gates)
+            if table and result.counts.error <= (table.max_errors or 0):
+                tolerated += result.counts.error
+        return tolerated
+
+    def _collect_results(self) -> tuple[list[Result], list[dict[str, Any]]]:
+        groups: dict[tuple[int, int], list[PlannedItem]] = {
+            (model, result): []
+            for model in range(len(self.plan.models))
+            for result in range(len(self.plan.results))
+        }
+        for item in self.plan.items:
+            groups[item.model, item.result].append(item)
+        results, details = [], []
+        for (model, number), items in groups.items():
+            planned = self.plan.results[number]
+            seen = [one for item in items if (one := self.outcomes.get(item.nodeid))]
+            # A model that gives only text is scored by another scorer than was planned: the
+            # items that were answered say which.
+            answered = next((one for one in seen if one.outcome != Outcome.ERROR), None)
+            result = Result(
+                model=seen[0].model if seen else self.plan.models[model],
+                benchmark=planned.benchmark,
+                scorer=answered.scorer if answered else planned.scorer,
+                protocol=planned.protocol_name,
+                chance=planned.chance,
+                subjects=_count(planned.subjects, items, self.outcomes),
+                dropped_shots=sum(one.dropped_shots > 0 for one in seen),
+                ties=sum(one.tie for one in seen),
+            )
+            results.append(result)
+            details.append(
+                {
+                    **summarize(result),
+                    "protocol_fingerprint": answered.protocol if answered else planned.fingerprint,
+                    "data_hash": planned.data_hash,
+                }
+            )
+        return results, details
+
+
+def _count(
+    sizes: Mapping[str, int], items: Iterable[PlannedItem], outcomes: Mapping[str, ItemOutcome]
+) -> dict[str, Counts]:
+    found: dict[str, dict[str, int]] = {subject: {} for subject in sizes}
+    for item in items:
+        outcome = outcomes.get(item.nodeid)
+        if outcome is not None:
+            counts = found[item.subject]
+            counts[outcome.outcome] = counts.get(outcome.outcome, 0) + 1
+    blank = Counts(total=0)
+    return {
+        subject: replace(blank, total=sizes[subject], **counts) for subject, counts in found.items()
+    }
+
+
+def _now() -> str:
+    return datetime.now().astimezone().isoformat(timespec="seconds")

@@ -1,0 +1,51 @@
+"""Where the data of a benchmark is, first hit wins: the data folder, then whatever comes next."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.core import DataError
+from pytest_llmeval.sources.local import nearest_sibling
+
+
+def data_folder(data_dir: Any = None) -> Path | None:
+    """The run's data folder: ``data_dir``, else the environment's ``LLMEVAL_DATA``, else None.
+
+    Raises DataError naming a folder that does not exist.
+    """
+    given = data_dir if data_dir is not None else os.environ.get("LLMEVAL_DATA") or None
+    if given is None:
+        return None
+    folder = Path(given).expanduser()
+    if not folder.is_dir():
+        origin = "--llm-data" if data_dir is not None else "LLMEVAL_DATA"
+        raise DataError(f"data folder {folder} ({origin}) does not exist{nearest_sibling(folder)}")
+    return folder
+
+
+def find(name: str, data_dir: Any = None) -> Path | None:
+    """The folder ``DIR/<name>`` of a benchmark, or None where the data folder has none.
+
+    Raises DataError where the data folder itself does not exist.
+    """
+    folder = data_folder(data_dir)
+    if folder is None:
+        return None
+    candidate = folder / name
+    return candidate if candidate.is_dir() else None
+
+
+def not_found(name: str, data_dir: Any, reason: str) -> DataError:
+    """The one line for a benchmark found nowhere: where was looked, why not, how to get it."""
+    folder = data_folder(data_dir)
+    looked = (
+        f"{folder / name} (no such folder)"
+        if folder is not None
+        else "no data folder (neither --llm-data nor LLMEVAL_DATA is set)"
+    )
+    return DataError(
+        f"benchmark {name!r} not found: looked in {looked}; {reason};"
+        f" give its files with --llm-data DIR, as DIR/{name}/"
+    )

@@ -1,0 +1,37 @@
+"""Rows of a data set on the Hugging Face hub, through ``datasets``, at a pinned revision."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core import DataError
+
+MISSING = "the extra is not installed: pip install 'pytest-llmeval[hub]'"
+
+
+def load_rows(path: str, config: str | None, split: str, revision: str) -> list[dict[str, Any]]:
+    """All rows of one split as dicts, in the data set's order.
+
+    ``path`` is a hub name or a local folder laid out like a hub repository (which has no
+    revision). Raises ConfigError where ``datasets`` is not installed, DataError in one line
+    where the data cannot be had.
+    """
+    try:
+        datasets: Any = importlib.import_module("datasets")  # an extra, and slow to import
+    except ImportError:
+        raise ConfigError(f"hub data set {path!r} cannot be read, {MISSING}") from None
+    local = Path(path).is_dir()
+    try:
+        rows = datasets.load_dataset(
+            path, config, split=split, revision=None if local else revision
+        )
+        return [dict(row) for row in rows]
+    except Exception as error:
+        # datasets, huggingface_hub and the HTTP library below them each have a family of
+        # errors with no common base; whichever it is, the user needs one line.
+        where = f"folder {path}" if local else f"hub data set {path!r} at revision {revision[:12]}"
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise DataError(f"{where} cannot be loaded ({reason[:200]})") from error

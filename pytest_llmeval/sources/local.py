@@ -1,0 +1,131 @@
+"""Readers for local csv and jsonl files, plain or gzipped. Everything in a csv cell is text.
+
+pandas is not used on purpose: it turns the options ``None``, ``NA`` and ``nan`` into missing
+values and numbers into floats.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+from typing import Any
+from typing import cast
+
+from pytest_llmeval.core import DataError
+from pytest_llmeval.sources.names import nearest
+
+# What a file that cannot be opened or a damaged gzip stream raises.
+READ_ERRORS = (OSError, EOFError, zlib.error)
+_MAX_CELL = 2**31 - 1
+
+
+def read_csv(path: Path) -> list[list[str]]:
+    """All rows of a csv file as lists of text, blank lines left out.
+
+    Raises DataError with file and row for bytes that are not UTF-8, an unclosed quote, or a
+    row with another number of cells than the first one.
+    """
+    try:
+        with open_binary(path) as file:
+            data = file.read()
+    except READ_ERRORS as error:
+        raise unreadable(path, error) from None
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8")
+        row = sum(1 for _ in csv.reader(io.StringIO(before, newline="")))
+        raise DataError(
+            f"{path}, row {max(row, 1)}: not UTF-8 (byte 0x{data[error.start]:02x})"
+        ) from None
+    return _parse_csv(path, text.removeprefix("\ufeff"))
+
+
+def _parse_csv(path: Path, text: str) -> list[list[str]]:
+    rows: list[list[str]] = []
+    # newline="" leaves line breaks inside quoted cells as they are; strict makes an unclosed
+    # quote an error instead of one cell that holds the rest of the file.
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    limit = csv.field_size_limit(_MAX_CELL)  # the default refuses a cell over 128 kB
+    try:
+        for row in reader:
+            if not row:
+                continue
+            rows.append(row)
+            if len(row) != len(rows[0]):
+                raise DataError(
+                    f"{path}, row {len(rows)}: {len(row)} cells where the first row has"
+                    f" {len(rows[0])}"
+                )
+    except csv.Error as error:
+        raise DataError(f"{path}, row {len(rows) + 1}: not valid csv ({error})") from None
+    finally:
+        csv.field_size_limit(limit)
+    return rows
+
+
+def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number and object of every line that is not blank.
+
+    Raises DataError with file and line for bytes that are not UTF-8 and for anything but one
+    JSON object a line.
+    """
+    try:
+        with open_binary(path) as file:
+            # Bytes are cut at \n alone: text mode would also cut at other line separators.
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield number, parse_object(path, number, line)
+    except READ_ERRORS as error:
+        raise unreadable(path, error) from None
+
+
+def parse_object(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    """The JSON object in one line of a file; DataError with file and line otherwise."""
+    try:
+        value = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path}, line {number}: not UTF-8 (byte 0x{line[error.start]:02x})"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}, line {number}: not valid JSON ({_one_line(error)})") from None
+    if not isinstance(value, dict):
+        raise DataError(
+            f"{path}, line {number}: a JSON object was expected, not {type(value).__name__}"
+        )
+    return value
+
+
+def open_binary(path: Path) -> IO[bytes]:
+    """The bytes of a file, unpacked where its name ends in ``.gz``."""
+    if path.suffix == ".gz":
+        return cast("IO[bytes]", gzip.open(path, "rb"))
+    return path.open("rb")
+
+
+def unreadable(path: Path, error: BaseException) -> DataError:
+    """The one line for a file that cannot be opened or read to its end."""
+    if isinstance(error, FileNotFoundError):
+        return DataError(f"{path}: no such file{nearest_sibling(path)}")
+    reason = getattr(error, "strerror", None) or _one_line(error) or type(error).__name__
+    return DataError(f"{path}: cannot be read ({reason})")
+
+
+def nearest_sibling(path: Path) -> str:
+    """``; did you mean 'x'?`` for the file of the same folder with the nearest name."""
+    try:
+        names = [entry.name for entry in path.parent.iterdir()]
+    except OSError:
+        return ""
+    return nearest(path.name, names)
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())

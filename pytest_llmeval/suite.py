@@ -1,0 +1,105 @@
+"""Which benchmark a marked test evaluates, under which protocol, with which items."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_llmeval.core import Benchmark
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core import Dataset
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import Protocol
+from pytest_llmeval.core import check_dataset
+from pytest_llmeval.options import Settings
+from pytest_llmeval.options import choose_protocol
+from pytest_llmeval.scorers import get_scorer
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A benchmark under one protocol, as one test function evaluates it.
+
+    ``items`` are those that the run may select from (fewer than the data set's under
+    ``--llm-limit``); the benchmark's own sizes stay in ``dataset``.
+    """
+
+    test: str
+    benchmark: Benchmark
+    protocol: Protocol
+    dataset: Dataset
+    data_hash: str
+    items: tuple[Item, ...]
+
+
+class Suite:
+    """All marked tests of a session. Data sets are loaded once per process and benchmark."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._by_test: dict[str, Evaluated] = {}
+        self._datasets: dict[Callable[[Any], Dataset], tuple[Dataset, str]] = {}
+
+    def __iter__(self) -> Iterator[Evaluated]:
+        return iter(self._by_test.values())
+
+    def __bool__(self) -> bool:
+        return bool(self._by_test)
+
+    def add(self, test: str, benchmark: object, protocol: str | None = None) -> Evaluated:
+        """Register the marked test function ``test`` (a node id without parameters).
+
+        Raises ConfigError when the marker does not name a benchmark, when the protocol or
+        scorer is unknown, when the data cannot be loaded, or when another test already
+        gives the result of the same (benchmark, scorer).
+        """
+        if not isinstance(benchmark, Benchmark):
+            raise ConfigError(
+                f"{test}: @pytest.mark.llmeval takes a Benchmark, not {type(benchmark).__name__}"
+                + (" (call it: mmlu())" if callable(benchmark) else "")
+            )
+        chosen = choose_protocol(benchmark, protocol, self.settings)
+        get_scorer(chosen.scorer)
+        for other in self._by_test.values():
+            if (other.benchmark.name, other.protocol.scorer) == (benchmark.name, chosen.scorer):
+                raise ConfigError(
+                    f"{test} and {other.test} both give the result"
+                    f" ({benchmark.name}, {chosen.scorer}): a result has one name and one test"
+                )
+        dataset, data_hash = self._load(benchmark)
+        limit = self.settings.limit
+        items = dataset.items
+        if limit is not None:
+            items = tuple(draw_items(items, limit, self.settings.seed))
+        evaluated = Evaluated(test, benchmark, chosen, dataset, data_hash, items)
+        self._by_test[test] = evaluated
+        return evaluated
+
+    def _load(self, benchmark: Benchmark) -> tuple[Dataset, str]:
+        # Keyed by the source, so that two `starter()` calls share one data set.
+        if benchmark.source not in self._datasets:
+            dataset = benchmark.source(self.settings.data)
+            check_dataset(benchmark.name, dataset)
+            self._datasets[benchmark.source] = (dataset, dataset.content_hash())
+        return self._datasets[benchmark.source]
+
+
+def draw_items(items: Iterable[Item], limit: int, seed: int) -> Iterator[Item]:
+    """``limit`` items of every subject, in the data set's order.
+
+    An item's rank is a hash of seed and id, so whether it is drawn depends on neither order
+    nor process, and a larger limit keeps what a smaller one drew.
+    """
+    by_subject: dict[str, list[Item]] = {}
+    ordered = list(items)
+    for item in ordered:
+        by_subject.setdefault(item.subject, []).append(item)
+    drawn: set[str] = set()
+    for members in by_subject.values():
+        members.sort(key=lambda item: hashlib.sha256(f"{seed}/{item.id}".encode()).digest())
+        drawn.update(item.id for item in members[:limit])
+    return (item for item in ordered if item.id in drawn)

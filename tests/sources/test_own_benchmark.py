@@ -1,0 +1,167 @@
+"""A user's own jsonl benchmark."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_llmeval.core import Benchmark
+from pytest_llmeval.core import DataError
+from pytest_llmeval.core import Protocol
+from pytest_llmeval.core import check_dataset
+from pytest_llmeval.prompts import LMEVAL_MMLU
+from pytest_llmeval.sources import find
+from pytest_llmeval.sources import jsonl
+
+
+@pytest.fixture(autouse=True)
+def no_data_folder_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LLMEVAL_DATA", raising=False)
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    base = {"question": "q?", "options": ["x", "y"], "answer": "B", "subject": "tea"}
+    return {**base, **changes}
+
+
+def test_letters_and_numbers_are_answers(tmp_path: Path) -> None:
+    path = write(tmp_path / "mine.jsonl", [row(), row(answer=0), row(answer=1, subject="milk")])
+    dataset = jsonl(path)(None)
+    check_dataset("mine", dataset)
+    assert [item.gold for item in dataset.items] == [1, 0, 1]
+    assert [item.id for item in dataset.items] == ["tea-0000", "tea-0001", "milk-0000"]
+
+
+def test_a_benchmark_in_a_dozen_lines(tmp_path: Path) -> None:
+    write(tmp_path / "mine.jsonl", [row()])
+    write(tmp_path / "shots.jsonl", [row(question="shot?")])
+    benchmark = Benchmark(
+        "mine",
+        source=jsonl("mine.jsonl", shots="shots.jsonl"),
+        protocols=(Protocol("letter", LMEVAL_MMLU, scorer="letter", shots=1),),
+    )
+    dataset = benchmark.source(tmp_path)
+    item = dataset.items[0]
+    text = benchmark.protocols[0].render(item, dataset.pool["tea"]).text
+    assert text.endswith("shot?\nA. x\nB. y\nAnswer: B\n\nq?\nA. x\nB. y\nAnswer:")
+
+
+def test_without_options_the_answer_is_text(tmp_path: Path) -> None:
+    rows = [{"question": "q", "answer": "1,000"}, {"question": "r", "answer": 18}]
+    dataset = jsonl(write(tmp_path / "sums.jsonl", rows))(None)
+    # Case f13: the text is not taken apart.
+    assert [item.gold for item in dataset.items] == ["1,000", "18"]
+    assert [item.subject for item in dataset.items] == ["sums", "sums"]
+
+
+def test_fields_may_have_other_names(tmp_path: Path) -> None:
+    rows = [{"stem": "q", "choices": ["x", "y"], "key": "A", "topic": "t", "uid": "set/7"}]
+    source = jsonl(
+        write(tmp_path / "f.jsonl", rows),
+        question="stem",
+        options="choices",
+        answer="key",
+        subject="topic",
+        id="uid",
+    )
+    item = source(None).items[0]
+    assert (item.id, item.subject, item.gold) == ("set_7", "t", 0)
+
+
+def test_ids_do_not_depend_on_later_order_or_limit(tmp_path: Path) -> None:
+    # Case f11: numbered in the file, before anything is shuffled or limited.
+    rows = [row(question=f"r{number}") for number in range(4)]
+    items = list(jsonl(write(tmp_path / "f.jsonl", rows))(None).items)
+    random.Random(7).shuffle(items)
+    assert {item.question: item.id for item in items[:2]}.items() <= {
+        f"r{number}": f"tea-000{number}" for number in range(4)
+    }.items()
+
+
+def test_shots_without_subject_serve_every_subject(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.jsonl", [row(), row(subject="milk")])
+    shot = {"question": "s", "options": ["x", "y"], "answer": "A"}
+    shots = write(tmp_path / "s.jsonl", [shot, row(question="t")])
+    pool = jsonl(path, shots=shots)(None).pool
+    assert [item.question for item in pool["tea"]] == ["s", "t"]
+    assert [item.question for item in pool["milk"]] == ["s"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"answer": "C"}, "gold 'C' is outside the 2 options"),
+        ({"answer": 2}, "gold 2 is outside the 2 options"),
+        ({"answer": -2}, "gold -2 is outside the 2 options"),
+        ({"answer": "x"}, "answer 'x' is neither a letter A to B nor a 0-based number"),
+        ({"answer": "1"}, "answer '1' is neither a letter A to B nor a 0-based number"),
+        ({"answer": True}, "answer True is neither"),
+        ({"answer": ""}, "no gold label in this split"),
+        ({"answer": None}, "no gold label in this split"),
+        ({"answer": -1}, "no gold label in this split"),
+        ({"options": ["x", 2]}, "field 'options' must be a list of texts"),
+        ({"options": "xy"}, "field 'options' must be a list of texts"),
+        ({"options": ["x"]}, "1 options"),
+        ({"options": ["x"] * 27}, "27 options"),
+        ({"options": None, "answer": 1.5}, "field 'answer' must be text"),
+        ({"question": None}, "no text in field 'question'"),
+        ({"subject": 3}, "field 'subject' is not text"),
+    ],
+)
+def test_unusable_rows_name_file_and_line(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    path = write(tmp_path / "f.jsonl", [row(), row(**changes)])
+    with pytest.raises(DataError) as caught:
+        jsonl(path)(None)
+    assert str(caught.value).startswith(f"{path}, line 2: {message}")
+
+
+def test_duplicate_ids_name_both_lines(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.jsonl", [row(id="a b"), row(id="c"), row(id="a_b")])
+    with pytest.raises(DataError, match=r"line 3: item id 'a_b' occurs twice \(first in line 1\)"):
+        jsonl(path, id="id")(None)
+
+
+def test_empty_and_missing_files(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no rows"):
+        jsonl(write(tmp_path / "f.jsonl", []))(None)
+    with pytest.raises(DataError, match=r"no such file; did you mean 'f\.jsonl'"):
+        jsonl(tmp_path / "g.jsonl")(None)
+    with pytest.raises(DataError, match="no such file, neither in"):
+        jsonl("nothing.jsonl")(tmp_path)
+    with pytest.raises(DataError, match="cannot be read"):
+        jsonl(tmp_path)(None)
+
+
+def test_the_data_folder_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    write(folder / "f.jsonl", [row(question="there")])
+    write(tmp_path / "f.jsonl", [row(question="here")])
+    monkeypatch.chdir(tmp_path)
+    assert jsonl("f.jsonl")(folder).items[0].question == "there"
+    assert jsonl("f.jsonl")(None).items[0].question == "here"
+    monkeypatch.setenv("LLMEVAL_DATA", str(folder))
+    assert jsonl("f.jsonl")(None).items[0].question == "there"
+
+
+def test_find_looks_in_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine").mkdir()
+    assert find("mine", tmp_path) == tmp_path / "mine"
+    assert find("other", tmp_path) is None
+    assert find("mine") is None
+    monkeypatch.setenv("LLMEVAL_DATA", str(tmp_path))
+    assert find("mine") == tmp_path / "mine"
+    monkeypatch.setenv("LLMEVAL_DATA", str(tmp_path / "mime"))
+    with pytest.raises(DataError, match=r"mime \(LLMEVAL_DATA\) does not exist; did you mean"):
+        find("mine")
