@@ -167,7 +167,7 @@ class Answering:
             return None
         outcome = _outcome(call)
         if outcome is None:
-            return None
+            return self._setup_report(item, call) if call.when == "setup" else None
         record = self._settle(item, outcome, call)
         wrong = record.outcome in (Outcome.WRONG, Outcome.UNPARSED)
         if wrong and not self.settings.wrong_fails:
@@ -188,6 +188,20 @@ class Answering:
             tie=record.tie,
         ).to_wire()
         return report
+
+    def _setup_report(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> pytest.TestReport | None:
+        """A setup that took as long as the item's share of its batch.
+
+        The first test of a batch waits for all of it; booked so, its time would say nothing.
+        """
+        record = item.stash.get(_RECORD, None)
+        if record is None or record.seconds is None:
+            return None
+        shared = copy.copy(call)
+        shared.duration = record.seconds
+        return pytest.TestReport.from_item_and_call(item, shared)
 
     def _settle(self, item: pytest.Item, outcome: Outcome, call: pytest.CallInfo[None]) -> Record:
         """The final record of a test: the body has the last word over the scorer."""
@@ -240,5 +254,5 @@ def _reason(record: Record) -> str:
 
 def _overrides_model(node: pytest.Item) -> bool:
     info = getattr(node, "_fixtureinfo", None)
-    definitions = info.name2fixturedefs.get("model", ()) if info is not None else ()
-    return bool(definitions) and not definitions[-1].func.__module__.startswith("pytest_llmeval.")
+    definitions = list(info.name2fixturedefs.get("model", [])) if info is not None else []
+    return any(not one.func.__module__.startswith("pytest_llmeval.") for one in definitions[-1:])

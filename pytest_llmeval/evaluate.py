@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import replace
 
+from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import ModelError
 from pytest_llmeval.core import Outcome
@@ -151,6 +152,7 @@ class Evaluator:
         members = {planned.item: planned for planned in self._plan.chunks[chunk]}
         one = self._evaluated[next(iter(members.values())).result]
         protocol = answerable(one.protocol, model)
+        self._check_name(one, protocol, model)
         blank = {
             name: replace(
                 self.blank(planned.nodeid, model.name),
@@ -176,6 +178,17 @@ class Evaluator:
         if requests:
             yield from self._ask(model, protocol, requests, members, blank)
 
+    def _check_name(self, one: Evaluated, protocol: Protocol, model: Model) -> None:
+        """Refuse a scorer that a model's limits make the same as another test's."""
+        for other in self._evaluated:
+            if other is one or other.benchmark.name != one.benchmark.name:
+                continue
+            if answerable(other.protocol, model).scorer == protocol.scorer:
+                raise Unanswerable(
+                    f"model {model.name} gives only text, so {one.test} and {other.test} would"
+                    f" both give the result ({one.benchmark.name}, {protocol.scorer}): run one"
+                )
+
     def _ask(
         self,
         model: Model,
@@ -197,7 +210,7 @@ class Evaluator:
                 record = filled_in(blank[response.id], response, missing)
                 self._finish(planned, score(record, self._items[planned.nodeid], protocol))
                 yield
-        except ModelError as error:
+        except (ConfigError, ModelError) as error:
             raise Unanswerable(f"model {model.name}: {error}") from error
         except Unanswerable:
             raise

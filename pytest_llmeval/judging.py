@@ -19,6 +19,7 @@ from pytest_llmeval.options import Settings
 from pytest_llmeval.options import read_settings
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.reports.progress import Progress
+from pytest_llmeval.reports.terminal import summary_parts
 from pytest_llmeval.reports.terminal import write_summary
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.schedule import ChunkScheduling
@@ -120,22 +121,32 @@ class Judging:
         if value is not None:
             self.run.receive(report.nodeid, value)
         elif report.failed and report.when != "teardown":
-            self.run.receive_failure(report.nodeid)
+            try:
+                self.run.receive_failure(report.nodeid, report.longreprtext)
+            except RunError as error:
+                self._failed_to_write = str(error)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(
         self, report: pytest.CollectReport | pytest.TestReport
     ) -> tuple[str, str, str | tuple[str, dict[str, bool]]] | None:
-        """Count wrong answers and gates under their own names; print no letter for either."""
-        value = getattr(report, "llmeval", None)
+        """Count wrong answers and gates under their own names.
+
+        Neither letter nor word keeps pytest from printing anything: Progress shows how far a
+        run is, and thousands of letters do not. With ``-v`` every item has its line.
+        """
         if isinstance(report, GateReport):
-            return _GATE_STATUS[report.outcome] if report.when == "call" else ("", "", "")
+            category = report.category if report.when == "call" else ""
+            return category, "", "FAILED" if category == "failed" else ""
+        value = getattr(report, "llmeval", None)
         if value is None or report.failed:
             return None
         outcome = value["outcome"]
-        if outcome == Outcome.CORRECT:
-            return "passed", "", "PASSED"
-        return outcome, "", (outcome.upper(), {"yellow": True})
+        category = "passed" if outcome == Outcome.CORRECT else outcome
+        if self.config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) <= 0:
+            return category, "", ""
+        color = "green" if outcome == Outcome.CORRECT else "yellow"
+        return category, "", (category.upper(), {color: True})
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         # Under xdist -x and a worker that gives up end the session by the same exception.
@@ -176,21 +187,18 @@ class Judging:
             "pytest_runtest_logreport", [plugin for plugin in others if plugin is not None]
         )
         for verdict in self.run.verdicts:
-            outcome = self._gate_outcome(verdict)
-            hook(report=GateReport(verdict.id, outcome, describe(verdict), "call"))
-            hook(report=GateReport(verdict.id, "passed", "", "teardown"))
-
-    def _gate_outcome(self, verdict: Verdict) -> str:
-        if verdict.status == "pass":
-            return "passed"
-        if verdict.status == "not run":
-            return "skipped"
-        if verdict.status == "undecided" and self.run.settings.allow_undecided:
-            return "skipped"
-        return "failed"
+            undecided = verdict.status == "undecided" and not self.run.settings.allow_undecided
+            outcome = "failed" if verdict.status == "fail" or undecided else "skipped"
+            if verdict.status == "pass":
+                outcome = "passed"
+            hook(report=GateReport(verdict, outcome, "call"))
+            hook(report=GateReport(verdict, "passed", "teardown"))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        write_summary(terminalreporter, self.run)
+        run = self.run
+        verdicts = None if run.thresholds is None else run.verdicts
+        parts = summary_parts(run.results, verdicts, run.notes, run.folder.path)
+        write_summary(terminalreporter, parts)
         if self._failed_to_write is not None:
             terminalreporter.write_line(self._failed_to_write, red=True)
 
@@ -198,23 +206,20 @@ class Judging:
 class GateReport(pytest.TestReport):
     """A gate as a test: ``thresholds.toml::mmlu::accuracy``."""
 
-    def __init__(self, gate: str, outcome: Any, text: str, when: Any) -> None:
-        file = "thresholds.toml"
-        longrepr: Any = text if outcome == "failed" else None
-        if outcome == "skipped":
-            longrepr = (file, 0, text)
+    def __init__(self, verdict: Verdict, outcome: Any, when: Any) -> None:
+        file, text = "thresholds.toml", describe(verdict)
+        longrepr: Any = {"passed": None, "failed": text, "skipped": (file, 0, text)}[outcome]
         super().__init__(
-            nodeid=f"{file}::{gate}",
-            location=(file, None, gate),
+            nodeid=f"{file}::{verdict.id}",
+            location=(file, None, verdict.id),
             keywords={},
             outcome=outcome,
             longrepr=longrepr,
             when=when,
         )
-
-
-_GATE_STATUS = {
-    "passed": ("gates passed", "", "PASSED"),
-    "failed": ("failed", "", "FAILED"),
-    "skipped": ("gates not decided", "", "SKIPPED"),
-}
+        if outcome == "failed":
+            self.category = "failed"
+        else:
+            self.category = (
+                "gates passed" if verdict.status == "pass" else f"gates {verdict.status}"
+            )

@@ -31,6 +31,8 @@ class PlannedResult:
     """One (benchmark, scorer) of the run, with all that makes its numbers comparable.
 
     ``subjects`` gives the number of items the benchmark has per subject, selected or not.
+    ``generated`` is the fingerprint and scorer of the same protocol for a model that gives
+    only text (``Protocol.with_generation``), where that is another.
     """
 
     benchmark: str
@@ -41,7 +43,7 @@ class PlannedResult:
     data_hash: str
     chance: float | None
     subjects: Mapping[str, int]
-    has_options: bool
+    generated: Mapping[str, str] | None = None
 
     @property
     def protocol_name(self) -> str:
@@ -178,6 +180,7 @@ def _cost(item: Item) -> int:
 
 
 def _planned_result(one: Evaluated) -> PlannedResult:
+    generated = one.protocol.with_generation()
     return PlannedResult(
         benchmark=one.benchmark.name,
         version=one.benchmark.version,
@@ -187,5 +190,5 @@ def _planned_result(one: Evaluated) -> PlannedResult:
         data_hash=one.data_hash,
         chance=one.dataset.chance(),
         subjects=one.dataset.subject_sizes(),
-        has_options=all(item.options for item in one.dataset.items),
+        generated=None if one.protocol.ask == "text" else {generated.fingerprint: generated.scorer},
     )

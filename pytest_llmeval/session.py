@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from pytest_llmeval.core import Outcome
+from pytest_llmeval.core import Record
 from pytest_llmeval.gates import CollectedBenchmark
 from pytest_llmeval.gates import Thresholds
 from pytest_llmeval.gates import Verdict
@@ -23,7 +24,6 @@ from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import overall
 from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import Result
-from pytest_llmeval.metrics import summarize
 from pytest_llmeval.models import load_model
 from pytest_llmeval.options import Settings
 from pytest_llmeval.plan import Plan
@@ -32,6 +32,8 @@ from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.folder import create_run
 from pytest_llmeval.runs.folder import describe
 from pytest_llmeval.runs.folder import find_resumable
+from pytest_llmeval.runs.records import RecordWriter
+from pytest_llmeval.runs.run import metrics_entry
 from pytest_llmeval.scorers import SCORERS
 
 
@@ -70,6 +72,7 @@ class RunSession:
         self.thresholds = self._read_thresholds()
         self.resumed = False
         self.folder = self._open_folder(list(command))
+        self._writer = RecordWriter(self.folder.records)
 
     def _check_models(self) -> None:
         if not self.plan.own_model:
@@ -117,18 +120,32 @@ class RunSession:
         """Take the outcome that a test report carries."""
         self.outcomes[nodeid] = ItemOutcome(**value)
 
-    def receive_failure(self, nodeid: str) -> None:
+    def receive_failure(self, nodeid: str, reason: str) -> None:
         """Note a planned test whose report failed without an outcome (a dead worker, say)."""
         planned = self.plan.by_nodeid[nodeid]
         result = self.plan.results[planned.result]
-        self.outcomes[nodeid] = ItemOutcome(
-            Outcome.ERROR, self.plan.models[planned.model], result.scorer, result.fingerprint
+        spec = self.plan.models[planned.model]
+        self.outcomes[nodeid] = ItemOutcome(Outcome.ERROR, spec, result.scorer, result.fingerprint)
+        record = Record(
+            model=spec,
+            benchmark=result.benchmark,
+            scorer=result.scorer,
+            item=planned.item,
+            subject=planned.subject,
+            outcome=Outcome.ERROR,
+            answer=None,
+            gold="",
+            error=reason,
+            protocol=result.fingerprint,
+            data=result.data_hash,
         )
+        self._writer.append(record)
 
     # The end ---------------------------------------------------------------------------
 
     def finish(self, interrupted: bool) -> None:
         """Compute metrics and verdicts and write them to the run folder."""
+        self._writer.close()
         self.results, details = self._collect_results()
         models = list(dict.fromkeys(result.model for result in self.results))
         if self.thresholds is not None:
@@ -194,7 +211,7 @@ class RunSession:
             # items that were answered say which.
             answered = next((one for one in seen if one.outcome != Outcome.ERROR), None)
             result = Result(
-                model=seen[0].model if seen else self.plan.models[model],
+                model=self._label(self.plan.models[model]),
                 benchmark=planned.benchmark,
                 scorer=answered.scorer if answered else planned.scorer,
                 protocol=planned.protocol_name,
@@ -204,14 +221,15 @@ class RunSession:
                 ties=sum(one.tie for one in seen),
             )
             results.append(result)
-            details.append(
-                {
-                    **summarize(result),
-                    "protocol_fingerprint": answered.protocol if answered else planned.fingerprint,
-                    "data_hash": planned.data_hash,
-                }
-            )
+            fingerprint = answered.protocol if answered else planned.fingerprint
+            details.append(metrics_entry(result, fingerprint, planned.data_hash))
         return results, details
+
+    def _label(self, spec: str) -> str:
+        """What a model is called: its spec, or the name of the one a user's fixture made."""
+        if not self.plan.own_model:
+            return spec
+        return next((one.model for one in self.outcomes.values() if one.model != spec), spec)
 
 
 def _count(

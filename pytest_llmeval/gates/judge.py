@@ -200,22 +200,18 @@ class _Measured:
 
 def _not_run(gates: Mapping[str, Mapping[str, BenchmarkGates]], asked: set[str]) -> list[Verdict]:
     """One verdict for each benchmark that the file names and the run did not ask for."""
-    absent: dict[str, list[str]] = {}
-    required = set()
-    for model, tables in gates.items():
+    only = next(iter(gates)) if len(gates) == 1 else None
+    required: dict[str, bool] = {}
+    for tables in gates.values():
         for name, table in tables.items():
             if name not in asked:
-                absent.setdefault(name, []).append(model)
-                if table.required:
-                    required.add(name)
-    verdicts = []
-    for name, models in absent.items():
-        model = models[0] if len(gates) == 1 else None
-        if name in required:
-            verdicts.append(_absent(name, model, name, "fail", "required but not run"))
-        else:
-            verdicts.append(_absent(name, model, name, "not run", "not part of this run"))
-    return verdicts
+                required[name] = required.get(name, False) or table.required
+    return [
+        _absent(name, only, name, "fail", "required but not run")
+        if needed
+        else _absent(name, only, name, "not run", "not part of this run")
+        for name, needed in required.items()
+    ]
 
 
 def _absent(id: str, model: str | None, benchmark: str, status: Status, reason: str) -> Verdict:
@@ -283,14 +279,15 @@ def _judge_result(scope: _Scope, gates: ScorerGates, result: Result | None) -> I
         return
     scope = replace(scope, scorer=result.scorer)
     limit = gates.max_errors or 0
-    yield from _judge_table(scope, gates, result, _too_many(result.counts.error, limit))
+    errors = result.counts.error  # once: a sum over all subjects
+    yield from _judge_table(scope, gates, result, _too_many(errors, limit))
     if gates.every_subject is not None:
         for subject in sorted(result.subjects):
             inner = _inside(scope, "every_subject::", subject)
-            yield from _judge_subject(inner, subject, gates.every_subject, result, limit)
+            yield from _judge_subject(inner, subject, gates.every_subject, result, errors, limit)
     for subject, table in gates.subjects.items():
         inner = _inside(scope, "subjects.", subject)
-        yield from _judge_subject(inner, subject, table, result, limit)
+        yield from _judge_subject(inner, subject, table, result, errors, limit)
 
 
 def _inside(scope: _Scope, kind: str, subject: str) -> _Scope:
@@ -298,15 +295,14 @@ def _inside(scope: _Scope, kind: str, subject: str) -> _Scope:
 
 
 def _judge_subject(
-    scope: _Scope, subject: str, gates: SubjectGates, result: Result, limit: int
+    scope: _Scope, subject: str, gates: SubjectGates, result: Result, errors: int, limit: int
 ) -> Iterator[Verdict]:
     """The gates of one subject, decided by its own items, whatever else was run.
 
     Its errors are allowed by its own ``max_errors``, or else by the benchmark's: then they
-    share that allowance with the other subjects.
+    share that allowance with the ``errors`` of all subjects.
     """
     counts = result.subjects.get(subject, Counts(0))
-    errors = result.counts.error
     if gates.max_errors is not None:
         incomplete = _too_many(counts.error, gates.max_errors)
     elif counts.error and errors > limit:

@@ -64,7 +64,7 @@ class _Table(BaseModel):
         return data
 
     def merged(self, over: Self) -> Self:
-        """This table with the keys that ``over`` sets: tables key by key, bounds as a whole."""
+        """The table with what ``over`` sets laid over it: tables key by key, bounds as a whole."""
         update: dict[str, Any] = {}
         for key in over.model_fields_set:
             mine, theirs = getattr(self, key), getattr(over, key)
@@ -245,12 +245,12 @@ class Thresholds(_Table):
 
     def tables(self) -> list[tuple[tuple[str, ...], str, BenchmarkGates]]:
         """Every benchmark table of the file: where it stands, the benchmark, the table."""
-        found = [(("benchmarks", name), name, table) for name, table in self.benchmarks.items()]
+        found: list[tuple[tuple[str, ...], str, BenchmarkGates]] = []
+        for name, table in self.benchmarks.items():
+            found.append((("benchmarks", name), name, table))
         for model, own in self.models.items():
-            found += [
-                (("models", model, "benchmarks", name), name, table)
-                for name, table in own.benchmarks.items()
-            ]
+            for name, table in own.benchmarks.items():
+                found.append((("models", model, "benchmarks", name), name, table))
         return found
 
 

@@ -14,6 +14,7 @@ import hashlib
 import math
 import shutil
 import tempfile
+import weakref
 from collections.abc import Iterable
 from collections.abc import Iterator
 from functools import cached_property
@@ -118,13 +119,16 @@ class Replay:
     @cached_property
     def _lines(self) -> IO[bytes]:
         """The file, unpacked into a temporary one where it is gzipped: lines are read by place."""
-        if self._path.suffix != ".gz":
-            return self._path.open("rb")
-        unpacked = tempfile.TemporaryFile()
-        with open_binary(self._path) as packed:
-            shutil.copyfileobj(packed, unpacked)
-        unpacked.seek(0)
-        return unpacked
+        file: IO[bytes]
+        if self._path.suffix == ".gz":
+            file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the model
+            with open_binary(self._path) as packed:
+                shutil.copyfileobj(packed, file)
+            file.seek(0)
+        else:
+            file = self._path.open("rb")
+        weakref.finalize(self, file.close)
+        return file
 
     @cached_property
     def _index(self) -> dict[str, tuple[_Place, ...]]:

@@ -7,7 +7,7 @@ from pytest_llmeval.core import Item
 
 
 def option_lines(item: Item) -> str:
-    """The options as ``\\nA. first\\nB. second…``, each with the line break before it.
+    """The options, one a line (``A. first``), each with the line break before it.
 
     Options are copied as they are: a published format that strips them does not exist here.
     """

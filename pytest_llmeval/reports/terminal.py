@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -15,14 +17,13 @@ from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import describe
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import summarize
-from pytest_llmeval.session import RunSession
 
 _WEAKEST = 5
 _STYLES = {"pass": "green", "fail": "red", "undecided": "yellow", "not run": "dim"}
 
 
-def write_summary(terminalreporter: Any, run: RunSession) -> None:
-    """Write results, weakest subjects, gates and the run's folder to pytest's terminal."""
+def write_summary(terminalreporter: Any, parts: Iterable[Any]) -> None:
+    """Write the parts of a summary to pytest's terminal."""
     terminalreporter.section("llmeval", sep="=")
     console = Console(
         width=max(60, min(100, terminalreporter._tw.fullwidth)),
@@ -31,33 +32,49 @@ def write_summary(terminalreporter: Any, run: RunSession) -> None:
         highlight=False,
     )
     with console.capture() as capture:
-        for part in summary_parts(run):
-            console.print(part)
+        for part in parts:
+            # Lines are left to the terminal to wrap, so that a log can be searched.
+            console.print(part, soft_wrap=isinstance(part, Text))
     terminalreporter.write(capture.get())
 
 
-def summary_parts(run: RunSession) -> Iterable[Any]:
-    """The summary as rich renderables, in order."""
-    yield _results_table(run.results)
-    yield from _remarks(run.results)
-    yield from _weakest_subjects(run.results)
-    yield from gate_lines(run)
-    for note in run.notes:
+def summary_parts(
+    results: Sequence[Result],
+    verdicts: Sequence[Verdict] | None,
+    notes: Iterable[str],
+    folder: Path,
+) -> Iterable[Any]:
+    """The summary as rich renderables, in order; ``verdicts`` is None when nothing was gated."""
+    models = list(dict.fromkeys(result.model for result in results))
+    for model in models:
+        if len(models) > 1:
+            yield Text(f"model {model}")
+        yield _results_table([result for result in results if result.model == model])
+    yield from _remarks(results)
+    yield from _weakest_subjects(results)
+    if verdicts is None:
+        yield Text("nothing was gated: no thresholds.toml", style="yellow")
+    else:
+        yield from _gate_lines(verdicts)
+    for note in notes:
         yield Text(note, style="yellow")
-    yield Text(f"run: {run.folder.path}")
+    yield Text(f"run: {_short(folder)}")
+
+
+def _short(path: Path) -> Path:
+    """A path as one would type it from here."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _results_table(results: Iterable[Result]) -> Table:
-    several = len({result.model for result in results}) > 1
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
-    if several:
-        table.add_column("model", overflow="fold")
     table.add_column("benchmark[scorer]", overflow="fold")
     for name in ("n", "accuracy", "macro", "gain", "unparsed", "errors"):
         table.add_column(name, justify="right", no_wrap=True)
     for result in results:
         counts, numbers = result.counts, summarize(result)
-        row = [
+        table.add_row(
             escape(f"{result.benchmark}[{result.scorer}]"),
             f"{counts.attempted:,}",
             _accuracy(numbers),
@@ -65,8 +82,7 @@ def _results_table(results: Iterable[Result]) -> Table:
             _number(numbers["normalized_gain"], sign=True),
             str(counts.unparsed),
             str(counts.error),
-        ]
-        table.add_row(*([result.model, *row] if several else row))
+        )
     return table
 
 
@@ -123,17 +139,14 @@ def _weakest_subjects(results: Iterable[Result]) -> Iterable[Text]:
             yield Text(f"  {subject:<40} {accuracy:.4f}  ({counts.correct}/{counts.answered})")
 
 
-def gate_lines(run: RunSession) -> Iterable[Text]:
+def _gate_lines(verdicts: Sequence[Verdict]) -> Iterable[Text]:
     """One line per gate; the passed gates of ``every_subject`` are folded into one."""
-    if run.thresholds is None:
-        yield Text("nothing was gated: no thresholds.toml", style="yellow")
-        return
-    shown, folded = _fold(run.verdicts)
+    shown, folded = _fold(verdicts)
     for verdict in shown:
         yield Text(describe(verdict), style=_STYLES[verdict.status])
     for name, number in folded.items():
         yield Text(f"PASS {name}: {number} subjects", style=_STYLES["pass"])
-    if not any(verdict.status in ("pass", "fail") for verdict in run.verdicts):
+    if not any(verdict.status in ("pass", "fail") for verdict in verdicts):
         yield Text("no gate was decided", style="red")
 
 

@@ -111,6 +111,7 @@ def describe(plan: Plan, command: Sequence[str], **more: Any) -> dict[str, Any]:
         "started": datetime.now().astimezone().isoformat(timespec="seconds"),
         "identity": plan.identity,
         "models": list(plan.models),
+        "own_model": plan.own_model,
         "results": [asdict(result) for result in plan.results],
         "selected": len(plan.items),
         "command": list(command),

@@ -14,7 +14,7 @@ _HASH = 8
 def safe_id(text: str, limit: int = MAX_ID) -> str:
     """``text`` in ``[A-Za-z0-9_.-]`` and at most ``limit`` characters: a pure function of it.
 
-    Blanks and the usual separators ``/ : \\ |`` become ``_``. Where more than that is lost
+    Blanks, slashes, colons and bars become ``_``. Where more than that is lost
     (another alphabet, a cut), a hash of the whole text keeps different texts different.
     """
     plain = re.sub(r"[\s/:\\|]+", "_", text.strip())

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, defaultdict
+from collections import Counter
+from collections import defaultdict
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -100,7 +102,7 @@ def test_golds_are_even_within_a_subject(split: str, subject: str) -> None:
 def test_golds_do_not_run_in_a_cycle() -> None:
     followers: dict[str, Counter[str]] = defaultdict(Counter)
     golds = [item["answer"] for item in of("test")]
-    for here, there in zip(golds, golds[1:], strict=False):
+    for here, there in pairwise(golds):
         followers[here][there] += 1
     for letter in LETTERS:
         assert set(followers[letter]) == set(LETTERS)

@@ -59,7 +59,7 @@ def test_counts_tell_what_is_missing() -> None:
     "arguments", [(-1,), (1, -1), (1, 2), (3, 1, 1, 1, 1), (1.0,), (float("nan"),), (2, 1.0)]
 )
 def test_counts_refuse_nonsense(arguments: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="whole number|negative|more than"):
+    with pytest.raises(ValueError, match=r"whole number|negative|more than"):
         Counts(*arguments)
 
 

@@ -44,7 +44,7 @@ def test_mcnemar_is_a_symmetric_p_value(b: int, c: int) -> None:
 
 @pytest.mark.parametrize("arguments", [(-1, 2), (2, -1), (1.0, 2), (float("nan"), 2)])
 def test_mcnemar_refuses_nonsense(arguments: tuple[int, int]) -> None:
-    with pytest.raises(ValueError, match="whole number|negative"):
+    with pytest.raises(ValueError, match=r"whole number|negative"):
         mcnemar(*arguments)
 
 

@@ -43,7 +43,7 @@ def test_accuracy(correct: int, total: int, expected: float | None) -> None:
 def test_counts_that_are_no_counts(
     function: Callable[..., object], arguments: tuple[object, object]
 ) -> None:
-    with pytest.raises(ValueError, match="whole number|negative|larger"):
+    with pytest.raises(ValueError, match=r"whole number|negative|larger"):
         function(*arguments)
 
 
@@ -133,7 +133,7 @@ def test_gain_is_zero_at_chance_one_at_perfect_and_rises(chance: float, a: float
 )
 def test_standard_error(correct: int, total: int, expected: float | None) -> None:
     """Cases e06 and e07."""
-    assert standard_error(correct, total) == pytest.approx(expected, rel=1e-15)
+    assert standard_error(correct, total) == expected
 
 
 @given(counted(least=2, most=300))

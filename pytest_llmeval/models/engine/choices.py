@@ -1,0 +1,204 @@
+"""Answers a list of requests: which way each is computed, in which batches, at what cost."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import math
+import time
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
+
+import torch
+
+from pytest_llmeval.core import Request
+from pytest_llmeval.core import Response
+from pytest_llmeval.models.engine.encoding import Encoder
+from pytest_llmeval.models.engine.forward import FullForward
+from pytest_llmeval.models.engine.forward import PackedForward
+from pytest_llmeval.models.engine.forward import Scores
+from pytest_llmeval.models.engine.limits import packed_reach
+from pytest_llmeval.models.engine.limits import window_of
+from pytest_llmeval.models.engine.loading import Loaded
+from pytest_llmeval.models.engine.probe import proven
+from pytest_llmeval.models.engine.questions import Group
+from pytest_llmeval.models.engine.questions import Question
+from pytest_llmeval.models.engine.questions import batches
+from pytest_llmeval.models.engine.questions import group
+
+log = logging.getLogger("pytest_llmeval.models.hf")
+
+# Tokens computed at a time. On a CPU more does not raise the speed of matrix products and falls
+# out of the caches; a GPU wants to be filled.
+_BATCH_TOKENS = {"cpu": 1024}
+_BATCH_TOKENS_ELSEWHERE = 16_384
+
+# A prefix must save this many tokens to be worth a forward of its own.
+_WORTHWHILE = 64
+
+_Score = Callable[[Sequence[Question]], Scores]
+
+
+class _Answered(NamedTuple):
+    """``outcome``: the log-probabilities of the choices, or what went wrong."""
+
+    question: Question
+    seconds: float
+    outcome: list[float] | str
+
+
+class ChoiceEngine:
+    """Log-likelihoods of choices with one loaded model. One prefix is kept alive."""
+
+    def __init__(self, loaded: Loaded, batch_tokens: int | None = None) -> None:
+        model, device = loaded.model, loaded.device
+        self._budget = batch_tokens or _BATCH_TOKENS.get(device.type, _BATCH_TOKENS_ELSEWHERE)
+        self._encoder = Encoder(loaded.tokenizer, window_of(model.config, loaded.tokenizer))
+        self._full = FullForward(model, device)
+        self._reach = packed_reach(model)
+        self._packed = proven(model, device, self._full) if self._reach else None
+        self._device = device
+        # Tokens per batch for the rest of a call: less than the budget once memory ran out.
+        self._allowed = self._budget
+
+    def answer(self, requests: Sequence[Request], setup_seconds: float = 0.0) -> Iterator[Response]:
+        """Yield a response a request, batch by batch, early requests early.
+
+        ``setup_seconds`` (loading) is spread over the requests, as is what a prefix costs over
+        those that share it.
+        """
+        started = time.perf_counter()
+        self._allowed = self._budget
+        questions, refused = self._encoder.questions(requests)
+        each = (setup_seconds + time.perf_counter() - started) / max(1, len(questions))
+        yield from refused
+        for answered in self._answers(questions):
+            yield _response(requests[answered.question.index], answered, each)
+
+    def _answers(self, questions: Sequence[Question]) -> Iterator[_Answered]:
+        packed = self._packed
+        in_full = list(questions)
+        if packed is not None:
+            in_full = [question for question in questions if question.length > self._reach]
+            for part in group([q for q in questions if q.length <= self._reach]):
+                yield from self._group(packed, part, alone=len(questions) == 1)
+        for batch in batches(in_full, 0, lambda: self._allowed, padded=True):
+            yield from self._batch(batch, self._full.score)
+
+    def _group(self, packed: PackedForward, part: Group, *, alone: bool) -> Iterator[_Answered]:
+        started = time.perf_counter()
+        prefix = _prefix(packed, part, alone=alone)
+        try:
+            packed.read(prefix)
+            failed = None
+        except Exception as error:
+            failed = error
+        if failed is not None:
+            log.warning("the shared prefix could not be computed (%s); going on without", failed)
+            packed.forget()
+            self._free()
+            prefix = ()
+        each = (time.perf_counter() - started) / len(part.questions)
+
+        def score(batch: Sequence[Question]) -> Scores:
+            return packed.score(batch, prefix)
+
+        for batch in batches(
+            part.questions, len(prefix), lambda: self._allowed, padded=packed.pads
+        ):
+            for answered in self._batch(batch, score):
+                yield answered._replace(seconds=answered.seconds + each)
+
+    def _batch(self, batch: Sequence[Question], score: _Score) -> Iterator[_Answered]:
+        """Score a batch; one that fails is halved, and only what fails alone is an error."""
+        started = time.perf_counter()
+        try:
+            scores = score(batch)
+            failure = None
+        except Exception as error:
+            failure, memory = _reason(error), is_out_of_memory(error)
+        # Outside the handler: the error's traceback keeps the failed batch's tensors alive.
+        if failure is None:
+            each = (time.perf_counter() - started) / len(batch)
+            for question, outcome in zip(batch, scores, strict=True):
+                yield _Answered(question, each, outcome)
+            return
+        if memory:
+            self._free()
+        if len(batch) == 1:
+            yield _Answered(batch[0], time.perf_counter() - started, failure)
+            return
+        if memory:
+            self._allowed = max(1, min(self._allowed, _tokens(batch)) // 2)
+            log.warning(
+                "out of memory on %d prompts at once: halved; the rest of this chunk is computed"
+                " %d tokens at a time (option batch_tokens sets it for the whole run)",
+                len(batch),
+                self._allowed,
+            )
+        middle = len(batch) // 2
+        yield from self._batch(batch[:middle], score)
+        yield from self._batch(batch[middle:], score)
+
+    def _free(self) -> None:
+        gc.collect()
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, on whatever device."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and any(
+        words in text for words in ("out of memory", "can't allocate memory", "not enough memory")
+    )
+
+
+def _prefix(packed: PackedForward, part: Group, *, alone: bool) -> tuple[int, ...]:
+    """The tokens to have read before the group's questions are computed."""
+    first = part.questions[0].shareable
+    live = packed.shared_with_live(first)
+    if len(part.questions) > 1:
+        shared = part.shared
+        saved = shared * (len(part.questions) - 1)
+        return first[:shared] if shared <= live or saved > _WORTHWHILE else ()
+    if 2 * live >= len(first):
+        return first[:live]
+    # Asked one at a time, the next question is likely to begin as this one does.
+    return first if alone else ()
+
+
+def _tokens(batch: Sequence[Question]) -> int:
+    return sum(question.tree.size for question in batch)
+
+
+def _response(request: Request, answered: _Answered, each: float) -> Response:
+    question, outcome = answered.question, answered.outcome
+    error = outcome if isinstance(outcome, str) else _unusable(outcome)
+    return Response(
+        request.id,
+        logprobs=() if isinstance(outcome, str) or error else tuple(outcome),
+        prompt_tokens=question.prompt_tokens,
+        dropped_shots=question.dropped_shots,
+        seconds=answered.seconds + each,
+        error=error,
+    )
+
+
+def _unusable(logprobs: Sequence[float]) -> str | None:
+    """Why no choice can be read from these values, if so. An argmax would be the first choice."""
+    if any(math.isnan(value) for value in logprobs):
+        return "the model's log-probabilities are not numbers (NaN)"
+    if all(value == -math.inf for value in logprobs):
+        return "the model gave every choice probability zero"
+    return None
+
+
+def _reason(error: Any) -> str:
+    first = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}: {first}"

@@ -1,0 +1,206 @@
+"""Requests → questions: rendered as text or chat, cut to the model's window, as token ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_llmeval.core import Prompt
+from pytest_llmeval.core import Request
+from pytest_llmeval.core import Response
+from pytest_llmeval.models.engine.questions import Question
+from pytest_llmeval.models.engine.questions import tree_of
+
+
+class _Refused(Exception):
+    """Why one request cannot be asked; becomes the error of its response."""
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A request on its way to a question. ``continuations``: one a choice, delimiter included."""
+
+    index: int
+    request: Request
+    prompt: Prompt
+    context: str
+    continuations: tuple[str, ...]
+    dropped: int = 0
+
+
+class Encoder:
+    """Turns requests into questions for one tokenizer.
+
+    ``window``: the number of tokens that the model can read, or None where it has no bound.
+    """
+
+    def __init__(self, tokenizer: Any, window: int | None) -> None:
+        self._tokenizer = tokenizer
+        self._window = window
+        self._lead = _lead(tokenizer)
+        self._system_refused = False
+
+    def questions(self, requests: Sequence[Request]) -> tuple[list[Question], list[Response]]:
+        """The questions that can be asked, and an error response for every other request.
+
+        A prompt longer than the window loses whole shots from the end until it fits.
+        """
+        questions: list[Question] = []
+        refused: list[Response] = []
+        drafts: list[_Draft] = []
+        for index, request in enumerate(requests):
+            try:
+                drafts.append(self._draft(index, request, request.prompt, 0))
+            except _Refused as error:
+                refused.append(Response(request.id, error=str(error)))
+        while drafts:
+            ids = self._encode_all(drafts)
+            too_long: list[_Draft] = []
+            for draft in drafts:
+                try:
+                    question = self._question(draft, ids)
+                    if self._window is None or question.length <= self._window:
+                        questions.append(question)
+                    else:
+                        too_long.append(self._shorter(draft, question.length))
+                except _Refused as error:
+                    dropped = draft.dropped
+                    refused.append(
+                        Response(draft.request.id, error=str(error), dropped_shots=dropped)
+                    )
+            drafts = too_long
+        questions.sort(key=lambda question: question.index)
+        return questions, refused
+
+    def _shorter(self, draft: _Draft, length: int) -> _Draft:
+        if not draft.prompt.shots:
+            raise _Refused(
+                f"the question alone takes {length} tokens, the model's window is {self._window}"
+            )
+        return self._draft(
+            draft.index, draft.request, draft.prompt.without_last_shot(), draft.dropped + 1
+        )
+
+    def _draft(self, index: int, request: Request, prompt: Prompt, dropped: int) -> _Draft:
+        if request.ask != "choices":
+            raise _Refused("this model compares given choices, it does not generate text yet")
+        context = self._chat(prompt) if request.chat else prompt.text
+        continuations = tuple(prompt.delimiter + choice for choice in request.choices)
+        try:
+            for text in (context, *continuations):
+                text.encode()
+        except UnicodeEncodeError:
+            raise _Refused("the prompt is not valid Unicode (lone surrogate)") from None
+        # The blank before the answer belongs to the answer: " B" is a token, "B" another.
+        kept = context.rstrip()
+        moved = context[len(kept) :]
+        return _Draft(
+            index, request, prompt, kept, tuple(moved + text for text in continuations), dropped
+        )
+
+    def _chat(self, prompt: Prompt) -> str:
+        messages = prompt.messages()
+        if not getattr(self._tokenizer, "chat_template", None):
+            raise _Refused("the model has no chat template")
+        if self._system_refused:
+            messages = fold_system(messages)
+        try:
+            text = self._apply(messages)
+        except Exception as error:  # whatever a template raises is the template's refusal
+            folded = fold_system(messages)
+            if folded == messages:
+                raise _Refused(f"the chat template refuses the prompt: {error}") from error
+            try:
+                text = self._apply(folded)
+            except Exception as again:
+                raise _Refused(f"the chat template refuses the prompt: {again}") from again
+            self._system_refused = True
+        text += prompt.prefix
+        if _ends_in_thought(text, prompt.question):
+            raise _Refused(
+                "the chat template opens <think> and does not close it: the likelihood of an"
+                " answer inside a thought means nothing; ask for text instead"
+            )
+        return text
+
+    def _apply(self, messages: list[dict[str, str]]) -> str:
+        text: str = self._tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, tokenize=False
+        )
+        return text
+
+    def _encode_all(self, drafts: Iterable[_Draft]) -> dict[str, tuple[int, ...]]:
+        """Ids of every text that is needed, each encoded once, all in one call."""
+        texts: dict[str, None] = {}
+        for draft in drafts:
+            texts[draft.context] = None
+            for continuation in draft.continuations:
+                texts[draft.context + continuation] = None
+        distinct = list(texts)
+        encoded = self._tokenizer(
+            distinct,
+            add_special_tokens=False,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        ).input_ids
+        return {text: tuple(ids) for text, ids in zip(distinct, encoded, strict=True)}
+
+    def _question(self, draft: _Draft, ids: dict[str, tuple[int, ...]]) -> Question:
+        lead = self._lead
+        if draft.context:
+            context = ids[draft.context]
+            # A chat template may have written the BOS already: it stands there once.
+            if context[: len(lead)] == lead:
+                lead = ()
+            start = len(lead) + len(context)
+        else:
+            lead = (self._first_token(),)
+            start = 1
+        rows = tuple(lead + ids[draft.context + text] for text in draft.continuations)
+        for choice, row in zip(draft.request.choices, rows, strict=True):
+            if len(row) <= start:
+                raise _Refused(f"choice {choice!r} has no token of its own after this prompt")
+        return Question(
+            index=draft.index,
+            rows=rows,
+            starts=(start,) * len(rows),
+            tree=tree_of(rows),
+            prompt_tokens=start,
+            dropped_shots=draft.dropped,
+        )
+
+    def _first_token(self) -> int:
+        """What stands before an answer to nothing: BOS, else EOS."""
+        for token in (self._tokenizer.bos_token_id, self._tokenizer.eos_token_id):
+            if token is not None:
+                return int(token)
+        raise _Refused("the prompt is empty and the tokenizer has neither BOS nor EOS")
+
+
+def fold_system(messages: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The messages with the system message put before the first user's, in one turn."""
+    if len(messages) < 2 or messages[0]["role"] != "system":
+        return messages
+    system, first, *rest = messages
+    return [{**first, "content": f"{system['content']}\n\n{first['content']}"}, *rest]
+
+
+def _ends_in_thought(text: str, question: str) -> bool:
+    """Whether a <think> after the question is still open where the answer would start."""
+    tail = text[text.rfind(question) + len(question) :] if question in text else text
+    return tail.rfind("<think>") > tail.rfind("</think>")
+
+
+def _lead(tokenizer: Any) -> tuple[int, ...]:
+    """The special tokens that the tokenizer puts before a text by itself.
+
+    What it would put after a text (an EOS) is left out: the choice follows there.
+    """
+    plain = list(tokenizer("a", add_special_tokens=False).input_ids)
+    special = list(tokenizer("a").input_ids)
+    for begin in range(len(special) - len(plain) + 1):
+        if special[begin : begin + len(plain)] == plain:
+            return tuple(special[:begin])
+    return ()

@@ -1,0 +1,107 @@
+"""Fingerprints: which weights, tokenizer, chat template, revision and dtype a model is."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+from pathlib import Path
+
+from pytest_llmeval.models.engine.hubcache import snapshot
+from pytest_llmeval.models.engine.spec import Spec
+
+WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".gguf"})
+# Small files beside the weights that can move a score: config, tokenizer, chat template.
+SETTINGS = frozenset({".json", ".jinja", ".txt", ".model", ".py", ".tiktoken"})
+
+# What training leaves beside a checkpoint and no score depends on.
+_LEFTOVERS = re.compile(r"(trainer_state|training_args|optimizer|scheduler|rng_state|scaler)\b.*")
+
+_MIB = 1 << 20
+_SAMPLES = 64
+_BLOCK = 1 << 16
+# A GGUF file starts with its settings, tokenizer and chat template: all of that is read.
+_HEAD = {".gguf": 32 * _MIB}
+
+
+def fingerprint(spec: Spec) -> str:
+    """16 hexadecimal digits that identify what the spec would load, without loading weights.
+
+    A folder or a GGUF file is identified by its content: settings, tokenizer and chat template
+    in full, weight files by name, size and ``sampled_hash``, so that a checkpoint copied to
+    another place stays the same model. A hub name is identified by the commit it stands for in
+    the cache, or by name and revision where it is not cached yet. The dtype enters as used.
+    """
+    digest = hashlib.sha256()
+    if spec.kind == "hub":
+        cached = snapshot(spec.target, spec.revision)
+        _add(digest, "hub", spec.target, cached.commit if cached else spec.revision or "main")
+    elif spec.kind == "gguf":
+        _add(digest, "weights", sampled_hash(Path(spec.target)))
+    else:
+        for path in sorted(Path(spec.target).iterdir()):
+            if _LEFTOVERS.match(path.name):
+                continue
+            if path.suffix in WEIGHTS:
+                _add(digest, "weights", path.name, sampled_hash(path))
+            elif path.suffix in SETTINGS:
+                _add(digest, "settings", path.name, hashlib.sha256(path.read_bytes()).hexdigest())
+    _add(digest, "dtype", dtype_used(spec))
+    return digest.hexdigest()[:16]
+
+
+def sampled_hash(path: Path) -> str:
+    """SHA-256 over size, first MiB (GGUF: 32 MiB), last MiB, and 64 blocks of 64 KiB between.
+
+    The blocks are evenly spaced, so every tensor of a transformer's larger than 1/64 of the
+    file is touched. It tells trained checkpoints apart, which differ everywhere; it is no
+    protection against a forged file.
+    """
+    size = path.stat().st_size
+    head = _HEAD.get(path.suffix, _MIB)
+    digest = hashlib.sha256(str(size).encode())
+    with path.open("rb") as file:
+        digest.update(file.read(head))
+        rest = size - head
+        if rest <= _SAMPLES * _BLOCK + _MIB:
+            digest.update(file.read())
+            return digest.hexdigest()
+        for sample in range(_SAMPLES):
+            file.seek(head + (rest - _MIB) * sample // _SAMPLES)
+            digest.update(file.read(_BLOCK))
+        file.seek(size - _MIB)
+        digest.update(file.read())
+    return digest.hexdigest()
+
+
+def dtype_used(spec: Spec) -> str:
+    """The dtype that the weights will have: as asked, else float32 on CPU, bfloat16 elsewhere."""
+    if spec.dtype:
+        return spec.dtype
+    if spec.device:
+        return "float32" if spec.device == "cpu" else "bfloat16"
+    return "bfloat16" if has_cuda() else "float32"
+
+
+def has_cuda() -> bool:
+    """Whether a CUDA device can be used. Torch is imported only where it was built for CUDA."""
+    found = importlib.util.find_spec("torch")
+    if found is None or not found.submodule_search_locations:
+        return False
+    version = Path(next(iter(found.submodule_search_locations))) / "version.py"
+    try:
+        built = version.read_text(encoding="utf-8")
+    except OSError:
+        built = ""
+    # Torch for AMD devices calls them cuda, too, and says so under hip.
+    if all(re.search(rf"(?m)^{name}\b.*=\s*None\s*$", built) for name in ("cuda", "hip")):
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _add(digest: hashlib._Hash, *parts: str) -> None:
+    for part in parts:
+        data = part.encode("utf-8", "surrogateescape")
+        digest.update(f"{len(data)}:".encode() + data)

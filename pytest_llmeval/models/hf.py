@@ -1,0 +1,74 @@
+"""``hf:NAME_OR_FOLDER_OR_GGUF[?key=value&…]``: models that transformers loads.
+
+Keys: ``device`` (cpu, cuda, cuda:N, mps), ``dtype`` (float32, bfloat16, float16), ``revision``
+(of a hub name), ``batch_tokens`` (tokens computed at a time), ``name`` (in ids and reports).
+By default float32 on a CPU and bfloat16 on a GPU; one GPU per xdist worker.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.core import Ask
+from pytest_llmeval.core import Request
+from pytest_llmeval.core import Response
+from pytest_llmeval.models.engine.identity import fingerprint
+from pytest_llmeval.models.engine.spec import Spec
+from pytest_llmeval.models.engine.spec import check_installed
+from pytest_llmeval.models.engine.spec import parse_spec
+
+if TYPE_CHECKING:
+    from pytest_llmeval.models.engine.choices import ChoiceEngine
+
+
+def open_model(rest: str) -> HfModel:
+    """The model of the spec ``hf:<rest>``. Nothing is loaded, torch is not imported.
+
+    Raises ConfigError for a missing extra and for everything that is wrong with the spec.
+    """
+    spec = parse_spec(rest)
+    modules = ("torch", "transformers", *(("gguf",) if spec.kind == "gguf" else ()))
+    check_installed(spec.text, modules)
+    return HfModel(spec)
+
+
+class HfModel:
+    """Choice log-likelihoods by a causal language model. Loaded by the first ``answer``."""
+
+    asks: frozenset[Ask] = frozenset({"choices"})
+
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+        self._engine: ChoiceEngine | None = None
+        self.name = spec.name
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._spec.text}>"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """16 hex digits for weights, tokenizer, chat template, revision and dtype."""
+        return fingerprint(self._spec)
+
+    def answer(self, requests: Iterable[Request]) -> Iterator[Response]:
+        """Yield a response a request, as its batch completes.
+
+        Raises ModelError where the weights cannot be loaded.
+        """
+        waiting = list(requests)
+        if not waiting:
+            return
+        started = time.perf_counter()
+        if self._engine is None:
+            self._engine = self._load()
+        yield from self._engine.answer(waiting, time.perf_counter() - started)
+
+    def _load(self) -> ChoiceEngine:
+        from pytest_llmeval.models.engine.choices import ChoiceEngine
+        from pytest_llmeval.models.engine.loading import load
+
+        return ChoiceEngine(load(self._spec), self._spec.batch_tokens)

@@ -1,0 +1,517 @@
+"""Verdicts: rules 1 and 2, bounds, intervals, several scorers and models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_llmeval.gates import Verdict
+from pytest_llmeval.gates import describe
+from pytest_llmeval.gates import judge
+from pytest_llmeval.gates import overall
+from pytest_llmeval.gates import parse_thresholds
+from pytest_llmeval.metrics import Counts
+from pytest_llmeval.metrics import Result
+from pytest_llmeval.metrics import wilson_interval
+
+
+def result(
+    subjects: dict[str, Counts] | Counts,
+    *,
+    model: str = "m",
+    benchmark: str = "x",
+    scorer: str = "letter",
+    chance: float | None = 0.25,
+) -> Result:
+    if isinstance(subjects, Counts):
+        subjects = {"s": subjects}
+    return Result(model, benchmark, scorer, "lmeval", chance, subjects)
+
+
+def verdicts(
+    text: str,
+    *results: Result,
+    models: tuple[str, ...] = ("m",),
+    collected: tuple[str, ...] = ("x",),
+) -> dict[str, Verdict]:
+    found = judge(parse_thresholds(f"version = 1\n{text}"), results, models, collected)
+    by_id = {verdict.id: verdict for verdict in found}
+    assert len(by_id) == len(found), "ids are unique"
+    for verdict in found:
+        assert len(describe(verdict).splitlines()) == 1
+    return by_id
+
+
+def one(text: str, *results: Result) -> Verdict:
+    (verdict,) = verdicts(text, *results).values()
+    return verdict
+
+
+def right(correct: int, total: int, **more: Any) -> Result:
+    return result(Counts(total, correct, total - correct), **more)
+
+
+ACCURACY = "[benchmarks.x]\naccuracy = "
+
+
+@pytest.mark.parametrize(
+    ("bound", "correct", "total", "status"),
+    [
+        ("0.28", 7, 25, "pass"),
+        ("0.28", 6, 25, "fail"),
+        ("0.29", 29, 100, "pass"),
+        ("0.57", 57, 100, "pass"),
+        ("0.5801", 8145, 14_042, "fail"),
+        ("0.58", 8145, 14_042, "pass"),
+        ("{ max = 0.28 }", 7, 25, "pass"),
+        ("{ max = 0.28 }", 8, 25, "fail"),
+        ("{ min = 0.2, max = 0.3 }", 7, 25, "pass"),
+        ("{ min = 0.2, max = 0.3 }", 8, 25, "fail"),
+        ("{ min = 0.28, max = 0.28 }", 7, 25, "pass"),
+        ("1", 25, 25, "pass"),
+        ("0", 0, 25, "pass"),
+    ],
+)
+def test_accuracy(bound: str, correct: int, total: int, status: str) -> None:
+    verdict = one(ACCURACY + bound, right(correct, total))
+    assert (verdict.id, verdict.status) == ("x::accuracy", status)
+    assert verdict.measured == correct / total
+    assert verdict.interval == wilson_interval(correct, total)
+    assert (verdict.n, verdict.model, verdict.benchmark) == (total, "m", "x")
+    assert (verdict.scorer, verdict.subject, verdict.metric) == ("letter", None, "accuracy")
+
+
+@given(st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_a_bound_equal_to_the_count_is_reached(drawn: tuple[int, int]) -> None:
+    correct, total = drawn
+    bound = round(correct / total, 9)
+    expected = "pass" if correct * 10**9 >= round(bound * 10**9) * total else "fail"
+    assert one(f"{ACCURACY}{bound:.9f}", right(correct, total)).status == expected
+
+
+def test_macro_and_gain_of_exact_decimals() -> None:
+    subjects = {str(i): Counts(10, i, 10 - i) for i in (1, 2, 3)}
+    assert one("[benchmarks.x]\nmacro_accuracy = 0.2", result(subjects)).status == "pass"
+    assert one("[benchmarks.x]\nmacro_accuracy = 0.2001", result(subjects)).status == "fail"
+    gain = "[benchmarks.x]\nnormalized_gain = 0.1"
+    assert one(gain, right(19, 100, chance=0.1)).status == "pass"
+    assert one(gain, right(18, 100, chance=0.1)).status == "fail"
+    verdict = one("[benchmarks.x]\nnormalized_gain = { min = -0.1 }", right(20, 100))
+    assert verdict.status == "pass"
+    assert verdict.measured == pytest.approx(-0.05 / 0.75)
+    low, high = wilson_interval(20, 100)
+    assert verdict.interval == pytest.approx(((low - 0.25) / 0.75, (high - 0.25) / 0.75))
+
+
+def test_unparsed_rate() -> None:
+    some = result(Counts(100, correct=50, wrong=40, unparsed=10))
+    assert one("[benchmarks.x]\nunparsed_rate = 0.1", some).status == "pass"
+    failed = one("[benchmarks.x]\nunparsed_rate = 0.09", some)
+    assert (failed.status, failed.measured) == ("fail", 0.1)
+    assert failed.reason == "10 of 100 answers unparsed"
+
+
+@pytest.mark.parametrize("chance", [None, 1.0])
+def test_no_gain_without_chance(chance: float | None) -> None:
+    verdict = one("[benchmarks.x]\nnormalized_gain = 0.1", right(5, 10, chance=chance))
+    assert (verdict.status, verdict.measured) == ("undecided", None)
+
+
+def test_errors_fail_and_say_so() -> None:
+    """Rule 1, case e09: without max_errors there is no number."""
+    verdict = one(ACCURACY + "0.1", result(Counts(100, correct=80, wrong=10, error=10)))
+    assert (verdict.status, verdict.measured) == ("fail", None)
+    assert verdict.reason == "incomplete: 10 errors (max_errors 0)"
+
+
+def test_a_scorer_that_always_raises_fails_its_gate() -> None:
+    """Case g18."""
+    found = verdicts(ACCURACY + "0\nmax_errors = 2", result(Counts(3, error=3)))
+    assert {v.status for v in found.values()} == {"fail"}
+    assert found["x::accuracy"].reason == "incomplete: 3 errors (max_errors 2)"
+
+
+def test_allowed_errors_are_counted_against_the_gate() -> None:
+    """Case e09 with max_errors: both denominators are shown, the smaller value decides."""
+    ten = result(Counts(100, correct=80, wrong=10, error=10))
+    found = verdicts(ACCURACY + "0.8\nmax_errors = 10", ten)
+    assert (found["x::accuracy"].status, found["x::accuracy"].measured) == ("pass", 0.8)
+    assert "80 of 100 correct" in found["x::accuracy"].reason
+    assert "80 of 90 answered" in found["x::accuracy"].reason
+    assert found["x::max_errors"].status == "pass"
+    assert found["x::max_errors"].measured == 10
+    assert verdicts(ACCURACY + "0.81\nmax_errors = 10", ten)["x::accuracy"].status == "fail"
+
+
+def test_allowed_errors_count_as_correct_against_a_maximum() -> None:
+    ten = result(Counts(100, correct=20, wrong=70, error=10))
+    passed = verdicts(ACCURACY + "{ max = 0.3 }\nmax_errors = 10", ten)["x::accuracy"]
+    assert (passed.status, passed.measured) == ("pass", 0.3)
+    failed = verdicts(ACCURACY + "{ max = 0.29 }\nmax_errors = 10", ten)["x::accuracy"]
+    assert failed.status == "fail"
+
+
+def test_an_error_is_no_unparsed_answer() -> None:
+    counts = Counts(100, correct=50, wrong=39, unparsed=1, error=10)
+    text = "[benchmarks.x]\nunparsed_rate = 0.012\nmax_errors = 10"
+    verdict = verdicts(text, result(counts))["x::unparsed_rate"]
+    assert (verdict.status, verdict.measured) == ("pass", 1 / 90)
+    assert "1 of 90" in verdict.reason
+    assert "10 errors" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("counts", "reason"),
+    [
+        (Counts(14_042, correct=285), "only 285 of 14,042 items were run"),
+        (Counts(10), "none of 10 items was run"),
+        (Counts(0), "no items"),
+    ],
+)
+def test_what_was_not_run_is_undecided(counts: Counts, reason: str) -> None:
+    """Rule 2, for every metric, whatever the bound."""
+    text = (
+        "[benchmarks.x]\naccuracy = 0\nmacro_accuracy = 0\nnormalized_gain = -1\n"
+        "unparsed_rate = 1\nmax_errors = 0\nevery_subject.accuracy = 0\nsubjects.s.accuracy = 0"
+    )
+    found = verdicts(text, result(counts))
+    assert len(found) == 7
+    assert {(v.status, v.reason) for v in found.values()} == {("undecided", reason)}
+
+
+def test_collected_without_any_result_is_undecided() -> None:
+    found = verdicts(
+        ACCURACY + "0\nevery_subject.accuracy = 0\nsubjects.s.accuracy = 0\nmax_errors = 0\n"
+        "scorers.cloze.accuracy = 0"
+    )
+    assert set(found) == {
+        "x::accuracy",
+        "x::max_errors",
+        "x::every_subject::accuracy",
+        "x::subjects.s::accuracy",
+        "x::scorers.cloze::accuracy",
+    }
+    assert {(v.status, v.reason) for v in found.values()} == {("undecided", "no item was run")}
+
+
+def test_only_errors_within_the_allowance_decide_nothing() -> None:
+    verdict = verdicts(ACCURACY + "0\nmax_errors = 3", result(Counts(3, error=3)))["x::accuracy"]
+    assert (verdict.status, verdict.reason) == ("undecided", "no item was answered: 3 errors")
+
+
+def test_errors_outrank_missing_items() -> None:
+    found = verdicts(ACCURACY + "0\nmax_errors = 0", result(Counts(10, 5, error=1)))
+    assert {v.status for v in found.values()} == {"fail"}
+
+
+SUBJECTS = """[benchmarks.x]
+accuracy = 0.1
+macro_accuracy = 0.1
+[benchmarks.x.every_subject]
+accuracy = 0.5
+[benchmarks.x.subjects.maths]
+accuracy = { min = 0.6 }
+unparsed_rate = 0.5
+"""
+
+
+def test_a_subject_is_decided_when_it_is_complete() -> None:
+    found = verdicts(SUBJECTS, result({"maths": Counts(10, 6, 4), "law": Counts(10, 2, 2)}))
+    assert {id: v.status for id, v in found.items()} == {
+        "x::accuracy": "undecided",
+        "x::macro_accuracy": "undecided",
+        "x::every_subject::law::accuracy": "undecided",
+        "x::every_subject::maths::accuracy": "pass",
+        "x::subjects.maths::accuracy": "pass",
+        "x::subjects.maths::unparsed_rate": "pass",
+    }
+    assert found["x::every_subject::maths::accuracy"].subject == "maths"
+    assert found["x::every_subject::law::accuracy"].reason == "only 4 of 10 items were run"
+
+
+def test_errors_elsewhere_leave_a_subject_alone() -> None:
+    found = verdicts(SUBJECTS, result({"maths": Counts(10, 6, 4), "law": Counts(10, 9, error=1)}))
+    assert found["x::accuracy"].status == "fail"
+    assert found["x::subjects.maths::accuracy"].status == "pass"
+    law = found["x::every_subject::law::accuracy"]
+    assert (law.status, law.reason) == ("fail", "incomplete: 1 error here, 1 in all (max_errors 0)")
+
+
+def test_subjects_share_the_allowance_for_errors() -> None:
+    text = "[benchmarks.x]\nmax_errors = 3\nevery_subject.accuracy = 0.5\n"
+    both = {"a": Counts(10, 8, error=2), "b": Counts(10, 8, error=2)}
+    found = verdicts(text, result(both))
+    assert {v.status for v in found.values()} == {"fail"}
+    assert "2 errors here, 4 in all" in found["x::every_subject::a::accuracy"].reason
+    one_only = verdicts(text, result({**both, "b": Counts(10, 8, 2)}))
+    assert {v.status for v in one_only.values()} == {"pass"}
+    own = text + "subjects.a = { accuracy = 0.8, max_errors = 2 }"
+    assert verdicts(own, result(both))["x::subjects.a::accuracy"].status == "pass"
+    assert verdicts(own, result(both))["x::subjects.a::max_errors"].status == "pass"
+
+
+def test_a_subject_that_the_result_lacks_is_undecided() -> None:
+    assert verdicts(SUBJECTS, right(9, 10))["x::subjects.maths::accuracy"].status == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("bound", "correct", "status"),
+    [
+        ("min = 0.4", 50, "pass"),  # [0.4038, 0.5962]
+        ("min = 0.41", 50, "undecided"),
+        ("min = 0.59", 50, "undecided"),
+        ("min = 0.6", 50, "fail"),
+        ("max = 0.6", 50, "pass"),
+        ("max = 0.59", 50, "undecided"),
+        ("max = 0.4", 50, "fail"),
+        ("min = 0.4, max = 0.6", 50, "pass"),
+        ("min = 0.4, max = 0.55", 50, "undecided"),
+        ("min = 0.6, max = 0.7", 50, "fail"),
+        ("min = 1", 100, "undecided"),
+    ],
+)
+def test_confidence(bound: str, correct: int, status: str) -> None:
+    verdict = one(ACCURACY + f"{{ {bound}, confidence = 0.95 }}", right(correct, 100))
+    assert verdict.status == status
+    how = {"pass": "is inside", "fail": "is outside", "undecided": "straddles"}[status]
+    assert f"the 95 % interval {how} the bound" in verdict.reason
+
+
+def test_confidence_of_a_gain_and_its_level() -> None:
+    low = (wilson_interval(50, 100, 0.9)[0] - 0.25) / 0.75
+    gain = "[benchmarks.x]\nnormalized_gain = {{ min = {}, confidence = {} }}"
+    assert one(gain.format(low - 1e-6, 0.9), right(50, 100)).status == "pass"
+    assert one(gain.format(low + 1e-6, 0.9), right(50, 100)).status == "undecided"
+    verdict = one(gain.format(low - 1e-6, 0.99), right(50, 100))
+    assert verdict.status == "undecided"
+    assert verdict.bound.endswith("(99 % interval)")
+
+
+def test_confidence_with_errors_spans_all_that_they_could_have_been() -> None:
+    counts = Counts(100, correct=50, wrong=40, error=10)
+    text = ACCURACY + "{ min = 0.5, confidence = 0.95 }\nmax_errors = 10"
+    verdict = verdicts(text, result(counts))["x::accuracy"]
+    assert verdict.interval == (wilson_interval(50, 100)[0], wilson_interval(60, 100)[1])
+    assert verdict.status == "undecided"
+
+
+def test_a_part_decides_nothing_however_confident() -> None:
+    text = ACCURACY + "{ min = 0.1, confidence = 0.95 }"
+    assert one(text, result(Counts(101, correct=100))).status == "undecided"
+
+
+SCORERS = "[benchmarks.x.scorers.cloze]\naccuracy = 0.5\nevery_subject.accuracy = 0.5\n"
+
+
+def test_scorers_are_results_of_their_own() -> None:
+    found = verdicts(SCORERS, right(5, 10, scorer="cloze"), right(0, 10, scorer="letter"))
+    assert {id: v.status for id, v in found.items()} == {
+        "x::scorers.cloze::accuracy": "pass",
+        "x::scorers.cloze::every_subject::s::accuracy": "pass",
+    }
+    assert {v.scorer for v in found.values()} == {"cloze"}
+
+
+def test_a_scorer_that_did_not_run_is_undecided() -> None:
+    found = verdicts(SCORERS, right(5, 10, scorer="letter"))
+    assert {id: v.status for id, v in found.items()} == {
+        "x::scorers.cloze::accuracy": "undecided",
+        "x::scorers.cloze::every_subject::accuracy": "undecided",
+    }
+    assert {v.reason for v in found.values()} == {"scorer 'cloze' did not run"}
+
+
+def test_a_gate_that_could_mean_two_results_is_undecided() -> None:
+    verdict = one(ACCURACY + "0", right(5, 10, scorer="cloze"), right(5, 10, scorer="letter"))
+    assert verdict.status == "undecided"
+    assert "2 scorers (cloze, letter)" in verdict.reason
+    assert "[benchmarks.x.scorers.NAME]" in verdict.reason
+
+
+def test_two_results_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="two results"):
+        verdicts(ACCURACY + "0", right(5, 10), right(6, 10))
+
+
+def test_benchmarks_that_were_not_asked_for() -> None:
+    text = ACCURACY + "0.5\n[benchmarks.y]\naccuracy = 1\n[benchmarks.z]\nrequired = true\n"
+    found = verdicts(text, right(5, 10))
+    assert {id: v.status for id, v in found.items()} == {
+        "x::accuracy": "pass",
+        "y": "not run",
+        "z": "fail",
+    }
+    assert found["z"].reason == "required but not run"
+    several = verdicts(text, right(5, 10), models=("m", "n"))
+    assert set(several) == {"m::x::accuracy", "n::x::accuracy", "y", "z"}
+    assert several["y"].model is None
+
+
+def test_required_and_collected_but_nothing_run() -> None:
+    """Rule 2: deselecting every item is no way around ``required``."""
+    text = "[benchmarks.x]\nrequired = true\n[benchmarks.y]\naccuracy = 0"
+    found = verdicts(text, result(Counts(10)), right(1, 1, benchmark="y"), collected=("x", "y"))
+    assert (found["x"].status, found["x"].reason) == ("fail", "required but no item was run")
+    assert found["y::accuracy"].status == "pass"
+    assert "x" not in verdicts(text, right(1, 1), right(1, 1, benchmark="y"))
+
+
+def test_models_are_judged_by_their_own_bounds() -> None:
+    text = ACCURACY + "0.5\n[models.big.benchmarks.x]\naccuracy = 0.9\n"
+    text += "[models.big.benchmarks.only_big]\naccuracy = 0.9\n"
+    found = verdicts(text, right(6, 10), right(6, 10, model="big"), models=("m", "big"))
+    assert {id: v.status for id, v in found.items()} == {
+        "m::x::accuracy": "pass",
+        "big::x::accuracy": "fail",
+        "only_big": "not run",
+    }
+    assert "only_big" not in verdicts(text, right(6, 10))
+
+
+def test_a_model_without_results_is_undecided_and_an_unlisted_one_is_judged() -> None:
+    found = verdicts(ACCURACY + "0.5", right(6, 10, model="n"))
+    assert {id: v.status for id, v in found.items()} == {
+        "m::x::accuracy": "undecided",
+        "n::x::accuracy": "pass",
+    }
+
+
+EVERYTHING = """
+[benchmarks.x]
+required = true
+accuracy = { min = 0.3, confidence = 0.8 }
+macro_accuracy = 0.3
+normalized_gain = { min = 0.1, max = 0.9 }
+unparsed_rate = 0.2
+max_errors = 2
+every_subject.accuracy = 0.2
+subjects.a.accuracy = 0.5
+[benchmarks.y.scorers.letter]
+accuracy = 0.4
+[benchmarks.y.scorers.cloze]
+macro_accuracy = 0.4
+"""
+
+
+@st.composite
+def some_counts(draw: st.DrawFn) -> Counts:
+    correct, wrong, unparsed = (draw(st.integers(0, 9)) for _ in range(3))
+    error = draw(st.sampled_from([0, 0, 0, 1, 5]))
+    missing = draw(st.sampled_from([0, 0, 3]))
+    total = correct + wrong + unparsed + error + missing
+    return Counts(total, correct, wrong, unparsed, error)
+
+
+subjects = st.dictionaries(st.sampled_from("abc"), some_counts(), max_size=3)
+
+
+@given(st.tuples(*[subjects] * 6), st.randoms())
+def test_the_order_of_results_and_subjects_moves_nothing(
+    drawn: tuple[dict[str, Counts], ...], random: Any
+) -> None:
+    names = [(m, b, s) for m in "mn" for b, s in [("x", "l"), ("y", "letter"), ("y", "cloze")]]
+
+    def build(shuffled: bool) -> list[Result]:
+        results = []
+        for (model, benchmark, scorer), counts in zip(names, drawn, strict=True):
+            keys = list(counts)
+            if shuffled:
+                random.shuffle(keys)
+            ordered = {key: counts[key] for key in keys}
+            results.append(result(ordered, model=model, benchmark=benchmark, scorer=scorer))
+        if shuffled:
+            random.shuffle(results)
+        return results
+
+    thresholds = parse_thresholds("version = 1" + EVERYTHING)
+    before = judge(thresholds, build(False), ["m", "n"], ["x", "y"])
+    assert judge(thresholds, build(True), ["m", "n"], {"y", "x"}) == before
+    for verdict in before:
+        complete = all(
+            part.missing == 0
+            for r in build(False)
+            if (r.model, r.benchmark, r.scorer)
+            == (verdict.model, verdict.benchmark, verdict.scorer)
+            for name, part in r.subjects.items()
+            if verdict.subject in (None, name)
+        )
+        assert verdict.status != "pass" or complete, "nothing that is incomplete passes"
+
+
+@given(subjects, st.integers(0, 40))
+def test_a_gate_with_errors_passes_only_if_it_would_whatever_they_were(
+    drawn: dict[str, Counts], limit: int
+) -> None:
+    """Brute force over what the errors of each subject could have been, up to symmetry."""
+    text = f"[benchmarks.x]\naccuracy = 0.4\nmacro_accuracy = {{ max = 0.6 }}\nmax_errors = {limit}"
+    found = verdicts(text, result(drawn))
+
+    def resolved(as_correct: bool) -> Result:
+        return result(
+            {
+                name: Counts(
+                    c.total,
+                    c.correct + (c.error if as_correct else 0),
+                    c.wrong + (0 if as_correct else c.error),
+                    c.unparsed,
+                )
+                for name, c in drawn.items()
+            }
+        )
+
+    for metric in ("accuracy", "macro_accuracy"):
+        id = f"x::{metric}"
+        worlds = {verdicts(text, resolved(as_correct))[id].status for as_correct in (True, False)}
+        if found[id].status == "pass":
+            assert worlds == {"pass"}
+        elif found[id].status == "undecided":
+            total = sum(drawn.values(), Counts(0))
+            assert "undecided" in worlds or total.answered == 0
+
+
+def verdict(status: Any) -> Verdict:
+    return Verdict("i", "m", "x", None, None, "accuracy", ">= 0", None, None, 0, status, "")
+
+
+@pytest.mark.parametrize(
+    ("statuses", "strict", "allowed"),
+    [
+        ([], "fail", "pass"),
+        (["pass"], "pass", "pass"),
+        (["pass", "not run"], "pass", "pass"),
+        (["not run"], "fail", "pass"),
+        (["undecided"], "fail", "pass"),
+        (["pass", "undecided"], "fail", "pass"),
+        (["pass", "fail"], "fail", "fail"),
+        (["undecided", "fail", "not run"], "fail", "fail"),
+    ],
+)
+def test_overall(statuses: list[str], strict: str, allowed: str) -> None:
+    found = [verdict(status) for status in statuses]
+    assert overall(found, allow_undecided=False) == strict
+    assert overall(found, allow_undecided=True) == allowed
+
+
+def test_describe() -> None:
+    assert describe(one(ACCURACY + "0.28", right(3951, 14_042))) == (
+        "PASS x::accuracy: 0.2814 (bound >= 0.28) [0.2740, 0.2889] 3,951 of 14,042 correct"
+    )
+    assert describe(one(ACCURACY + "0.28", result(Counts(5, error=1)))) == (
+        "FAIL x::accuracy: - (bound >= 0.28) incomplete: 1 error (max_errors 0)"
+    )
+    assert describe(one("[benchmarks.x]\nmax_errors = 2", right(1, 10))) == (
+        "PASS x::max_errors: 0 (bound <= 2) 0 errors in 10 items"
+    )
+    absent = verdicts("[benchmarks.y]\naccuracy = 1")["y"]
+    assert describe(absent) == "NOT RUN y: not part of this run"
+
+
+def test_describe_never_rounds_a_miss_to_the_bound() -> None:
+    text = describe(one(ACCURACY + "0.28", right(279_999, 1_000_000)))
+    assert text.startswith("FAIL x::accuracy: 0.279999 (bound >= 0.28)")
+    assert "0.2800 (" in describe(one(ACCURACY + "0.28", right(7, 25)))
+    long = one(ACCURACY + "0.333333333", right(1, 3))
+    assert (long.status, describe(long)[:30]) == ("pass", "PASS x::accuracy: 0.3333333333")

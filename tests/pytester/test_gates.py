@@ -1,0 +1,174 @@
+"""Gates decide the exit code, and nothing ran is not green."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+
+def test_a_run_without_thresholds_says_that_nothing_was_gated(project):
+    result = project.run()
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["nothing was gated: no thresholds.toml"])
+
+
+def test_gates_pass_and_are_tests_in_every_report(project):
+    project.thresholds(
+        """
+        [benchmarks.bench]
+        accuracy = 0.66
+        macro_accuracy = { min = 0.6, max = 0.7 }
+        normalized_gain = 0.5
+        max_errors = 0
+        [benchmarks.bench.every_subject]
+        accuracy = 0.5
+        [benchmarks.bench.subjects.zoo]
+        accuracy = 0.75
+        """
+    )
+    result = project.run("--junitxml=junit.xml")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        [
+            "PASS bench::accuracy: 0.6667 (bound >= 0.66)*6 of 9 correct",
+            "PASS bench::subjects.zoo::accuracy: 0.75*3 of 4 correct",
+            "PASS bench::every_subject::accuracy >= 0.5: 3 subjects",
+            "*8 gates passed*",
+        ]
+    )
+    names = [
+        case.get("classname") for case in ET.parse(project.path / "junit.xml").iter("testcase")
+    ]
+    assert names.count("thresholds.toml.bench") == 4
+    assert project.document("gates.json")["verdict"] == "pass"
+
+
+def test_a_missed_gate_fails_the_build(project):
+    project.thresholds("[benchmarks.bench]\naccuracy = 0.7")
+    result = project.run()
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["FAIL bench::accuracy: 0.6667 (bound >= 0.7)*", "FAILED thresholds.toml::bench::accuracy*"]
+    )
+    assert project.document("gates.json")["verdict"] == "fail"
+
+
+def test_a_bound_is_met_exactly(project):
+    project.benchmark(art=25)
+    project.thresholds("[benchmarks.bench]\naccuracy = 0.96")
+    assert project.run().ret == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--llm-limit=1",), "only 3 of 9 items were run"),
+        (("-k", "zoo"), "only 4 of 9 items were run"),
+        (("test_bench.py::test_bench[law-0001]",), "only 1 of 9 items were run"),
+    ],
+)
+def test_part_of_a_benchmark_decides_nothing(project, arguments, reason):
+    project.thresholds("[benchmarks.bench]\naccuracy = 0.1")
+    result = project.run(*arguments)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines([f"UNDECIDED bench::accuracy*{reason}", "no gate was decided"])
+    assert project.run(*arguments, "--llm-allow-undecided").ret == 0
+
+
+def test_nothing_selected_is_not_green(project):
+    project.thresholds("[benchmarks.bench]\naccuracy = 0.1")
+    (project.path / "test_unit.py").write_text("def test_unit(): pass")
+    result = project.run("-k", "test_unit")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["UNDECIDED bench::accuracy*"])
+    assert project.asked == []
+
+
+def test_a_subject_is_judged_when_it_is_complete(project):
+    project.thresholds(
+        """
+        [benchmarks.bench]
+        accuracy = 0.1
+        [benchmarks.bench.subjects.zoo]
+        accuracy = 0.75
+        [benchmarks.bench.subjects.law]
+        accuracy = 0.1
+        """
+    )
+    result = project.run("-k", "zoo", "--llm-allow-undecided")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        ["PASS bench::subjects.zoo::accuracy*", "UNDECIDED bench::subjects.law::accuracy*"],
+        consecutive=False,
+    )
+
+
+def test_a_run_cut_short_decides_nothing(project):
+    project.thresholds("[benchmarks.bench]\naccuracy = 0.1")
+    result = project.run("-x", "--llm-wrong=fail")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["UNDECIDED bench::accuracy*only 1 of 9 items*"])
+
+
+ONE_ERROR = """
+def one(self, request):
+    if request.id == "zoo-0002":
+        return Response(request.id, error="lost")
+    return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
+"""
+
+
+def test_an_error_fails_the_gates_unless_it_is_allowed_for(project):
+    project.model(one=ONE_ERROR)
+    project.thresholds("[benchmarks.bench]\naccuracy = 0.1")
+    result = project.run()
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["FAIL bench::accuracy*incomplete: 1 error (max_errors 0)*"])
+    project.thresholds("[benchmarks.bench]\naccuracy = 0.1\nmax_errors = 1")
+    result = project.run()
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["PASS bench::accuracy: 0.8889*8 of 9*8 of 8*"])
+
+
+def test_a_benchmark_that_was_not_asked_for(project):
+    project.thresholds("[benchmarks.bench]\naccuracy = 0.1\n[benchmarks.mmlu]\naccuracy = 0.3")
+    result = project.run()
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["NOT RUN mmlu*"])
+    project.thresholds("[benchmarks.bench]\naccuracy = 0.1\n[benchmarks.mmlu]\nrequired = true")
+    result = project.run()
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["FAIL mmlu: required but not run"])
+
+
+def test_no_gate_for_what_ran_is_red(project):
+    project.thresholds("[benchmarks.mmlu]\naccuracy = 0.3")
+    result = project.run()
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["no gate was decided"])
+
+
+def test_overrides_for_one_model(project):
+    project.thresholds(
+        """
+        [benchmarks.bench]
+        accuracy = 0.1
+        [models.scripted.benchmarks.bench]
+        accuracy = 0.9
+        """
+    )
+    result = project.run()
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["FAIL bench::accuracy*(bound >= 0.9)*"])
+
+
+def test_a_stored_run_is_judged_again_without_a_model(project):
+    project.run()
+    strict = project.path / "strict.toml"
+    strict.write_text("version = 1\n[benchmarks.bench]\naccuracy = 0.9")
+    loose = project.path / "loose.toml"
+    loose.write_text("version = 1\n[benchmarks.bench]\naccuracy = 0.5")
+    for file, code in ((strict, 1), (loose, 0), (project.path / "none.toml", 4)):
+        result = project.pytester.run("llmeval", "gate", project.run_folder, file)
+        assert result.ret == code

@@ -1,0 +1,134 @@
+"""A user's mistake ends the session with one line and exit code 4, before anything is loaded."""
+
+from __future__ import annotations
+
+import pytest
+
+MODEL = "--llm-model=replay:answers.jsonl"
+
+
+@pytest.fixture
+def bare(project):
+    """The common project with recorded answers instead of a `model` fixture of its own."""
+    (project.path / "conftest.py").unlink()
+    (project.path / "answers.jsonl").write_text('{"item": "art-0000", "text": "B"}\n')
+    return project
+
+
+def mistake(result: pytest.RunResult) -> str:
+    """The one line that the session ended with."""
+    assert result.ret == 4
+    lines = [line for line in result.errlines if line.strip()]
+    assert len(lines) == 1, lines
+    assert "Traceback" not in result.stdout.str()
+    return lines[0]
+
+
+@pytest.mark.parametrize("xdist", [(), ("-n", "2")])
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ((), "ERROR: no model to evaluate: give --llm-model SPEC"),
+        (("--llm-model=reply:x",), "unknown kind of model 'reply'; did you mean 'replay'?"),
+        (("--llm-model=some/model",), "did you mean 'hf:some/model'?"),
+        (("--llm-model=replay:answer.jsonl",), "did you mean 'answers.jsonl'?"),
+        (("--llm-model=hf:./no-such-folder",), "no-such-folder"),
+        ((MODEL, "--llm-protocol=plan"), "no protocol 'plan'; did you mean 'plain'?"),
+        ((MODEL, "--llm-protocol=plain+chatt"), "did you mean 'chat'?"),
+        ((MODEL, "--llm-limit=0"), "--llm-limit: 0 is below 1"),
+        ((MODEL, "--llm-seed=x"), "--llm-seed: 'x' is not a whole number"),
+        ((MODEL, "--llm-thresholds=none.toml"), "none.toml"),
+        ((MODEL, "--llm-runs=answers.jsonl"), "--llm-runs"),
+    ],
+)
+def test_options(bare, arguments, line, xdist):
+    result = bare.run(*arguments, *xdist)
+    assert line in mistake(result)
+    assert not (bare.path / "runs").exists()
+
+
+def test_an_ini_file_says_the_same(bare):
+    bare.pytester.makeini("[pytest]\nllm_model = replay:answers.jsonl\nllm_limit = many")
+    assert "llm_limit in" in mistake(bare.run())
+
+
+@pytest.mark.parametrize("xdist", [(), ("-n", "2")])
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[benchmarks.bench\n", "thresholds.toml"),
+        ("[benchmarks.bench]\nacuracy = 0.3", "did you mean 'accuracy'?"),
+        ("[benchmarks.bensch]\naccuracy = 0.3", "did you mean 'bench'?"),
+        ("[benchmarks.bench.subjects.zooo]\naccuracy = 0.3", "did you mean 'zoo'?"),
+        ("[benchmarks.bench]\naccuracy = 1.3", "benchmarks.bench.accuracy"),
+    ],
+)
+def test_thresholds(project, text, line, xdist):
+    project.thresholds(text)
+    assert line in mistake(project.run(*xdist))
+    assert not (project.path / "loads.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("marked", "line"),
+    [
+        ("@pytest.mark.llmeval\ndef test_x(answer): ...", "takes a Benchmark, not NoneType"),
+        ("@pytest.mark.llmeval(load)\ndef test_x(answer): ...", "(call it: mmlu())"),
+        ("@pytest.mark.llmeval(BENCH, shots=3)\ndef test_x(answer): ...", "not shots"),
+        ("@pytest.mark.llmeval(BENCH)\ndef test_x(): ...", "uses neither `answer` nor `item`"),
+        ("@pytest.mark.llmeval(BENCH)\ndef test_x(answer): ...", "a result has one name"),
+        (
+            "@pytest.mark.llmeval(Benchmark('empty', lambda d: Dataset(()), BENCH.protocols))\n"
+            "def test_x(answer): ...",
+            "benchmark 'empty' has no items",
+        ),
+        (
+            "TWICE = (Item('a', 's', 'q', 0, ('x', 'y')),) * 2\n"
+            "@pytest.mark.llmeval(Benchmark('twice', lambda d: Dataset(TWICE), BENCH.protocols))\n"
+            "def test_x(answer): ...",
+            "item id 'a' occurs twice",
+        ),
+        (
+            "OUT = (Item('a', 's', 'q', 2, ('x', 'y')),)\n"
+            "@pytest.mark.llmeval(Benchmark('out', lambda d: Dataset(OUT), BENCH.protocols))\n"
+            "def test_x(answer): ...",
+            "gold 2 is outside its 2 options",
+        ),
+        ("Benchmark('a b', load, BENCH.protocols)", "benchmark name 'a b'"),
+    ],
+)
+def test_markers_and_benchmarks(project, marked, line):
+    project.benchmark(marked)
+    assert line in mistake(project.run())
+    assert line in mistake(project.run("-n", "2"))
+
+
+def test_a_data_folder_that_does_not_exist(bare):
+    (bare.path / "test_bench.py").write_text(
+        "import pytest\nfrom pytest_llmeval.catalog import mmlu\n\n"
+        "@pytest.mark.llmeval(mmlu())\ndef test_mmlu(answer):\n    assert answer.correct\n"
+    )
+    assert "nowhere" in mistake(bare.run(MODEL, "--llm-data=nowhere"))
+
+
+def test_a_model_fixture_that_returns_nonsense(project):
+    project.model("import pytest\n\n@pytest.fixture(scope='session')\ndef model():\n    return 3\n")
+    result = project.run()
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*the `model` fixture returned int: return an object with*"])
+
+
+def test_answer_outside_a_marked_test(project):
+    (project.path / "test_bench.py").write_text("def test_plain(answer): pass")
+    result = project.run()
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*need @pytest.mark.llmeval(BENCHMARK)*"])
+
+
+def test_a_damaged_run_folder(project):
+    project.run()
+    (project.run_folder / "run.json").write_text("{")
+    assert "run.json cannot be read" in mistake(project.run("--llm-resume"))
+    result = project.pytester.run("llmeval", "show", project.run_folder)
+    assert result.ret == 4
+    assert len(result.errlines) == 1
