@@ -39,13 +39,12 @@ _RECORD = pytest.StashKey[Record]()
 
 
 class Answering:
-    """Hooks of the answering side. ``problem``: a user's mistake met while collecting."""
+    """Hooks of the answering side."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.settings = read_settings(config)
         self.suite = Suite(self.settings)
-        self.problem: str | None = None
         self._by_test: dict[str, Evaluated] = {}
         self._items: dict[str, Item] = {}
         self._plan = Plan()
@@ -82,18 +81,17 @@ class Answering:
         # tryfirst: xdist tells the controller in this hook, and the plan must lie ready then.
         if self.config.getoption("collectonly"):
             return
-        if self.problem is None:
-            try:
-                self._plan = self._make_plan(session.items)
-            except ConfigError as error:
-                self.problem = str(error)
-        if self.problem is not None:
-            self._plan = Plan(problem=self.problem)
-        worker = getattr(self.config, "workerinput", None)
-        if worker is None:
-            judge_here(self.config, self._plan, self.settings)
+        worker = hasattr(self.config, "workerinput")
+        try:
+            self._plan = self._make_plan(session.items)
+        except ConfigError as error:
+            if not worker:
+                raise pytest.UsageError(str(error)) from error
+            self._plan = Plan(problem=str(error))
+        if worker:
+            Exchange.of_worker(self.config).leave_plan(self._plan)
         else:
-            Exchange.for_run(worker["testrunuid"]).leave_plan(self._plan)
+            judge_here(self.config, self._plan, self.settings)
 
     def _make_plan(self, items: list[pytest.Item]) -> Plan:
         selected = []
@@ -225,7 +223,8 @@ class Answering:
 
     def _model_name(self, item: pytest.Item) -> str | None:
         value = getattr(item, "funcargs", {}).get("model")
-        return None if value is None else self._as_model(value).name
+        known = self._models.get(id(value))
+        return None if known is None else known.name
 
     def pytest_sessionfinish(self) -> None:
         if self._writer is not None:

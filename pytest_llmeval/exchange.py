@@ -12,6 +12,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from pytest_llmeval.plan import Plan
 
 
@@ -25,8 +27,12 @@ class Exchange:
     def for_run(cls, testrunuid: str) -> Exchange:
         return cls(Path(tempfile.gettempdir()) / f"llmeval-{testrunuid}")
 
+    @classmethod
+    def of_worker(cls, config: pytest.Config) -> Exchange:
+        return cls.for_run(config.workerinput["testrunuid"])  # type: ignore[attr-defined]
+
     def leave_plan(self, plan: Plan) -> None:
-        """Write the plan unless another worker has: all workers make the same."""
+        """Write the plan unless there is one: all workers make the same."""
         self.path.mkdir(mode=0o700, exist_ok=True)
         if not (self.path / "plan.json").exists():
             self._write("plan.json", plan.to_json())

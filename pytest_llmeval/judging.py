@@ -31,8 +31,6 @@ _JUDGING = "llmeval-judging"
 
 def judge_here(config: pytest.Config, plan: Plan, settings: Settings) -> None:
     """Start judging in this process. Raises pytest.UsageError for a user's mistake."""
-    if plan.problem is not None:
-        raise pytest.UsageError(plan.problem)
     try:
         run = RunSession(plan, settings, [str(arg) for arg in config.invocation_params.args])
     except ConfigError as error:
@@ -50,6 +48,8 @@ def judge_plan_of(node: Any) -> None:
     if plan is None:
         return
     try:
+        if plan.problem is not None:
+            raise pytest.UsageError(plan.problem)
         judge_here(config, plan, read_settings(config))
     except pytest.UsageError:
         exchange.remove()
@@ -62,9 +62,8 @@ def judge_plan_of(node: Any) -> None:
 
 def run_folder_here(config: pytest.Config) -> RunFolder:
     """The run folder, seen from the answering side."""
-    worker = getattr(config, "workerinput", None)
-    if worker is not None:
-        return RunFolder(Exchange.for_run(worker["testrunuid"]).read_run())
+    if hasattr(config, "workerinput"):
+        return RunFolder(Exchange.of_worker(config).read_run())
     judging = _judging(config)
     assert judging is not None
     return judging.run.folder

@@ -19,7 +19,7 @@ from pytest_llmeval.core import Protocol
 
 class _Option(NamedTuple):
     flag: str
-    kind: str  # "text", "list", "count", "flag", or choices joined by "|"
+    kind: str  # "text", "path", "list", "count", "flag", or choices joined by "|"
     default: Any
     help: str
     metavar: str | None = None
@@ -27,13 +27,13 @@ class _Option(NamedTuple):
 
 _OPTIONS = (
     _Option("model", "list", [], "model to evaluate: demo, hf:NAME_OR_FOLDER, replay:FILE", "SPEC"),
-    _Option("data", "text", None, "folder with one folder per benchmark (or LLMEVAL_DATA)", "DIR"),
+    _Option("data", "path", None, "folder with one folder per benchmark (or LLMEVAL_DATA)", "DIR"),
     _Option("protocol", "text", None, "protocol, e.g. hendrycks, lmeval+chat, +generate", "NAME"),
     _Option("shots", "count", None, "number of few-shot examples instead of the protocol's", "N"),
     _Option("seed", "count", 0, "seed of everything that is drawn", "N"),
     _Option("limit", "count", None, "evaluate only N items of every subject, drawn by seed", "N"),
-    _Option("thresholds", "text", None, "gates (default: thresholds.toml in rootdir)", "FILE"),
-    _Option("runs", "text", "runs", "folder that holds the run folders", "DIR"),
+    _Option("thresholds", "path", None, "gates (default: thresholds.toml in rootdir)", "FILE"),
+    _Option("runs", "path", "runs", "folder that holds the run folders", "DIR"),
     _Option("resume", "flag", False, "continue the newest run of the same plan"),
     _Option("wrong", "record|fail", "record", "what a wrong answer is: a measurement or a failure"),
     _Option("allow-undecided", "flag", False, "do not turn red for gates that stay undecided"),
@@ -81,22 +81,21 @@ def add_options(parser: pytest.Parser) -> None:
 def read_settings(config: pytest.Config) -> Settings:
     """Read the options; the command line wins over the ini file.
 
+    Paths on the command line start from the working folder, others from pytest's rootdir.
     Raises ConfigError for a value that is not what the option takes.
     """
     value = {option.flag: _read(config, option) for option in _OPTIONS}
-    data = value["data"] or os.environ.get("LLMEVAL_DATA")
-    thresholds = value["thresholds"]
-    if thresholds is None and (config.rootpath / "thresholds.toml").is_file():
-        thresholds = config.rootpath / "thresholds.toml"
+    environment = os.environ.get("LLMEVAL_DATA")
+    standing = config.rootpath / "thresholds.toml"
     return Settings(
         models=tuple(dict.fromkeys(value["model"])),
-        data=Path(data) if data else None,
+        data=value["data"] or (Path(environment) if environment else None),
         protocol=value["protocol"],
         shots=value["shots"],
         seed=value["seed"],
         limit=value["limit"],
-        thresholds=Path(thresholds) if thresholds else None,
-        runs=config.rootpath / value["runs"],
+        thresholds=value["thresholds"] or (standing if standing.is_file() else None),
+        runs=value["runs"],
         resume=value["resume"],
         wrong_fails=value["wrong"] == "fail",
         allow_undecided=value["allow-undecided"],
@@ -105,10 +104,13 @@ def read_settings(config: pytest.Config) -> Settings:
 
 def _read(config: pytest.Config, option: _Option) -> Any:
     value = config.getoption(f"--llm-{option.flag}")
-    source = f"--llm-{option.flag}"
+    source, start = f"--llm-{option.flag}", config.invocation_params.dir
     if value is None:
+        start = config.rootpath
         ini = f"llm_{option.flag.replace('-', '_')}"
         value, source = config.getini(ini), f"{ini} in {config.inipath}"
+    if option.kind == "path" and value:
+        return start / value
     if option.kind == "count" and value not in (None, ""):
         try:
             value = int(value)

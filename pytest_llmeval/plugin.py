@@ -48,9 +48,14 @@ def pytest_make_collect_report(
     if not isinstance(mistake, ConfigError):
         return report
     if not hasattr(collector.config, "workerinput"):
+        # pytest ends the collection as if all were well even so: nothing may be judged then.
+        collector.config.pluginmanager.unregister(name=_ANSWERING)
         raise pytest.UsageError(str(mistake))
-    # A worker cannot end the session: the plan carries the line to the controller.
-    _answering(collector.config).problem = str(mistake)
+    # A worker cannot end the session: its plan carries the line to the controller.
+    from pytest_llmeval.exchange import Exchange
+    from pytest_llmeval.plan import Plan
+
+    Exchange.of_worker(collector.config).leave_plan(Plan(problem=str(mistake)))
     report.outcome, report.longrepr, report.result = "passed", None, []
     return report
 
@@ -91,13 +96,6 @@ def answer(request: pytest.FixtureRequest, item: Any, model: Any) -> Any:
 
 
 # xdist -------------------------------------------------------------------------------------
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:
-    from pytest_llmeval.exchange import Exchange
-
-    node.workerinput["llmeval"] = str(Exchange.for_run(node.workerinput["testrunuid"]).path)
 
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)

@@ -75,9 +75,8 @@ class RunSession:
         self._writer = RecordWriter(self.folder.records)
 
     def _check_models(self) -> None:
-        if not self.plan.own_model:
-            for spec in self.plan.models:
-                load_model(spec)
+        for spec in () if self.plan.own_model else self.settings.models:
+            load_model(spec)
 
     def _read_thresholds(self) -> Thresholds | None:
         if self.settings.thresholds is None:

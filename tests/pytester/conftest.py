@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+import pytest_llmeval.answering  # noqa: F401  (pytester would import it anew for every run)
+
 # Nine items in three subjects of unequal size; the gold answer is always B. The model knows
 # every item but the first of each subject, unless a test changes `answers`.
 BENCHMARK = """
@@ -72,6 +74,10 @@ def model():
 """
 
 
+# Other plugins have no part in these tests, and hypothesis takes a second to load.
+QUICK = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+
+
 class Project:
     """A user's project in pytester's folder."""
 
@@ -97,7 +103,8 @@ class Project:
         (self.path / "thresholds.toml").write_text("version = 1\n" + textwrap.dedent(text))
 
     def run(self, *arguments: str | Path) -> pytest.RunResult:
-        return self.pytester.runpytest_subprocess("-p", "no:randomly", *arguments)
+        """Run pytest in this process, which is quicker (xdist's workers are processes anyway)."""
+        return self.pytester.runpytest_inprocess(*QUICK, *arguments)
 
     @property
     def asked(self) -> list[str]:

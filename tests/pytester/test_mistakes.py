@@ -73,7 +73,7 @@ def test_thresholds(project, text, line, xdist):
     ("marked", "line"),
     [
         ("@pytest.mark.llmeval\ndef test_x(answer): ...", "takes a Benchmark, not NoneType"),
-        ("@pytest.mark.llmeval(load)\ndef test_x(answer): ...", "(call it: mmlu())"),
+        ("@pytest.mark.llmeval(TEMPLATE)\ndef test_x(answer): ...", "not Template"),
         ("@pytest.mark.llmeval(BENCH, shots=3)\ndef test_x(answer): ...", "not shots"),
         ("@pytest.mark.llmeval(BENCH)\ndef test_x(): ...", "uses neither `answer` nor `item`"),
         ("@pytest.mark.llmeval(BENCH)\ndef test_x(answer): ...", "a result has one name"),

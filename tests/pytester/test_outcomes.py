@@ -50,8 +50,8 @@ def test_wrong_can_be_made_a_failure(project):
 
 
 def test_last_failed_does_not_run_wrong_items_again(project):
-    project.run()
-    result = project.run("--lf")
+    project.pytester.runpytest_inprocess()
+    result = project.pytester.runpytest_inprocess("--lf")
     result.stdout.fnmatch_lines(["*6 passed, 3 wrong in*"])
 
 

@@ -27,7 +27,12 @@ def proven(model: Any, device: torch.device, full: FullForward) -> PackedForward
     """
     questions = _questions(model.config.get_text_config().vocab_size)
     prefix = questions[0].shareable[:_SHARED]
-    expected = full.score(questions)
+    try:
+        expected = full.score(questions)
+    except Exception as error:
+        # Not for this module to judge: each request will tell what is wrong with the model.
+        log.info("the model does not compute a few tokens in full: %s", error)
+        return None
     for trims in (True, False):
         packed = PackedForward(model, device, trims=trims)
         try:

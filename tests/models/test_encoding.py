@@ -1,0 +1,211 @@
+"""From requests to token ids: what is scored, BOS, chat, and prompts that are too long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_llmeval.core import Prompt
+from pytest_llmeval.core import Request
+from pytest_llmeval.models.engine.encoding import Encoder
+from pytest_llmeval.models.engine.questions import Question
+
+
+def encode(tokenizer: Any, request: Request, window: int | None = None) -> Question:
+    (question,), refused = Encoder(tokenizer, window).questions([request])
+    assert not refused
+    return question
+
+
+def refusal(tokenizer: Any, request: Request, window: int | None = None) -> str:
+    questions, (response,) = Encoder(tokenizer, window).questions([request])
+    assert not questions
+    assert response.error
+    assert response.id == request.id
+    return response.error
+
+
+def ask(text: str, *choices: str, **prompt: Any) -> Request:
+    return Request("q", Prompt("", (), text, **prompt), choices)
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter"), [("2+2?\nA. 3\nB. 4\nAnswer:", " "), ("2+2?\nA. 3\nB. 4\nAnswer: ", "")]
+)
+def test_case_d01_the_space_belongs_to_the_letter(
+    tokenizer: Any, text: str, delimiter: str
+) -> None:
+    question = encode(tokenizer, ask(text, "A", "B", delimiter=delimiter))
+    row, start = question.rows[1], question.starts[1]
+    assert tokenizer.decode(row[:start]) == "<s>2+2?\nA. 3\nB. 4\nAnswer:"
+    assert tokenizer.decode(row[start:]) == " B"
+
+
+def test_split_is_by_the_length_of_the_encoded_context(tokenizer: Any) -> None:
+    """As lm-eval's _encode_pair: encode context + choice, cut at len(encode(context))."""
+    for text in ("Which of these bones", "The sky is blue and", "two\n\n"):
+        for choice in ("blue", "  deep", "\n"):
+            request = ask(text, choice, "x")
+            context = text.rstrip()
+            whole = tokenizer(text + " " + choice).input_ids
+            question = encode(tokenizer, request)
+            assert list(question.rows[0]) == whole
+            assert question.starts[0] == len(tokenizer(context).input_ids)
+
+
+def test_case_d04_bos_exactly_once(tokenizer: Any) -> None:
+    plain = ask("Answer:", "A", "B")
+    chat = Request("q", plain.prompt, plain.choices, chat=True)
+    written = ask("<s>Answer:", "A", "B")
+    empty = ask("", "A", "B")
+    for request in (plain, chat, written, empty):
+        row = encode(tokenizer, request).rows[0]
+        assert row.count(0) == 1
+        assert row[0] == 0
+
+
+def test_empty_context_without_bos_starts_with_eos(tokenizer: Any) -> None:
+    class WithoutBos:
+        bos_token_id = None
+        eos_token_id = 1
+
+        def __call__(self, text: Any, **options: Any) -> Any:
+            return tokenizer(text, **{**options, "add_special_tokens": False})
+
+    question = encode(WithoutBos(), ask("", "A", "B"))
+    assert question.rows[0][0] == 1
+    assert question.starts == (1, 1)
+    # And nothing is put before a text, as the tokenizer itself puts nothing there.
+    assert encode(WithoutBos(), ask("Answer:", "A")).rows[0][0] != 1
+
+
+def test_what_a_tokenizer_appends_is_left_out(tokenizer: Any) -> None:
+    """An EOS after the context would be read as part of it."""
+
+    class Appending:
+        bos_token_id = 0
+        eos_token_id = 1
+
+        def __call__(self, text: Any, add_special_tokens: bool = True, **options: Any) -> Any:
+            out = tokenizer(text, add_special_tokens=add_special_tokens, **options)
+            if add_special_tokens:
+                out["input_ids"] = [*out["input_ids"], 1]
+            return out
+
+    question = encode(Appending(), ask("Answer:", "A", "B"))
+    assert 1 not in question.rows[0]
+    assert question.rows[0].count(0) == 1
+
+
+def test_choices_of_one_token_share_one_context(tokenizer: Any) -> None:
+    question = encode(tokenizer, ask("Answer:", "A", "B", "C", "D"))
+    assert question.tree.branches == ()
+    assert question.prompt_tokens == len(question.tree.trunk)
+
+
+def test_a_choice_without_a_token_of_its_own_is_an_error(tokenizer: Any) -> None:
+    assert "no token of its own" in refusal(tokenizer, ask("Answer:", "", "B", delimiter=""))
+
+
+def test_text_is_not_asked_for_yet(tokenizer: Any) -> None:
+    assert "does not generate text" in refusal(tokenizer, ask("Say something"))
+
+
+def test_a_lone_surrogate_spoils_only_its_own_request(tokenizer: Any) -> None:
+    bad, good = ask("\ud83d", "A", "B"), ask("Answer:", "A", "B")
+    questions, refused = Encoder(tokenizer, None).questions([bad, good])
+    assert [question.index for question in questions] == [1]
+    assert "Unicode" in str(refused[0].error)
+
+
+# --- chat
+
+
+def test_chat_uses_the_template_and_the_prefix(tokenizer: Any) -> None:
+    """Case d14: "The answer is" + " " + "A", never "The answer isA"."""
+    prompt = Prompt("Be brief.\n\n", (("1+1?", "2"),), "2+2?", " ", prefix="The answer is")
+    question = encode(tokenizer, Request("q", prompt, ("A", "B"), chat=True))
+    assert tokenizer.decode(question.rows[0]) == (
+        "<s><system>Be brief.\n<user>1+1?\n<assistant>2\n<user>2+2?\n<assistant>The answer is A"
+    )
+
+
+def with_template(tokenizer: Any, template: str | None, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(tokenizer, "chat_template", template)
+    return tokenizer
+
+
+def test_a_system_message_that_is_refused_joins_the_first_turn(
+    tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template = (
+        "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+        "{% for m in messages %}[{{ m['role'] }}]{{ m['content'] }}{% endfor %}[assistant]"
+    )
+    with_template(tokenizer, template, monkeypatch)
+    request = Request("q", Prompt("Be brief.\n\n", (), "2+2?", ""), ("A", "B"), chat=True)
+    encoder = Encoder(tokenizer, None)
+    (first, second), refused = encoder.questions([request, request])
+    assert not refused
+    assert first.rows == second.rows
+    assert tokenizer.decode(first.rows[0][1:]) == "[user]Be brief.\n\n2+2?[assistant]A"
+
+
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        (None, "no chat template"),
+        ("{{ raise_exception('roles must alternate') }}", "roles must alternate"),
+    ],
+)
+def test_a_template_that_cannot_be_used_is_an_error(
+    tokenizer: Any, monkeypatch: pytest.MonkeyPatch, template: str | None, told: str
+) -> None:
+    with_template(tokenizer, template, monkeypatch)
+    request = Request("q", Prompt("", (), "2+2?", ""), ("A", "B"), chat=True)
+    assert told in refusal(tokenizer, request)
+
+
+def test_case_d14_a_letter_inside_a_thought_is_refused(
+    tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template = "{% for m in messages %}{{ m['content'] }}{% endfor %}<assistant><think>\n"
+    with_template(tokenizer, template, monkeypatch)
+    prompt = Prompt("", (), "What does <think> mean?", "")
+    assert "<think>" in refusal(tokenizer, Request("q", prompt, ("A", "B"), chat=True))
+    closed = Prompt("", (), "What does <think> mean?", " ", prefix="</think>The answer is")
+    assert encode(tokenizer, Request("q", closed, ("A", "B"), chat=True))
+    monkeypatch.setattr(tokenizer, "chat_template", template.replace("<think>\n", ""))
+    assert encode(tokenizer, Request("q", prompt, ("A", "B"), chat=True))
+
+
+# --- the window
+
+
+def test_whole_shots_are_dropped_from_the_end_until_it_fits(tokenizer: Any) -> None:
+    shots = tuple((f"Question {n}?\nAnswer:", "A") for n in range(5))
+    prompt = Prompt("About numbers.\n\n", shots, "Last?\nAnswer:")
+    request = Request("q", prompt, ("A", "B"))
+    full = encode(tokenizer, request)
+    assert full.dropped_shots == 0
+    assert encode(tokenizer, request, full.length) == full
+    shorter = encode(tokenizer, request, full.length - 1)
+    assert shorter.dropped_shots == 1
+    assert tokenizer.decode(shorter.rows[0][1:]) == prompt.without_last_shot().text + " A"
+    bare = Request("q", Prompt(prompt.description, (), prompt.question), ("A", "B"))
+    fewest = encode(tokenizer, request, encode(tokenizer, bare).length)
+    assert fewest.dropped_shots == 5
+    assert fewest.rows == encode(tokenizer, bare).rows
+
+
+def test_case_d06_a_question_that_does_not_fit_is_an_error_not_a_cut(tokenizer: Any) -> None:
+    """lm-eval keeps the last max_length + 1 tokens, so that a long question loses its
+    beginning. We do not follow that convention: half a question is another question. Whole
+    shots are dropped, and a question that does not fit without any is an error.
+    """
+    request = Request("q", Prompt("", (("1+1?", "2"),), "a long question " * 20 + "?"), ("A", "B"))
+    questions, (response,) = Encoder(tokenizer, 10).questions([request])
+    assert not questions
+    assert "the model's window is 10" in str(response.error)
+    assert response.dropped_shots == 1

@@ -1,0 +1,150 @@
+"""The backend as the plugin sees it: open, ask, and where it computes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_llmeval.core import ModelError
+from pytest_llmeval.core import Prompt
+from pytest_llmeval.core import Request
+from pytest_llmeval.models import Model
+from pytest_llmeval.models import demo
+from pytest_llmeval.models import load_model
+from pytest_llmeval.models.engine.spec import parse_spec
+
+pytest.importorskip("torch", reason="the extra hf is not installed")
+pytest.importorskip("transformers", reason="the extra hf is not installed")
+
+from pytest_llmeval.models.engine import loading
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_folder_answers(folder: Path, requests: list[Request]) -> None:
+    model = load_model(f"hf:{folder}?device=cpu")
+    assert isinstance(model, Model)
+    assert model.name == "tiny"
+    assert model.asks == {"choices"}
+    assert model.fingerprint is not None
+    assert list(model.answer([])) == []
+    responses = list(model.answer(iter(requests)))
+    assert {response.id for response in responses} == {request.id for request in requests}
+    assert not any(response.error for response in responses)
+    again = {response.id: response.logprobs for response in model.answer(requests)}
+    for response in responses:
+        assert again[response.id] == pytest.approx(response.logprobs, abs=1e-5)
+
+
+def test_bfloat16_can_be_asked_for(torch: Any, folder: Path) -> None:
+    loaded = loading.load(parse_spec(f"{folder}?device=cpu&dtype=bf16"))
+    assert loaded.model.dtype == torch.bfloat16
+    assert loading.load(parse_spec(f"{folder}?device=cpu")).model.dtype == torch.float32
+
+
+def test_weights_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    model = load_model(f"hf:{tmp_path}?device=cpu")
+    request = Request("q", Prompt("", (), "?"), ("A", "B"))
+    with pytest.raises(ModelError, match="cannot be loaded") as caught:
+        list(model.answer([request]))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(None, "false"), ("true", "true"), ("false", "false")]
+)
+def test_case_g14_tokenizers_parallelism_is_set_only_when_unset(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, before: str | None, after: str
+) -> None:
+    """Off guards against a deadlock after fork; a user's own choice stands."""
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "x")  # so that it is restored
+    if before is None:
+        monkeypatch.delenv("TOKENIZERS_PARALLELISM")
+    else:
+        monkeypatch.setenv("TOKENIZERS_PARALLELISM", before)
+    loading.load(parse_spec(f"{folder}?device=cpu"))
+    assert os.environ["TOKENIZERS_PARALLELISM"] == after
+
+
+@pytest.mark.parametrize(
+    ("worker", "devices", "asked", "expected"),
+    [
+        ("gw0", 2, "", "cuda:0"),
+        ("gw3", 2, "", "cuda:1"),
+        ("gw3", 2, "?device=cuda", "cuda:1"),
+        ("gw3", 2, "?device=cuda:0", "cuda:0"),
+        ("gw3", 2, "?device=cpu", "cpu"),
+        ("gw3", 0, "", "cpu"),
+    ],
+)
+def test_workers_share_the_devices(
+    torch: Any,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    worker: str,
+    devices: int,
+    asked: str,
+    expected: str,
+) -> None:
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", worker)
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "4")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: devices > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: devices)
+    monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
+    assert str(loading.choose_device(parse_spec(f"{folder}{asked}"))) == expected
+
+
+@pytest.mark.parametrize(("cpus", "workers", "threads"), [(8, 3, 2), (2, 4, 1), (16, 2, 8)])
+def test_workers_share_the_cpus(
+    torch: Any,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cpus: int,
+    workers: int,
+    threads: int,
+) -> None:
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw1")
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", str(workers))
+    monkeypatch.setattr(loading, "_available_cpus", lambda: cpus)
+    seen: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", seen.append)
+    loading.choose_device(parse_spec(f"{folder}?device=cpu"))
+    assert seen == [threads]
+
+
+def test_a_device_that_is_not_there_is_one_line(
+    torch: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ModelError, match="no device cuda:7; this machine has 0 CUDA devices"):
+        loading.choose_device(parse_spec(f"{folder}?device=cuda:7"))
+
+
+@pytest.mark.skipif(demo.weights() is None, reason=f"no demo model; {demo.INSTALL}")
+def test_the_demo_model_knows_a_few_things() -> None:
+    pytest.importorskip("gguf", reason="the extra hf is not installed")
+    model = load_model("demo")
+    assert model.name == "demo"
+    assert model.fingerprint == load_model("demo").fingerprint
+    facts = {
+        "The capital of France is": ("Paris", "Tokyo"),
+        "The sun rises in the": ("east", "kitchen"),
+        "Two plus two equals": ("four", "Monday"),
+        "Fish live in the": ("water", "sky above the clouds"),
+    }
+    asked = [
+        Request(f"fact-{n}", Prompt("", (), fact), choices)
+        for n, (fact, choices) in enumerate(facts.items())
+    ]
+    responses = list(model.answer(asked))
+    assert [response.error for response in responses] == [None] * 4
+    assert all(response.logprobs[0] > response.logprobs[1] for response in responses)

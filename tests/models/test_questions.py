@@ -1,0 +1,141 @@
+"""Trees, segments, groups and batches: plain token arithmetic."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from pytest_llmeval.models.engine.questions import Question
+from pytest_llmeval.models.engine.questions import batches
+from pytest_llmeval.models.engine.questions import common_length
+from pytest_llmeval.models.engine.questions import group
+from pytest_llmeval.models.engine.questions import segment_of
+from pytest_llmeval.models.engine.questions import tree_of
+
+
+def question(context: tuple[int, ...], *choices: tuple[int, ...], index: int = 0) -> Question:
+    rows = tuple(context + choice for choice in choices)
+    return Question(index, rows, (len(context),) * len(rows), tree_of(rows), len(context))
+
+
+def test_case_d05_which_row_predicts_which_token() -> None:
+    """Token 2 is predicted by row 1 and token 3 by row 2: −0.5 − 1.25, not rows 2 and 3."""
+    rows = [
+        [-2.0, -1.0, -3.0, -0.9],
+        [-3.0, -2.0, -0.5, -1.4],
+        [-2.2, -1.9, -0.7, -1.25],
+        [-1.0, -1.5, -2.5, -0.8],
+    ]
+    segment = segment_of(question((0, 1), (2, 3)), 0)
+    assert segment.tokens == (0, 1, 2)
+    assert sum(rows[item.node][item.token] for item in segment.scored) == -1.75
+
+
+def test_one_token_choices_cost_no_token() -> None:
+    asked = question((7, 8, 9), (1,), (2,), (3,), (4,))
+    segment = segment_of(asked, 2)
+    assert segment.tokens == (9,)
+    assert segment.positions == (2,)
+    assert [(item.node, item.token) for item in segment.scored] == [(0, 1), (0, 2), (0, 3), (0, 4)]
+    assert segment.is_chain
+
+
+def test_longer_choices_share_the_context_and_branch() -> None:
+    """Rows 5 6 | 1 2 3, 5 6 | 1 4 and 5 6 | 9: the first two also share token 1."""
+    asked = question((5, 6), (1, 2, 3), (1, 4), (9,))
+    segment = segment_of(asked, 0)
+    assert segment.tokens[:2] == (5, 6)
+    assert segment.positions[0:2] == (0, 1)
+    # What each scored token's reader has seen, followed back by position and branch.
+    for item in segment.scored:
+        branch = segment.branch_of[item.node]
+        seen = [
+            token
+            for place, token in enumerate(segment.tokens[: item.node + 1])
+            if segment.branch_of[place] in (0, branch)
+        ]
+        row = asked.rows[item.choice]
+        assert tuple(seen) == row[: len(seen)]
+        assert row[len(seen)] == item.token
+        assert segment.positions[item.node] == len(seen) - 1
+
+
+def test_common_length() -> None:
+    assert common_length([(1, 2, 3), (1, 2), (1, 2, 9)]) == 2
+    assert common_length([(1, 2)]) == 2
+    assert common_length([(), (1,)]) == 0
+
+
+def test_a_subject_is_one_group() -> None:
+    """Chance agreement of a few first words must not split a batch."""
+    shots = tuple(range(100, 400))
+    asked = [question((*shots, n % 3, n, n), (1,), (2,), index=n) for n in range(20)]
+    (only,) = group(asked)
+    assert only.shared == 300
+    assert [q.index for q in only.questions] == list(range(20))
+
+
+def test_subjects_asked_together_are_groups_in_order_of_asking() -> None:
+    subjects = [tuple(range(5)) + tuple(range(100 * s, 100 * s + 80)) for s in (9, 3, 6)]
+    asked = [question((*subjects[n % 3], n, n + 1), (1,), (2,), index=n) for n in range(30)]
+    groups = group(asked)
+    assert [part.shared for part in groups] == [85, 85, 85]
+    assert [part.questions[0].index for part in groups] == [0, 1, 2]
+    assert sorted(q.index for part in groups for q in part.questions) == list(range(30))
+
+
+def test_a_prefix_ends_before_the_first_needed_position() -> None:
+    same = [question((1, 2, 3, 4), (5,), (6,), index=n) for n in range(40)]
+    (only,) = group(same)
+    assert only.shared == 3
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_groups_cost_no_more_than_one_by_one(seed: int) -> None:
+    rng = random.Random(seed)
+    asked = [
+        question(
+            tuple(rng.choice((0, 1)) for _ in range(rng.randrange(1, 9)))
+            + tuple(rng.randrange(9) for _ in range(rng.randrange(1, 300))),
+            (1,),
+            (2, 3),
+            index=n,
+        )
+        for n in range(rng.randrange(1, 60))
+    ]
+    groups = group(asked)
+    assert sorted(q.index for part in groups for q in part.questions) == list(range(len(asked)))
+    for part in groups:
+        beginnings = {q.shareable[: part.shared] for q in part.questions}
+        assert len(beginnings) == 1
+        assert len(next(iter(beginnings))) == part.shared
+    cost = sum(
+        part.shared + sum(len(q.tree.trunk) - part.shared for q in part.questions)
+        for part in groups
+    )
+    assert cost <= sum(len(q.tree.trunk) for q in asked)
+
+
+def test_deeply_nested_beginnings_end() -> None:
+    """Row n begins with n zeros: every prefix of every row is shared by the later ones."""
+    asked = [question((0,) * n + (1, 2), (3,), (4,), index=n) for n in range(1500)]
+    groups = group(asked)
+    assert sum(len(part.questions) for part in groups) == 1500
+
+
+def test_batches_keep_the_order_where_nothing_is_padded() -> None:
+    asked = [question((0,) * length, (1,), (2,), index=n) for n, length in enumerate((5, 9, 2, 7))]
+    cut = list(batches(asked, 1, lambda: 12, padded=False))
+    assert [[q.index for q in batch] for batch in cut] == [[0, 1], [2, 3]]
+
+
+def test_batches_sort_by_length_where_padding_costs() -> None:
+    asked = [question((0,) * length, (1,), (2,), index=n) for n, length in enumerate((5, 9, 2, 7))]
+    cut = list(batches(asked, 0, lambda: 10, padded=True))
+    assert [[q.index for q in batch] for batch in cut] == [[2, 0], [3], [1]]
+
+
+def test_a_question_larger_than_the_budget_is_a_batch() -> None:
+    asked = [question((0,) * 50, (1,), (2,), index=n) for n in range(3)]
+    assert [len(batch) for batch in batches(asked, 0, lambda: 10, padded=False)] == [1, 1, 1]
