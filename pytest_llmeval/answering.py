@@ -17,8 +17,8 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.evaluate import Answer
 from pytest_llmeval.evaluate import Evaluator
+from pytest_llmeval.evaluate import Recovered
 from pytest_llmeval.evaluate import Unanswerable
-from pytest_llmeval.evaluate import stored_key
 from pytest_llmeval.exchange import Exchange
 from pytest_llmeval.judging import judge_here
 from pytest_llmeval.judging import run_folder_here
@@ -51,6 +51,7 @@ class Answering:
         self._evaluator: Evaluator | None = None
         self._writer: RecordWriter | None = None
         self._models: dict[int, Model] = {}
+        self._crashes_seen = -1
 
     # Collection ------------------------------------------------------------------------
 
@@ -127,11 +128,14 @@ class Answering:
 
     def answer(self, node: pytest.Item, model: object) -> Answer:
         """What the `answer` fixture returns. Fails the test (an error) without an answer."""
+        hopeless = None
         try:
             record = self._evaluate().record(node.nodeid, self._as_model(model))
         except (Unanswerable, ConfigError) as error:
-            node.session.shouldfail = str(error)
-            pytest.fail(str(error), pytrace=False)
+            hopeless = str(error)
+        if hopeless is not None:
+            node.session.shouldfail = hopeless
+            pytest.fail(hopeless, pytrace=False)
         node.stash[_RECORD] = record
         if record.outcome is Outcome.ERROR:
             pytest.fail(f"no answer: {record.error}", pytrace=False)
@@ -144,12 +148,20 @@ class Answering:
 
     def _evaluate(self) -> Evaluator:
         if self._evaluator is None:
-            folder = run_folder_here(self.config)
-            self._writer = RecordWriter(folder.records)
-            # A resumed run, or a worker that replaces a dead one, finds answers on disk.
-            stored = {stored_key(record): record for record in read_records(folder.records)}
-            self._evaluator = Evaluator(self._plan, self.suite, self._items, self._writer, stored)
+            self._writer = RecordWriter(run_folder_here(self.config).records)
+            self._evaluator = Evaluator(
+                self._plan, self.suite, self._items, self._writer, self._recover
+            )
         return self._evaluator
+
+    def _recover(self) -> Recovered:
+        """All records on disk, at the start and whenever a worker has died since."""
+        worker = hasattr(self.config, "workerinput")
+        crashed = Exchange.of_worker(self.config).crashed() if worker else []
+        if len(crashed) == self._crashes_seen:
+            return Recovered()
+        self._crashes_seen = len(crashed)
+        return Recovered(read_records(run_folder_here(self.config).records), crashed)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import replace
+from typing import NamedTuple
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
@@ -81,6 +82,15 @@ class Unanswerable(Exception):
     """The whole session cannot go on: no model, or no place to write the records."""
 
 
+class Recovered(NamedTuple):
+    """What others left behind: records of an earlier session or of a worker that died, and the
+    node ids of tests that killed their worker and are not to be asked again in this session.
+    """
+
+    records: Iterable[Record] = ()
+    crashed: Iterable[str] = ()
+
+
 class Evaluator:
     """Finds the answer of one test at a time, asking the model for whole chunks.
 
@@ -95,14 +105,16 @@ class Evaluator:
         evaluated: Iterable[Evaluated],
         items: dict[str, Item],
         writer: RecordWriter,
-        stored: dict[tuple[str, str, str, str], Record],
+        recover: Callable[[], Recovered],
     ) -> None:
-        """``items``: by node id; ``stored``: earlier records, keyed as ``stored_key``."""
+        """``items``: by node id. ``recover``: what became known since it was called last."""
         self._plan = plan
         self._evaluated = list(evaluated)
         self._items = items
         self._writer = writer
-        self._stored = stored
+        self._recover = recover
+        self._stored: dict[tuple[str, str, str, str], Record] = {}
+        self._crashed: set[str] = set()
         self._chunks: dict[int, Iterator[None]] = {}
         self._ready: dict[str, Record] = {}
 
@@ -125,7 +137,7 @@ class Evaluator:
         try:
             self._writer.append(record)
         except RunError as error:
-            raise Unanswerable(str(error)) from error
+            raise Unanswerable(str(error)) from None
 
     def blank(self, nodeid: str, own_model: str | None = None) -> Record:
         """The record of a planned test that has no answer (yet).
@@ -162,8 +174,13 @@ class Evaluator:
             )
             for name, planned in members.items()
         }
+        recovered = self._recover()
+        self._stored.update((stored_key(record), record) for record in recovered.records)
+        self._crashed.update(recovered.crashed)
         requests: dict[str, Request] = {}
         for name, planned in members.items():
+            if planned.nodeid in self._crashed:
+                continue
             item = self._items[planned.nodeid]
             request = protocol.request(item, one.dataset.pool.get(item.subject, ()))
             filled = replace(blank[name], prompt_sha256=request.prompt.sha256)
@@ -211,7 +228,7 @@ class Evaluator:
                 self._finish(planned, score(record, self._items[planned.nodeid], protocol))
                 yield
         except (ConfigError, ModelError) as error:
-            raise Unanswerable(f"model {model.name}: {error}") from error
+            raise Unanswerable(f"model {model.name}: {error}") from None
         except Unanswerable:
             raise
         except Exception as error:

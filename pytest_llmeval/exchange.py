@@ -49,6 +49,17 @@ class Exchange:
     def read_run(self) -> Path:
         return Path((self.path / "run").read_text(encoding="utf-8"))
 
+    def note_crash(self, nodeid: str) -> None:
+        """Tell the workers that one of them has died in a test."""
+        self._write("crashed", "\n".join([*self.crashed(), nodeid]))
+
+    def crashed(self) -> list[str]:
+        """Node ids of the tests that workers have died in, one for every death."""
+        try:
+            return (self.path / "crashed").read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return []
+
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
 

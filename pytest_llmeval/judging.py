@@ -81,7 +81,9 @@ def make_scheduler(config: pytest.Config, default: Any) -> DeferredScheduling:
         judging = _judging(config)
         if judging is None:
             return None
-        return ChunkScheduling(len(default.nodes), judging.run.plan, judging.give_up)
+        return ChunkScheduling(
+            len(default.nodes), judging.run.plan, judging.crashed, judging.give_up
+        )
 
     return DeferredScheduling(default, choose)
 
@@ -96,6 +98,11 @@ class Judging:
         self._failed_to_write: str | None = None
         self._stopped_by_user = False
         self._progress = Progress.start(config, run)
+
+    def crashed(self, nodeid: str) -> None:
+        """Tell the other workers, before they are given the dead one's chunks."""
+        if self.exchange is not None:
+            self.exchange.note_crash(nodeid)
 
     def give_up(self, nodeids: list[str]) -> None:
         """Report tests as errors whose chunk has cost several workers."""
@@ -149,7 +156,7 @@ class Judging:
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         # Under xdist -x and a worker that gives up end the session by the same exception.
-        self._stopped_by_user = not isinstance(excinfo.value, pytest.Session.Interrupted)
+        self._stopped_by_user = excinfo.type is KeyboardInterrupt
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:

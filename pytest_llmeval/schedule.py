@@ -42,13 +42,20 @@ class ChunkScheduling:
 
     A worker is sent another chunk when at most two of its tests are left: it holds back its
     last test until it knows the next one. When a worker dies, the test that it was running
-    is reported as crashed (by xdist) and the rest of its chunks goes back to the queue. A
-    chunk that kills ``LIVES`` workers is given up: ``give_up`` is called with its tests.
+    is reported as crashed (by xdist; ``crashed`` is called first) and the rest of its chunks goes
+    back to the queue. A chunk that kills ``LIVES`` workers is given up: ``give_up`` is called with its tests.
     """
 
-    def __init__(self, numnodes: int, plan: Plan, give_up: Callable[[list[str]], None]) -> None:
+    def __init__(
+        self,
+        numnodes: int,
+        plan: Plan,
+        crashed: Callable[[str], None],
+        give_up: Callable[[list[str]], None],
+    ) -> None:
         self._numnodes = numnodes
         self._plan = plan
+        self._crashed = crashed
         self._give_up = give_up
         self._assigned: dict[Node, _Assigned] = {}
         self._collections: dict[Node, Sequence[str]] = {}
@@ -102,6 +109,7 @@ class ChunkScheduling:
         crashed = next(iter(pending))
         killer = pending.pop(crashed)
         killer.deaths += 1
+        self._crashed(self._ids[crashed])
         left: dict[Hashable, _Unit] = {}
         for index, unit in pending.items():
             rest = left.setdefault(unit.key, _Unit(unit.key, [], unit.cost, unit.deaths))
