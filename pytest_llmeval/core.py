@@ -17,6 +17,7 @@ from dataclasses import field
 from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
+from functools import lru_cache
 from typing import Any
 from typing import Literal
 
@@ -66,7 +67,7 @@ class Item:
     question: str
     gold: int | str
     options: tuple[str, ...] = ()
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def gold_label(self) -> str:
@@ -317,10 +318,7 @@ class Protocol:
         delimiter = "" if self.chat and not self.prefix else template.delimiter
         return Prompt(
             description=template.description(item.subject),
-            shots=tuple(
-                (template.question(shot), template.shot_answer(shot))
-                for shot in self.draw_shots(item, pool)
-            ),
+            shots=tuple(_shot(template, shot) for shot in self.draw_shots(item, pool)),
             question=template.question(item),
             delimiter=delimiter,
             separator=template.separator,
@@ -442,6 +440,12 @@ class Record:
     protocol: str = ""
     data: str = ""
     model_fingerprint: str | None = None
+
+
+@lru_cache(maxsize=1024)
+def _shot(template: Template, item: Item) -> tuple[str, str]:
+    """A shot's question and answer; all items of a subject show the same few."""
+    return template.question(item), template.shot_answer(item)
 
 
 def _canonical(value: object) -> bytes:

@@ -165,32 +165,37 @@ class Evaluator:
         one = self._evaluated[next(iter(members.values())).result]
         protocol = answerable(one.protocol, model)
         self._check_name(one, protocol, model)
-        blank = {
-            name: replace(
-                self.blank(planned.nodeid, model.name),
-                scorer=protocol.scorer,
-                protocol=protocol.fingerprint,
-                model_fingerprint=model.fingerprint,
-            )
-            for name, planned in members.items()
-        }
+        shared = replace(
+            self.blank(self._plan.chunks[chunk][0].nodeid, model.name),
+            scorer=protocol.scorer,
+            protocol=protocol.fingerprint,
+            model_fingerprint=model.fingerprint,
+        )
         recovered = self._recover()
         self._stored.update((stored_key(record), record) for record in recovered.records)
         self._crashed.update(recovered.crashed)
         requests: dict[str, Request] = {}
+        blank: dict[str, Record] = {}
         for name, planned in members.items():
             if planned.nodeid in self._crashed:
                 continue
             item = self._items[planned.nodeid]
             request = protocol.request(item, one.dataset.pool.get(item.subject, ()))
-            filled = replace(blank[name], prompt_sha256=request.prompt.sha256)
-            stored = self._stored.pop(stored_key(filled), None)
-            if stored is not None and reusable(stored, filled):
+            record = replace(
+                shared,
+                item=name,
+                subject=item.subject,
+                gold=item.gold_label,
+                prompt_sha256=request.prompt.sha256,
+                dropped_shots=protocol.shots - len(request.prompt.shots),
+            )
+            stored = self._stored.pop(stored_key(record), None)
+            if stored is not None and reusable(stored, record):
                 # Scored again: the response is what was paid for, the verdict is computed.
-                self._ready[planned.nodeid] = score(stored, item, protocol)
+                response = response_of(stored, record.dropped_shots)
+                self._ready[planned.nodeid] = filled_in(record, response, item, protocol)
             else:
-                blank[name] = filled
-                requests[name] = request
+                requests[name], blank[name] = request, record
         yield
         if requests:
             yield from self._ask(model, protocol, requests, members, blank)
@@ -214,18 +219,16 @@ class Evaluator:
         members: dict[str, PlannedItem],
         blank: dict[str, Record],
     ) -> Iterator[None]:
-        waiting = dict(requests)
         failure = "the model gave no answer"
         try:
             for response in model.answer(list(requests.values())):
-                request = waiting.pop(response.id, None)
-                if request is None:
+                record = blank.pop(response.id, None)
+                if record is None:
                     failure = f"the model answered {response.id!r}, which was not asked (again)"
                     break
                 planned = members[response.id]
-                missing = protocol.shots - len(request.prompt.shots)
-                record = filled_in(blank[response.id], response, missing)
-                self._finish(planned, score(record, self._items[planned.nodeid], protocol))
+                item = self._items[planned.nodeid]
+                self._finish(planned, filled_in(record, response, item, protocol))
                 yield
         except (ConfigError, ModelError) as error:
             raise Unanswerable(f"model {model.name}: {error}") from None
@@ -233,8 +236,8 @@ class Evaluator:
             raise
         except Exception as error:
             failure = f"{type(error).__name__}: {error}"
-        for name in waiting:
-            self._finish(members[name], replace(blank[name], error=failure))
+        for name, record in blank.items():
+            self._finish(members[name], replace(record, error=failure))
             yield
 
     def _finish(self, planned: PlannedItem, record: Record) -> None:
@@ -273,38 +276,44 @@ def reusable(stored: Record, planned: Record) -> bool:
     )
 
 
-def filled_in(blank: Record, response: Response, missing_shots: int) -> Record:
-    """The record with the response in it, not yet scored."""
-    return replace(
-        blank,
-        logprobs=response.logprobs,
-        text=response.text,
-        finish_reason=response.finish_reason,
-        prompt_tokens=response.prompt_tokens,
-        completion_tokens=response.completion_tokens,
-        dropped_shots=response.dropped_shots + missing_shots,
-        seconds=response.seconds,
-        error=response.error,
+def response_of(record: Record, missing_shots: int) -> Response:
+    """The response that a record was made of."""
+    return Response(
+        record.item,
+        logprobs=record.logprobs,
+        text=record.text,
+        finish_reason=record.finish_reason,
+        prompt_tokens=record.prompt_tokens,
+        completion_tokens=record.completion_tokens,
+        dropped_shots=record.dropped_shots - missing_shots,
+        seconds=record.seconds,
     )
 
 
-def score(record: Record, item: Item, protocol: Protocol) -> Record:
-    """The record with its outcome. A scorer that raises is an error, not a wrong answer."""
-    if record.error is not None and not record.logprobs and record.text is None:
-        return replace(record, outcome=Outcome.ERROR)
-    response = Response(record.item, logprobs=record.logprobs, text=record.text)
-    scorer: Callable[[Item, Response], Score] = get_scorer(protocol.scorer)
-    try:
-        verdict = scorer(item, response)
-    except Exception as error:
-        verdict = Score(Outcome.ERROR, error=f"scorer {protocol.scorer}: {error!r}")
-    if verdict.outcome is Outcome.ERROR:
-        # Scores that are no numbers cannot be compared later, nor written as JSON.
-        record = replace(record, logprobs=())
+def filled_in(blank: Record, response: Response, item: Item, protocol: Protocol) -> Record:
+    """The record with the response and its score in it.
+
+    A scorer that raises is an error, not a wrong answer.
+    """
+    if response.error is not None:
+        verdict = Score(Outcome.ERROR, error=response.error)
+    else:
+        try:
+            verdict = get_scorer(protocol.scorer)(item, response)
+        except Exception as error:
+            verdict = Score(Outcome.ERROR, error=f"scorer {protocol.scorer}: {error!r}")
     return replace(
-        record,
+        blank,
         outcome=verdict.outcome,
         answer=verdict.answer,
         tie=verdict.tie,
         error=verdict.error,
+        # Scores that are no numbers cannot be compared later, nor written as JSON.
+        logprobs=() if verdict.outcome is Outcome.ERROR else response.logprobs,
+        text=response.text,
+        finish_reason=response.finish_reason,
+        prompt_tokens=response.prompt_tokens,
+        completion_tokens=response.completion_tokens,
+        dropped_shots=blank.dropped_shots + response.dropped_shots,
+        seconds=response.seconds,
     )

@@ -61,10 +61,10 @@ def pytest_make_collect_report(
 
 
 def _answering(config: pytest.Config) -> Any:
-    from pytest_llmeval.answering import Answering
-
     plugin = config.pluginmanager.get_plugin(_ANSWERING)
     if plugin is None:
+        from pytest_llmeval.answering import Answering
+
         plugin = Answering(config)
         config.pluginmanager.register(plugin, _ANSWERING)
     return plugin

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scipy.special import betainc
-
 from . import _checks
 
 
@@ -22,6 +20,9 @@ def mcnemar(only_baseline: int, only_candidate: int) -> float:
     if only_baseline == only_candidate:
         return 1.0  # twice the lower half counts the middle twice
     smaller = min(only_baseline, only_candidate)
+    # Here, not above: scipy takes longer to load than pytest, and few sessions compare runs.
+    from scipy.special import betainc
+
     # P(X <= k) = I_1/2(n - k, k + 1); scipy's bdtr is the same with three digits fewer.
     return min(1.0, 2 * float(betainc(discordant - smaller, smaller + 1, 0.5)))
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-
-from scipy.special import ndtri
+from statistics import NormalDist
 
 from . import _checks
 
@@ -73,7 +72,9 @@ def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple
         raise ValueError(f"confidence must be between 0 and 1, but is {confidence!r}")
     if total == 0:
         return 0.0, 1.0
-    z = -float(ndtri((1 - confidence) / 2))  # the small tail: precise for confidence near 1
+    z = -float(
+        NormalDist().inv_cdf((1 - confidence) / 2)
+    )  # the small tail: precise for confidence near 1
     low = _lower_root(correct, total, z)
     high = 1 - _lower_root(total - correct, total, z)
     estimate = correct / total  # the clamps only undo rounding, for z near 0

@@ -7,6 +7,7 @@ By default float32 on a CPU and bfloat16 on a GPU; one GPU per xdist worker.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ from pytest_llmeval.models.engine.spec import parse_spec
 
 if TYPE_CHECKING:
     from pytest_llmeval.models.engine.choices import ChoiceEngine
+
+log = logging.getLogger("pytest_llmeval.models.hf")
 
 
 def open_model(rest: str) -> HfModel:
@@ -62,10 +65,13 @@ class HfModel:
         waiting = list(requests)
         if not waiting:
             return
-        started = time.perf_counter()
+        setup_seconds = 0.0
         if self._engine is None:
+            started = time.perf_counter()
             self._engine = self._load()
-        yield from self._engine.answer(waiting, time.perf_counter() - started)
+            setup_seconds = time.perf_counter() - started
+            log.info("%s ready after %.2f s", self._spec.text, setup_seconds)
+        yield from self._engine.answer(waiting, setup_seconds)
 
     def _load(self) -> ChoiceEngine:
         from pytest_llmeval.models.engine.choices import ChoiceEngine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -52,6 +53,63 @@ def test_split_is_by_the_length_of_the_encoded_context(tokenizer: Any) -> None:
             question = encode(tokenizer, request)
             assert list(question.rows[0]) == whole
             assert question.starts[0] == len(tokenizer(context).input_ids)
+
+
+@pytest.mark.parametrize("kind", ["splits", "merges across lines", "prefixes a space"])
+def test_encoding_in_parts_equals_encoding_in_whole(tokenizer: Any, kind: str) -> None:
+    """Tokenizers that merge over the end of a line, or treat the beginning of a text in a way of
+    its own, are found out: the rows are those of whole texts.
+    """
+    from tokenizers import Tokenizer
+    from tokenizers import models
+    from tokenizers import normalizers
+    from tokenizers import pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    if kind == "merges across lines":
+        letters = [*"abAnswer:. \n", "\na", "\nab"]
+        merges = [("\n", "a"), ("\na", "b")]
+        raw = Tokenizer(models.BPE({c: n for n, c in enumerate(letters)}, merges))
+        tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw)
+    elif kind == "prefixes a space":
+        raw = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+        raw.normalizer = normalizers.Prepend(" ")
+        raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, bos_token="<s>")
+    rng = random.Random(7)
+    asked = [
+        ask("".join(rng.choices("ab.: \n", k=rng.randrange(1, 40))) + tail, " a", " b", "ab a")
+        for tail in ("\nab:", "\nAnswer:", "\n\nab", "ab", "\n ab.", "")
+        for _ in range(20)
+    ]
+    encoder = Encoder(tokenizer, None)
+    questions, refused = encoder.questions(asked)
+    assert len(questions) > 100
+    for question in questions:
+        prompt = asked[question.index].prompt
+        for choice, row in zip(asked[question.index].choices, question.rows, strict=True):
+            whole = tokenizer(prompt.text + " " + choice).input_ids
+            assert list(row)[-len(whole) :] == whole
+    assert len(refused) + len(questions) == len(asked)
+
+
+def test_contexts_are_read_once_not_once_a_choice(tokenizer: Any) -> None:
+    class Counting:
+        bos_token_id = 0
+
+        def __init__(self) -> None:
+            self.characters = 0
+
+        def __call__(self, text: Any, **options: Any) -> Any:
+            self.characters += len(text) if isinstance(text, str) else sum(map(len, text))
+            return tokenizer(text, **options)
+
+    counting = Counting()
+    long = "Which of these bones is longest? " * 20
+    asked = [ask(f"{long}{n}\nAnswer:", "A", "B", "C", "D") for n in range(50)]
+    questions, _ = Encoder(counting, None).questions(asked)
+    assert len(questions) == 50
+    assert counting.characters < 1.2 * 50 * len(asked[0].prompt.text)
 
 
 def test_case_d04_bos_exactly_once(tokenizer: Any) -> None:

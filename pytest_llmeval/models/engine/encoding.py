@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from typing import NamedTuple
 
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
@@ -29,6 +30,32 @@ class _Draft:
     continuations: tuple[str, ...]
     dropped: int = 0
 
+    @property
+    def last_line(self) -> str:
+        """The context from its last line on; all of it where that begins with a blank."""
+        begin = self.context.rfind("\n") + 1
+        return self.context[begin:] if self.context[begin : begin + 1].strip() else self.context
+
+
+class _Ids(NamedTuple):
+    """Token ids of a context, and of it with each continuation, without special tokens."""
+
+    context: tuple[int, ...]
+    rows: tuple[tuple[int, ...], ...]
+
+
+def _joined(
+    draft: _Draft, context: tuple[int, ...], short: dict[str, tuple[int, ...]]
+) -> _Ids | None:
+    """The ids put together at the last line; None where the context itself does not fit so."""
+    line = short[draft.last_line]
+    head = context[: len(context) - len(line)]
+    if head + line != context:
+        return None
+    return _Ids(
+        context, tuple(head + short[draft.last_line + text] for text in draft.continuations)
+    )
+
 
 class Encoder:
     """Turns requests into questions for one tokenizer.
@@ -41,6 +68,8 @@ class Encoder:
         self._window = window
         self._lead = _lead(tokenizer)
         self._system_refused = False
+        # Whether this tokenizer was found to start anew at the beginning of a line.
+        self._splits = True
 
     def questions(self, requests: Sequence[Request]) -> tuple[list[Question], list[Response]]:
         """The questions that can be asked, and an error response for every other request.
@@ -56,9 +85,9 @@ class Encoder:
             except _Refused as error:
                 refused.append(Response(request.id, error=str(error)))
         while drafts:
-            ids = self._encode_all(drafts)
+            encoded = self._encoded(drafts)
             too_long: list[_Draft] = []
-            for draft in drafts:
+            for draft, ids in zip(drafts, encoded, strict=True):
                 try:
                     question = self._question(draft, ids)
                     if self._window is None or question.length <= self._window:
@@ -131,14 +160,44 @@ class Encoder:
         )
         return text
 
-    def _encode_all(self, drafts: Iterable[_Draft]) -> dict[str, tuple[int, ...]]:
-        """Ids of every text that is needed, each encoded once, all in one call."""
-        texts: dict[str, None] = {}
-        for draft in drafts:
-            texts[draft.context] = None
-            for continuation in draft.continuations:
-                texts[draft.context + continuation] = None
-        distinct = list(texts)
+    def _encoded(self, drafts: Sequence[_Draft]) -> list[_Ids]:
+        """Ids of every draft's context, and of the context with each continuation.
+
+        A context is read once, not once a choice: where its last line begins, a tokenizer that
+        splits text before it merges starts anew, so only the last line is encoded again with
+        every choice (four letters after "Answer:" are four short texts for all items). That a
+        tokenizer is of this kind is not assumed: every context must come out the same in two
+        parts as in one, and so must the first draft of every call with all its choices.
+        Otherwise whole texts are encoded.
+        """
+        contexts = self._encode(draft.context for draft in drafts)
+        found: list[_Ids | None] = [None] * len(drafts)
+        if self._splits:
+            short = self._encode(
+                draft.last_line + text for draft in drafts for text in ("", *draft.continuations)
+            )
+            found = [_joined(draft, contexts[draft.context], short) for draft in drafts]
+        doubtful = [draft for draft, ids in zip(drafts, found, strict=True) if ids is None]
+        whole = self._encode(
+            draft.context + text
+            for draft in (*drafts[:1], *doubtful)
+            for text in draft.continuations
+        )
+
+        def in_whole(draft: _Draft) -> _Ids:
+            rows = tuple(whole[draft.context + text] for text in draft.continuations)
+            return _Ids(contexts[draft.context], rows)
+
+        if found[0] is not None and found[0] != in_whole(drafts[0]):
+            self._splits = False
+            return self._encoded(drafts)
+        return [ids or in_whole(draft) for draft, ids in zip(drafts, found, strict=True)]
+
+    def _encode(self, texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
+        """Ids of the texts without special tokens; each text once, all in one call."""
+        distinct = list(dict.fromkeys(texts))
+        if not distinct:
+            return {}
         encoded = self._tokenizer(
             distinct,
             add_special_tokens=False,
@@ -147,18 +206,17 @@ class Encoder:
         ).input_ids
         return {text: tuple(ids) for text, ids in zip(distinct, encoded, strict=True)}
 
-    def _question(self, draft: _Draft, ids: dict[str, tuple[int, ...]]) -> Question:
+    def _question(self, draft: _Draft, ids: _Ids) -> Question:
         lead = self._lead
         if draft.context:
-            context = ids[draft.context]
             # A chat template may have written the BOS already: it stands there once.
-            if context[: len(lead)] == lead:
+            if ids.context[: len(lead)] == lead:
                 lead = ()
-            start = len(lead) + len(context)
+            start = len(lead) + len(ids.context)
         else:
             lead = (self._first_token(),)
             start = 1
-        rows = tuple(lead + ids[draft.context + text] for text in draft.continuations)
+        rows = tuple(lead + row for row in ids.rows)
         for choice, row in zip(draft.request.choices, rows, strict=True):
             if len(row) <= start:
                 raise _Refused(f"choice {choice!r} has no token of its own after this prompt")

@@ -56,7 +56,7 @@ def load(spec: Spec) -> Loaded:
         ) from error
     model.eval()
     model.requires_grad_(False)
-    log.info("%s loaded on %s in %.2f s", spec.text, device, time.perf_counter() - started)
+    log.info("%s: weights on %s after %.2f s", spec.text, device, time.perf_counter() - started)
     return Loaded(model, tokenizer, device)
 
 

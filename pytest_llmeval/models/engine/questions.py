@@ -81,6 +81,8 @@ def common_length(rows: Sequence[tuple[int, ...]]) -> int:
     """How many leading tokens all rows share."""
     # The smallest and the largest in lexicographic order differ first.
     first, last = min(rows), max(rows)
+    if first == last[: len(first)]:
+        return len(first)
     for position, (a, b) in enumerate(zip(first, last, strict=False)):
         if a != b:
             return position
