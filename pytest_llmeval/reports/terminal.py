@@ -47,11 +47,12 @@ def summary_parts(
     """The summary as rich renderables, in order; ``verdicts`` is None when nothing was gated."""
     models = list(dict.fromkeys(result.model for result in results))
     for model in models:
+        own = [result for result in results if result.model == model]
         if len(models) > 1:
-            yield Text(f"model {model}")
-        yield _results_table([result for result in results if result.model == model])
-    yield from _remarks(results)
-    yield from _weakest_subjects(results)
+            yield Text(f"model {model}", style="bold")
+        yield _results_table(own)
+        yield from _remarks(own)
+        yield from _weakest_subjects(own)
     if verdicts is None:
         yield Text("nothing was gated: no thresholds.toml", style="yellow")
     else:

@@ -54,10 +54,14 @@ class Run:
         # model that gives only text, the generated letter's.
         ways = {planned["fingerprint"]: planned["scorer"]}
         ways.update(planned["generated"] or {})
+        # Where a user's own model went by its name, items lost with a worker go by the spec.
+        names = {model, *(self.manifest["models"] if self.manifest.get("own_model") else ())}
         records = [
             record
             for record in self.records
-            if record.benchmark == planned["benchmark"] and record.protocol in ways
+            if record.benchmark == planned["benchmark"]
+            and record.protocol in ways
+            and record.model in names
         ]
         answered = next((r.protocol for r in records if r.outcome is not Outcome.ERROR), None)
         fingerprint = answered or planned["fingerprint"]

@@ -61,6 +61,12 @@ def test_longer_choices_share_the_context_and_branch() -> None:
         assert segment.positions[item.node] == len(seen) - 1
 
 
+def test_full_size_counts_every_distinct_row() -> None:
+    assert question((1, 2, 3), (4,), (5,)).full_size == 3
+    assert question((1, 2, 3), (4, 5), (4, 6)).full_size == 4
+    assert question((1, 2, 3), (4, 5, 6), (7,), (8, 9)).full_size == 3 * 5
+
+
 def test_common_length() -> None:
     assert common_length([(1, 2, 3), (1, 2), (1, 2, 9)]) == 2
     assert common_length([(1, 2)]) == 2
@@ -126,16 +132,17 @@ def test_deeply_nested_beginnings_end() -> None:
 
 def test_batches_keep_the_order_where_nothing_is_padded() -> None:
     asked = [question((0,) * length, (1,), (2,), index=n) for n, length in enumerate((5, 9, 2, 7))]
-    cut = list(batches(asked, 1, lambda: 12, padded=False))
+    cut = list(batches(asked, lambda q: q.tree.size - 1, lambda: 12, padded=False))
     assert [[q.index for q in batch] for batch in cut] == [[0, 1], [2, 3]]
 
 
 def test_batches_sort_by_length_where_padding_costs() -> None:
     asked = [question((0,) * length, (1,), (2,), index=n) for n, length in enumerate((5, 9, 2, 7))]
-    cut = list(batches(asked, 0, lambda: 10, padded=True))
+    cut = list(batches(asked, lambda q: q.full_size, lambda: 10, padded=True))
     assert [[q.index for q in batch] for batch in cut] == [[2, 0], [3], [1]]
 
 
 def test_a_question_larger_than_the_budget_is_a_batch() -> None:
     asked = [question((0,) * 50, (1,), (2,), index=n) for n in range(3)]
-    assert [len(batch) for batch in batches(asked, 0, lambda: 10, padded=False)] == [1, 1, 1]
+    cut = batches(asked, lambda q: q.tree.size, lambda: 10, padded=False)
+    assert [len(batch) for batch in cut] == [1, 1, 1]

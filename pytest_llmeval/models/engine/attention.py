@@ -71,9 +71,12 @@ class SideBySide:
 
 
 def side_by_side(
-    spans: tuple[tuple[int, int], ...], masks: tuple[Tensor | None, ...], seen: int, like: Tensor
+    spans: tuple[tuple[int, int], ...],
+    masks: tuple[Tensor | None, ...],
+    seen: int,
+    device: torch.device,
 ) -> SideBySide:
-    """The padded batch of these questions behind ``seen`` tokens, on the device of ``like``."""
+    """The padded batch of these questions behind a prefix of ``seen`` tokens."""
     begins = torch.tensor([begin for begin, _ in spans])
     lengths = torch.tensor([end - begin for begin, end in spans])
     longest = int(lengths.max())
@@ -82,15 +85,16 @@ def side_by_side(
     gather = begins[:, None] + torch.minimum(column, lengths[:, None] - 1)
     places = real.flatten().nonzero().flatten()
     mask = None
-    if any(own is not None for own in masks):
-        causal = torch.full((longest, longest), -torch.inf, dtype=like.dtype).triu(1)
+    special = [(number, own) for number, own in enumerate(masks) if own is not None]
+    if special:
+        dtype = special[0][1].dtype
+        causal = torch.full((longest, longest), -torch.inf, dtype=dtype).triu(1)
         mask = causal.repeat(len(spans), 1, 1)
-        for number, own in enumerate(masks):
-            if own is not None:
-                length = own.shape[-1]
-                mask[number, :length, :length] = own[0, 0]
-        mask = F.pad(mask, (seen, 0)).unsqueeze(1).to(like.device)
-    return SideBySide(gather.to(like.device), places.to(like.device), mask)
+        for number, own in special:
+            length = own.shape[-1]
+            mask[number, :length, :length] = own[0, 0]
+        mask = F.pad(mask, (seen, 0)).unsqueeze(1).to(device)
+    return SideBySide(gather.to(device), places.to(device), mask)
 
 
 _layout: Layout | None = None

@@ -36,6 +36,9 @@ log = logging.getLogger("pytest_llmeval.models.hf")
 _BATCH_TOKENS = {"cpu": 1024}
 _BATCH_TOKENS_ELSEWHERE = 16_384
 
+# Copied keys and values of so many tokens take about the memory that computing one token does.
+_KEYS_PER_TOKEN = 16
+
 # A prefix must save this many tokens to be worth a forward of its own.
 _WORTHWHILE = 64
 
@@ -85,7 +88,9 @@ class ChoiceEngine:
             in_full = [question for question in questions if question.length > self._reach]
             for part in group([q for q in questions if q.length <= self._reach]):
                 yield from self._group(packed, part, alone=len(questions) == 1)
-        for batch in batches(in_full, 0, lambda: self._allowed, padded=True):
+        for batch in batches(
+            in_full, lambda question: question.full_size, lambda: self._allowed, padded=True
+        ):
             yield from self._batch(batch, self._full.score)
 
     def _group(self, packed: PackedForward, part: Group, *, alone: bool) -> Iterator[_Answered]:
@@ -106,9 +111,12 @@ class ChoiceEngine:
         def score(batch: Sequence[Question]) -> Scores:
             return packed.score(batch, prefix)
 
-        for batch in batches(
-            part.questions, len(prefix), lambda: self._allowed, padded=packed.pads
-        ):
+        def size(question: Question) -> int:
+            own = question.tree.size - len(prefix)
+            # Where questions are padded, each also gets a copy of the prefix's keys.
+            return max(own, question.tree.size // _KEYS_PER_TOKEN) if packed.pads else own
+
+        for batch in batches(part.questions, size, lambda: self._allowed, padded=packed.pads):
             for answered in self._batch(batch, score):
                 yield answered._replace(seconds=answered.seconds + each)
 

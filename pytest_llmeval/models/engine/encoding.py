@@ -203,6 +203,7 @@ class Encoder:
             add_special_tokens=False,
             return_attention_mask=False,
             return_token_type_ids=False,
+            verbose=False,  # longer than the model reads is for the caller to judge
         ).input_ids
         return {text: tuple(ids) for text, ids in zip(distinct, encoded, strict=True)}
 

@@ -169,14 +169,15 @@ class PackedForward:
         positions = torch.tensor([[at for segment in segments for at in segment.positions]])
         ends = list(itertools.accumulate(len(segment.tokens) for segment in segments))
         spans = tuple(zip([0, *ends], ends, strict=False))
-        like = next(self._model.parameters())
-        masks = tuple(_mask(segment, like.dtype) for segment in segments)
+        masks = tuple(_mask(segment, self._model.dtype) for segment in segments)
         layout = Layout(
             spans=spans,
             masks=masks,
             prefix=prefix,
             captured=captured,
-            side_by_side=None if self._merges else attention.side_by_side(spans, masks, seen, like),
+            side_by_side=None
+            if self._merges
+            else attention.side_by_side(spans, masks, seen, self._device),
         )
         rows = needed.to(self._device)
         with attention.packed(self._model, layout), _narrowed(self._mlp, rows):
@@ -231,7 +232,6 @@ class _RowsOfHead:
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        self._rows: Tensor | None = None
         self._head = model.get_output_embeddings()
 
     def logits(self, rows: Tensor, **inputs: Tensor) -> Tensor:

@@ -45,6 +45,12 @@ class Question:
         return max(map(len, self.rows)) - 1
 
     @property
+    def full_size(self) -> int:
+        """Tokens to compute where every distinct row is computed by itself, padded."""
+        ends_on_trunk = None in self.tree.taken
+        return (len(self.tree.branches) + ends_on_trunk) * self.length
+
+    @property
     def shareable(self) -> tuple[int, ...]:
         """The tokens that a prefix may take over: before the first position that is needed."""
         return self.tree.trunk[: min(self.starts) - 1]
@@ -235,7 +241,11 @@ def _divide(
 
 
 def batches(
-    questions: Iterable[Question], skip: int, budget: Callable[[], int], *, padded: bool
+    questions: Iterable[Question],
+    size: Callable[[Question], int],
+    budget: Callable[[], int],
+    *,
+    padded: bool,
 ) -> Iterator[list[Question]]:
     """Cut questions into batches of at most ``budget()`` tokens, or of one question.
 
@@ -244,11 +254,11 @@ def batches(
     The budget is asked before every batch is closed: it may shrink on the way.
     """
     if padded:
-        questions = sorted(questions, key=lambda question: question.tree.size)
+        questions = sorted(questions, key=size)
     batch: list[Question] = []
     tokens = 0
     for question in questions:
-        own = question.tree.size - skip
+        own = size(question)
         total = own * (len(batch) + 1) if padded else tokens + own
         if batch and total > budget():
             yield batch
