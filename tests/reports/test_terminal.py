@@ -1,0 +1,83 @@
+"""The summary is readable at 80 columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from pytest_llmeval.gates import judge
+from pytest_llmeval.gates import parse_thresholds
+from pytest_llmeval.metrics import Counts
+from pytest_llmeval.metrics import Result
+from pytest_llmeval.reports.progress import Progress
+from pytest_llmeval.reports.terminal import summary_parts
+
+SUBJECTS = {
+    f"subject_{number:02d}": Counts(250, correct=100 + number, wrong=150 - number)
+    for number in range(57)
+}
+
+
+def rendered(*results: Result, thresholds: str | None = None) -> list[str]:
+    verdicts = None
+    if thresholds is not None:
+        models = [result.model for result in results]
+        verdicts = judge(parse_thresholds(thresholds), results, models, ["mmlu"])
+    console = Console(width=80, file=None, highlight=False)
+    with console.capture() as capture:
+        for part in summary_parts(results, verdicts, ["a note"], Path("runs/x")):
+            console.print(part, soft_wrap=isinstance(part, Text))
+    return capture.get().splitlines()
+
+
+def test_the_table_fits_eighty_columns():
+    result = Result("demo", "mmlu", "letter", "lmeval", 0.25, SUBJECTS)
+    table = rendered(result)[:3]
+    assert max(map(len, table)) <= 80
+    assert table[2].split() == [
+        "mmlu[letter]", "14,250", "0.5120", "±", "0.0042", "0.5120", "+0.3493", "0", "0",
+    ]  # fmt: skip
+
+
+def test_weakest_subjects_and_notes():
+    lines = rendered(Result("demo", "mmlu", "letter", "lmeval", 0.25, SUBJECTS))
+    assert "weakest of 57 subjects, mmlu[letter]:" in lines
+    assert any(line.startswith("  subject_00 ") and "0.4000" in line for line in lines)
+    assert "nothing was gated: no thresholds.toml" in lines
+    assert lines[-2:] == ["a note", "run: runs/x"]
+
+
+def test_errors_are_shown_with_both_denominators():
+    counts = {"s": Counts(10, correct=6, wrong=2, error=2)}
+    lines = rendered(Result("demo", "mmlu", "letter", "lmeval", 0.25, counts))
+    assert (
+        "mmlu[letter] is incomplete: 2 errors; correct 6 of 8 answered, of 10 with errors" in lines
+    )
+
+
+def test_passed_gates_of_every_subject_are_one_line():
+    thresholds = "version = 1\n[benchmarks.mmlu.every_subject]\naccuracy = 0.405\n"
+    result = Result("demo", "mmlu", "letter", "lmeval", 0.25, SUBJECTS)
+    lines = rendered(result, thresholds=thresholds)
+    assert "PASS mmlu::every_subject::accuracy >= 0.405: 55 subjects" in lines
+    assert sum(line.startswith("FAIL mmlu::every_subject::") for line in lines) == 2
+
+
+def test_dropped_shots_and_ties_are_told():
+    counts = {"s": Counts(10, correct=6, wrong=4)}
+    lines = rendered(Result("m", "mmlu", "letter", "lmeval", 0.25, counts, dropped_shots=3, ties=2))
+    assert any("3 items were asked with fewer shots" in line for line in lines)
+    assert any("2 ties" in line for line in lines)
+
+
+def test_progress_counts_what_reaches_the_disk(tmp_path):
+    records = tmp_path / "records.jsonl"
+    records.write_text("{}\n" * 3)
+    progress = Progress(open(tmp_path / "out", "w"), records, 10, "mmlu", tty=False)  # noqa: SIM115
+    assert progress.line() == "mmlu: 3 of 10 items (30%)"
+    with records.open("a") as file:
+        file.write("{}\n{}\n{torn")
+    progress._update()
+    assert progress.line().startswith("mmlu: 5 of 10 items (50%), ")

@@ -1,0 +1,138 @@
+"""The xdist scheduler on its own, with workers that only remember what they were sent."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_llmeval.plan import Plan
+from pytest_llmeval.plan import PlannedItem
+from pytest_llmeval.schedule import ChunkScheduling
+
+
+class Node:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.sent: list[int] = []
+        self.shutting_down = False
+
+    def send_runtest_some(self, indices: list[int]) -> None:
+        assert not self.shutting_down
+        self.sent += indices
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+def make_plan(sizes: list[int], costs: list[int]) -> tuple[Plan, list[str]]:
+    items = [
+        PlannedItem(f"t[{chunk}-{row}]", 0, 0, f"{chunk}-{row}", "s", chunk)
+        for chunk, size in enumerate(sizes)
+        for row in range(size)
+    ]
+    return Plan(items=tuple(items), costs=tuple(costs)), [item.nodeid for item in items]
+
+
+def make_scheduler(plan: Plan, ids: list[str], count: int):
+    told: dict[str, list] = {"crashed": [], "given up": []}
+    scheduler = ChunkScheduling(count, plan, told["crashed"].append, told["given up"].extend)
+    nodes = [Node(f"gw{number}") for number in range(count)]
+    for node in nodes:
+        scheduler.add_node(node)
+    for node in nodes:
+        assert not scheduler.collection_is_completed
+        scheduler.add_node_collection(node, ids)
+    scheduler.schedule()
+    return scheduler, nodes, told
+
+
+def run_to_the_end(scheduler, nodes) -> dict[str, list[int]]:
+    """Let the workers run one test each in turn, as long as they may."""
+    done: dict[str, list[int]] = {node.name: [] for node in nodes}
+    moved = True
+    while moved:
+        moved = False
+        for node in nodes:
+            ran = done[node.name]
+            left = len(node.sent) - len(ran)
+            # A worker holds its last test back until it knows what comes next.
+            if left > 1 or (left == 1 and node.shutting_down):
+                ran.append(node.sent[len(ran)])
+                scheduler.mark_test_complete(node, ran[-1])
+                moved = True
+    return done
+
+
+@given(
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=12),
+    workers=st.integers(1, 5),
+    data=st.data(),
+)
+def test_every_test_runs_once_and_a_chunk_stays_together(sizes, workers, data):
+    costs = data.draw(
+        st.lists(st.integers(0, 5), min_size=len(sizes), max_size=len(sizes)), "costs"
+    )
+    plan, ids = make_plan(sizes, costs)
+    scheduler, nodes, _ = make_scheduler(plan, ids, workers)
+    done = run_to_the_end(scheduler, nodes)
+    assert sorted(index for ran in done.values() for index in ran) == list(range(len(ids)))
+    where: dict[int, set[str]] = {}
+    for name, ran in done.items():
+        for index in ran:
+            where.setdefault(plan.items[index].chunk, set()).add(name)
+    assert all(len(names) == 1 for names in where.values())
+    assert scheduler.tests_finished
+    assert not scheduler.has_pending
+
+
+def test_the_most_expensive_chunk_goes_first():
+    plan, ids = make_plan([3, 3, 3], [5, 9, 7])
+    _, (node,), _ = make_scheduler(plan, ids, 1)
+    assert node.sent == [3, 4, 5]
+
+
+def test_tests_that_are_none_of_ours_run_too():
+    plan, ids = make_plan([2], [1])
+    scheduler, nodes, _ = make_scheduler(plan, ["a::unit", *ids, "b::unit"], 2)
+    done = run_to_the_end(scheduler, nodes)
+    assert sorted(index for ran in done.values() for index in ran) == [0, 1, 2, 3]
+
+
+def test_the_rest_of_a_dead_workers_chunk_goes_to_another():
+    plan, ids = make_plan([4, 4], [2, 1])
+    scheduler, (first, second), told = make_scheduler(plan, ids, 2)
+    scheduler.mark_test_complete(first, 0)
+    assert scheduler.remove_node(first) == ids[1]
+    assert told == {"crashed": [ids[1]], "given up": []}
+    run_to_the_end(scheduler, [second])
+    replacement = Node("gw2")
+    scheduler.add_node(replacement)
+    scheduler.add_node_collection(replacement, ids)
+    scheduler.schedule()
+    done = run_to_the_end(scheduler, [second, replacement])
+    assert sorted([*second.sent, *replacement.sent]) == [2, 3, 4, 5, 6, 7]
+    assert sum(map(len, done.values())) >= 2
+    assert scheduler.collection_is_completed
+
+
+def test_a_chunk_that_kills_two_workers_is_given_up():
+    plan, ids = make_plan([4], [1])
+    scheduler, (first,), told = make_scheduler(plan, ids, 1)
+    assert scheduler.remove_node(first) == ids[0]
+    second = Node("gw1")
+    scheduler.add_node(second)
+    scheduler.add_node_collection(second, ids)
+    scheduler.schedule()
+    assert second.sent == [1, 2, 3]
+    assert scheduler.remove_node(second) == ids[1]
+    assert told == {"crashed": [ids[0], ids[1]], "given up": [ids[2], ids[3]]}
+    assert not scheduler.has_pending
+
+
+def test_a_worker_that_leaves_with_nothing_to_do_has_not_crashed():
+    plan, ids = make_plan([2], [1])
+    scheduler, nodes, told = make_scheduler(plan, ids, 2)
+    run_to_the_end(scheduler, nodes)
+    assert [scheduler.remove_node(node) for node in nodes] == [None, None]
+    assert told == {"crashed": [], "given up": []}
+    assert scheduler.tests_finished
