@@ -16,6 +16,7 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
+from pytest_llmeval.core import mend
 from pytest_llmeval.evaluate import Answer
 from pytest_llmeval.evaluate import Evaluator
 from pytest_llmeval.evaluate import Recovered
@@ -67,6 +68,8 @@ class Answering:
             )
         if "item" not in metafunc.fixturenames:
             raise ConfigError(f"{test} is marked llmeval but uses neither `answer` nor `item`")
+        if sum(mark.name == "llmeval" for mark in metafunc.definition.own_markers) > 1:
+            raise ConfigError(f"{test} has two llmeval markers: a test evaluates one benchmark")
         benchmark = marker.args[0] if marker.args else marker.kwargs.get("benchmark")
         evaluated = self.suite.add(test, benchmark, marker.kwargs.get("protocol"))
         self._by_test[test] = evaluated
@@ -81,8 +84,12 @@ class Answering:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         # tryfirst: xdist tells the controller in this hook, and the plan must lie ready then.
-        if self.config.getoption("collectonly"):
+        option = self.config.option
+        showing = ("collectonly", "showfixtures", "show_fixtures_per_test", "setupplan")
+        if any(getattr(option, name, False) for name in showing):
             return
+        if session.testsfailed and not option.continue_on_collection_errors:
+            return  # pytest stops here: a file could not be collected
         worker = hasattr(self.config, "workerinput")
         try:
             self._plan = self._make_plan(session.items)
@@ -99,8 +106,10 @@ class Answering:
             judge_here(self.config, self._plan, self.settings)
 
     def _make_plan(self, items: list[pytest.Item]) -> Plan:
-        selected = []
-        own_model = False
+        specs = self.settings.models
+        selected: list[Selected] = []
+        seen: set[tuple[int, int, str]] = set()
+        fixtures: dict[object, str] = {}
         for node in items:
             # A test's own node id, without parameters, is what `generate` registered.
             test = (
@@ -110,19 +119,38 @@ class Answering:
             callspec = getattr(node, "callspec", None)
             if evaluated is None or callspec is None:
                 continue
-            item = callspec.params["item"]
-            spec = callspec.params.get("model")
-            number = self.settings.models.index(spec) if spec is not None else 0
+            item, spec = callspec.params["item"], callspec.params.get("model")
+            if spec is not None and spec not in specs:
+                raise ConfigError(
+                    f"{test}: its `model` is parametrized by the project; several models are"
+                    " several --llm-model, or several runs"
+                )
+            number = specs.index(spec) if spec is not None else 0
+            if (number, id(evaluated), item.id) in seen:
+                raise ConfigError(
+                    f"{test} has several tests for item {item.id!r}: it may have no parameters"
+                    " beside those that the marker gives it"
+                )
+            seen.add((number, id(evaluated), item.id))
             selected.append(Selected(node.nodeid, number, evaluated, item))
             self._items[node.nodeid] = item
-            own_model = own_model or _overrides_model(node)
-        if selected and not self.settings.models and not own_model:
+            fixtures.setdefault(_model_fixture(node), test)
+        if len(fixtures) > 1:
+            raise ConfigError(
+                f"{' and '.join(fixtures.values())} have different `model` fixtures: run them apart"
+            )
+        own_model = bool(fixtures) and None not in fixtures
+        if own_model and len(specs) > 1:
+            raise ConfigError(
+                f"{len(specs)} --llm-model, but the project has a `model` fixture of its own, which"
+                " is one model: give one or none"
+            )
+        if selected and not specs and not own_model:
             raise ConfigError(
                 "no model to evaluate: give --llm-model SPEC (for example --llm-model demo),"
                 " or override the `model` fixture in a conftest.py"
             )
-        models = self.settings.models or ("model",)
-        return make_plan(models, self.suite, selected, own_model)
+        return make_plan(specs or ("model",), self.suite, selected, own_model)
 
     # Running ---------------------------------------------------------------------------
 
@@ -133,6 +161,9 @@ class Answering:
     def answer(self, node: pytest.Item, model: object) -> Answer:
         """What the `answer` fixture returns. Fails the test (an error) without an answer."""
         hopeless = None
+        known = node.stash.get(_RECORD, None)
+        if known is not None:  # the test is run again, by a plugin that does so
+            return Answer(self._items[node.nodeid], known)
         try:
             record = self._evaluate().record(node.nodeid, self._as_model(model))
         except (Unanswerable, ConfigError) as error:
@@ -181,8 +212,10 @@ class Answering:
             return None
         outcome = _outcome(call)
         if outcome is None:
+            if call.excinfo is not None and call.when != "teardown":
+                self._leave_out(item)
             return self._setup_report(item, call) if call.when == "setup" else None
-        record = self._settle(item, outcome, call)
+        record, overruled = self._settle(item, outcome, call)
         wrong = record.outcome in (Outcome.WRONG, Outcome.UNPARSED)
         if wrong and not self.settings.wrong_fails:
             quiet = copy.copy(call)
@@ -200,6 +233,8 @@ class Answering:
             fingerprint=record.model_fingerprint,
             dropped_shots=record.dropped_shots,
             tie=record.tie,
+            reused=item.nodeid in self._evaluate().reused,
+            overruled=overruled,
         ).to_wire()
         return report
 
@@ -217,25 +252,40 @@ class Answering:
         shared.duration = record.seconds
         return pytest.TestReport.from_item_and_call(item, shared)
 
-    def _settle(self, item: pytest.Item, outcome: Outcome, call: pytest.CallInfo[None]) -> Record:
-        """The final record of a test: the body has the last word over the scorer."""
+    def _settle(
+        self, item: pytest.Item, outcome: Outcome, call: pytest.CallInfo[None]
+    ) -> tuple[Record, bool]:
+        """The final record of a test, and whether its body counted a bad answer as correct.
+
+        The body has the last word over the scorer, but does not tell wrong from unparsed.
+        """
         record = item.stash.get(_RECORD, None)
         if record is None:
             # No answer was asked for: a test of `item` and `model` alone, or a setup that failed.
             record = self._evaluate().blank(item.nodeid, self._model_name(item))
-        elif outcome is record.outcome or (
-            outcome is Outcome.WRONG and record.outcome is Outcome.UNPARSED
-        ):
-            return record
+            scored = outcome
+        else:
+            scored = record.outcome
+        if outcome is Outcome.WRONG and scored is Outcome.UNPARSED:
+            outcome = scored
         error = None
         if outcome is Outcome.ERROR and call.excinfo is not None:
-            error = record.error or call.excinfo.exconly(tryshort=True)
+            error = record.error or mend(call.excinfo.exconly(tryshort=True))
         record = replace(record, outcome=outcome, error=error)
+        self._save(item, record)
+        return record, outcome is Outcome.CORRECT and scored is not Outcome.CORRECT
+
+    def _leave_out(self, item: pytest.Item) -> None:
+        """Mark a test that was skipped after it had its answer: the item counts as not run."""
+        record = item.stash.get(_RECORD, None)
+        if record is not None:
+            self._save(item, replace(record, left_out=True))
+
+    def _save(self, item: pytest.Item, record: Record) -> None:
         try:
-            self._evaluate().save(record)
+            self._evaluate().settle(item.nodeid, record)
         except Unanswerable as failure:
             item.session.shouldfail = str(failure)
-        return record
 
     def _model_name(self, item: pytest.Item) -> str | None:
         value = getattr(item, "funcargs", {}).get("model")
@@ -250,8 +300,10 @@ class Answering:
 def _outcome(call: pytest.CallInfo[None]) -> Outcome | None:
     """What a phase says about the item; None where it says nothing."""
     failure = call.excinfo
-    if call.when == "teardown" or (failure and failure.errisinstance(pytest.skip.Exception)):
+    if call.when == "teardown":
         return None
+    if failure and failure.errisinstance((pytest.skip.Exception, pytest.xfail.Exception)):
+        return None  # the test says that it does not measure anything
     if call.when == "setup":
         return None if failure is None else Outcome.ERROR
     if failure is None:
@@ -267,7 +319,10 @@ def _reason(record: Record) -> str:
     return f"wrong: answered {record.answer}, gold {record.gold}"
 
 
-def _overrides_model(node: pytest.Item) -> bool:
+def _model_fixture(node: pytest.Item) -> object | None:
+    """The function of a project's own `model` fixture that a test uses; None for the plugin's."""
     info = getattr(node, "_fixtureinfo", None)
     definitions = list(info.name2fixturedefs.get("model", [])) if info is not None else []
-    return any(not one.func.__module__.startswith("pytest_llmeval.") for one in definitions[-1:])
+    function = definitions[-1].func if definitions else None
+    own = function is not None and not function.__module__.startswith("pytest_llmeval.")
+    return function if own else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -22,6 +23,9 @@ from typing import Any
 from typing import Literal
 
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+ITEM_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+"""What an item's id may look like: part of test ids, of file names, of command lines."""
 
 
 class ConfigError(Exception):
@@ -118,7 +122,7 @@ class Dataset:
 
 
 def check_dataset(name: str, dataset: Dataset) -> None:
-    """Raise DataError for a benchmark without items, duplicate ids, or a gold outside the options."""
+    """Raise DataError for a benchmark without items, bad or duplicate ids, impossible options."""
     if not dataset.items:
         raise DataError(f"benchmark {name!r} has no items")
     seen: set[str] = set()
@@ -128,9 +132,17 @@ def check_dataset(name: str, dataset: Dataset) -> None:
                 f"benchmark {name!r}, item {item.id!r}: gold {item.gold} is outside its"
                 f" {len(item.options)} options"
             )
-        if len(item.options) == 1:
-            raise DataError(f"benchmark {name!r}, item {item.id!r}: only one option")
+        if len(item.options) == 1 or len(item.options) > len(LABELS):
+            raise DataError(
+                f"benchmark {name!r}, item {item.id!r}: {len(item.options)} options;"
+                f" 2 to {len(LABELS)} can be labelled"
+            )
     for item in dataset.items:
+        if not ITEM_ID.fullmatch(item.id):
+            raise DataError(
+                f"benchmark {name!r}: item id {item.id[:120]!r} is not 1 to 100 of the characters"
+                " A-Z a-z 0-9 _ . - (pytest_llmeval.sources.safe_id makes one of any text)"
+            )
         if item.id in seen:
             raise DataError(f"benchmark {name!r}: item id {item.id!r} occurs twice")
         seen.add(item.id)
@@ -240,22 +252,20 @@ class Protocol:
     def as_json(self) -> dict[str, Any]:
         """All that the fingerprint covers, as plain JSON values.
 
-        The template is shown as what it makes of a fixed item and shot, so that any change of
-        its text changes the fingerprint, wherever the code that writes it lives.
+        The template is shown as what it makes of a fixed item, so that any change of its text
+        changes the fingerprint, wherever the code that writes it lives. Raises ConfigError for
+        a template that fails on it.
         """
-        probe = Item("probe", "probe_subject", " Q? ", 1, (" one ", "two", "three", "four"))
-        template = self.template
+        try:
+            template = _probe_template(self.template)
+        except Exception as error:
+            raise ConfigError(
+                f"protocol {self.name!r}: template {self.template.name!r} fails on an item of"
+                f" ten options: {type(error).__name__}: {error}"
+            ) from error
         return {
             "name": self.name,
-            "template": {
-                "name": template.name,
-                "description": template.description(probe.subject),
-                "question": template.question(probe),
-                "choices": list(template.choices(probe)),
-                "shot_answer": template.shot_answer(probe),
-                "delimiter": template.delimiter,
-                "separator": template.separator,
-            },
+            "template": template,
             "scorer": self.scorer,
             "shots": self.shots,
             "ask": self.ask,
@@ -359,7 +369,8 @@ class Response:
     ``logprobs``: one natural-log probability per choice, in the request's order.
     ``dropped_shots``: shots left out because the prompt exceeded the model's window.
     ``seconds``: this request's share of what its batch cost. ``error`` set: the machinery
-    failed and there is no answer.
+    failed and there is no answer. Numbers of other libraries become Python's; what cannot be
+    an answer (a text that is no text) becomes an ``error``, so that it costs no other item.
     """
 
     id: str
@@ -373,12 +384,16 @@ class Response:
     error: str | None = None
 
     def __post_init__(self) -> None:
-        # A lone surrogate cannot be written as UTF-8 or sent to another process: mend it at
-        # the border, once, rather than in every writer.
-        for name in ("text", "error"):
+        # Here, at the border, once, rather than in everything that writes or sends responses.
+        for name, convert in _CONVERSIONS.items():
             value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, _mend(value))
+            if value is None:
+                continue
+            try:
+                object.__setattr__(self, name, convert(value))
+            except (TypeError, ValueError) as error:
+                object.__setattr__(self, name, () if name == "logprobs" else None)
+                object.__setattr__(self, "error", f"{name} of the response: {error}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,7 +431,11 @@ class Benchmark:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One line on disk: an item × sample with its outcome, its response and fingerprints."""
+    """One line on disk: an item × sample with its outcome, its response and fingerprints.
+
+    ``left_out``: the response stands, but the test did not come to a verdict (it was skipped,
+    or the run was cut short), so the item counts as not run.
+    """
 
     model: str
     benchmark: str
@@ -440,6 +459,7 @@ class Record:
     protocol: str = ""
     data: str = ""
     model_fingerprint: str | None = None
+    left_out: bool = False
 
 
 @lru_cache(maxsize=1024)
@@ -453,5 +473,48 @@ def _canonical(value: object) -> bytes:
     return text.encode("ascii")
 
 
-def _mend(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
+class _AnyField(dict[str, str]):
+    """Has every field, so that a template may use those of its own benchmark."""
+
+    def __missing__(self, key: str) -> str:
+        return f"<{key}>"
+
+
+def _probe_template(template: Template) -> dict[str, Any]:
+    options = tuple(f" option {label} " for label in LABELS[:10])
+    probe = Item("probe", "probe_subject", " Q? ", 1, options, _AnyField())
+    return {
+        "name": template.name,
+        "description": template.description(probe.subject),
+        "question": template.question(probe),
+        "choices": list(template.choices(probe)),
+        "shot_answer": template.shot_answer(probe),
+        "delimiter": template.delimiter,
+        "separator": template.separator,
+    }
+
+
+def mend(text: str) -> str:
+    """The text without lone surrogates, which can neither be written as UTF-8 nor be sent."""
+    if not isinstance(text, str):
+        raise TypeError(f"{type(text).__name__} is not text")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is not a finite number")
+    return number
+
+
+_CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
+    "error": mend,
+    "text": mend,
+    "finish_reason": mend,
+    "logprobs": lambda values: tuple(float(value) for value in values),
+    "prompt_tokens": int,
+    "completion_tokens": int,
+    "dropped_shots": int,
+    "seconds": _finite,
+}

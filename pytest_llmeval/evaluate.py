@@ -22,6 +22,7 @@ from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core import Score
+from pytest_llmeval.core import mend
 from pytest_llmeval.models import Model
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import PlannedItem
@@ -108,6 +109,8 @@ class Evaluator:
         recover: Callable[[], Recovered],
     ) -> None:
         """``items``: by node id. ``recover``: what became known since it was called last."""
+        #: Node ids whose answer was taken from an earlier session or another worker.
+        self.reused: set[str] = set()
         self._plan = plan
         self._evaluated = list(evaluated)
         self._items = items
@@ -117,20 +120,43 @@ class Evaluator:
         self._crashed: set[str] = set()
         self._chunks: dict[int, Iterator[None]] = {}
         self._ready: dict[str, Record] = {}
+        self._written: dict[str, Record] = {}
+        self._hopeless: Unanswerable | None = None
 
     def record(self, nodeid: str, model: Model) -> Record:
         """The record of one planned test, answering its chunk as far as needed.
 
         Raises Unanswerable when no item of the session can be answered.
         """
+        if self._hopeless is not None:
+            raise self._hopeless
         planned = self._plan.by_nodeid[nodeid]
         if planned.chunk not in self._chunks:
             self._chunks[planned.chunk] = self._answer_chunk(planned.chunk, model)
         progress = self._chunks[planned.chunk]
-        while nodeid not in self._ready:
-            if next(progress, StopIteration) is StopIteration:
-                raise LookupError(f"{nodeid} was answered before")
+        try:
+            while nodeid not in self._ready:
+                if next(progress, StopIteration) is StopIteration:
+                    # The chunk ended before this item: something left it by an exception.
+                    record = replace(
+                        self.blank(nodeid, model.name),
+                        error="the answering of its chunk was broken off",
+                    )
+                    self._finish(planned, record)
+        except Unanswerable as error:
+            self._hopeless = error
+            raise
         return self._ready.pop(nodeid)
+
+    def settle(self, nodeid: str, record: Record) -> None:
+        """Write a test's final record, unless the disk says the same already."""
+        written = self._written.pop(nodeid, None)
+        if written is None or (written.outcome, written.left_out, written.error) != (
+            record.outcome,
+            record.left_out,
+            record.error,
+        ):
+            self.save(record)
 
     def save(self, record: Record) -> None:
         """Write a record that replaces what was written for the same item."""
@@ -180,12 +206,15 @@ class Evaluator:
             if planned.nodeid in self._crashed:
                 continue
             item = self._items[planned.nodeid]
-            request = protocol.request(item, one.dataset.pool.get(item.subject, ()))
+            record = replace(shared, item=name, subject=item.subject, gold=item.gold_label)
+            try:
+                request = protocol.request(item, one.dataset.pool.get(item.subject, ()))
+            except Exception as error:
+                message = f"template {protocol.template.name}: {type(error).__name__}: {error}"
+                self._finish(planned, replace(record, error=message))
+                continue
             record = replace(
-                shared,
-                item=name,
-                subject=item.subject,
-                gold=item.gold_label,
+                record,
                 prompt_sha256=request.prompt.sha256,
                 dropped_shots=protocol.shots - len(request.prompt.shots),
             )
@@ -194,6 +223,8 @@ class Evaluator:
                 # Scored again: the response is what was paid for, the verdict is computed.
                 response = response_of(stored, record.dropped_shots)
                 self._ready[planned.nodeid] = filled_in(record, response, item, protocol)
+                self._written[planned.nodeid] = stored
+                self.reused.add(planned.nodeid)
             else:
                 requests[name], blank[name] = request, record
         yield
@@ -222,10 +253,14 @@ class Evaluator:
         failure = "the model gave no answer"
         try:
             for response in model.answer(list(requests.values())):
+                if not isinstance(response, Response):
+                    raise TypeError(f"the model yielded {type(response).__name__}, not a Response")
                 record = blank.pop(response.id, None)
                 if record is None:
-                    failure = f"the model answered {response.id!r}, which was not asked (again)"
-                    break
+                    # An answer given twice, or to something that was not asked: others stand.
+                    if response.id not in members:
+                        failure = f"the model answered {response.id!r} instead"
+                    continue
                 planned = members[response.id]
                 item = self._items[planned.nodeid]
                 self._finish(planned, filled_in(record, response, item, protocol))
@@ -235,14 +270,14 @@ class Evaluator:
         except Unanswerable:
             raise
         except Exception as error:
-            failure = f"{type(error).__name__}: {error}"
+            failure = mend(f"{type(error).__name__}: {error}")
         for name, record in blank.items():
             self._finish(members[name], replace(record, error=failure))
             yield
 
     def _finish(self, planned: PlannedItem, record: Record) -> None:
         self.save(record)
-        self._ready[planned.nodeid] = record
+        self._ready[planned.nodeid] = self._written[planned.nodeid] = record
 
 
 def answerable(protocol: Protocol, model: Model) -> Protocol:

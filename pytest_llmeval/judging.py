@@ -15,6 +15,7 @@ from pytest_llmeval.core import RunError
 from pytest_llmeval.exchange import Exchange
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import describe
+from pytest_llmeval.gates import fold
 from pytest_llmeval.options import Settings
 from pytest_llmeval.options import read_settings
 from pytest_llmeval.plan import Plan
@@ -46,8 +47,11 @@ def judge_plan_of(node: Any) -> None:
         return
     plan = exchange.read_plan()
     if plan is None:
+        require_marked_tests(config)
         return
     try:
+        if config.getoption("dist") == "each":
+            raise pytest.UsageError("--dist=each would have every worker answer every item")
         if plan.problem is not None:
             raise pytest.UsageError(plan.problem)
         judge_here(config, plan, read_settings(config))
@@ -58,6 +62,15 @@ def judge_plan_of(node: Any) -> None:
     assert judging is not None
     judging.exchange = exchange
     exchange.leave_run(judging.run.folder.path)
+
+
+def require_marked_tests(config: pytest.Config) -> None:
+    """A model named on the command line and nothing to evaluate it on is no success (rule 2)."""
+    arguments = [str(argument) for argument in config.invocation_params.args]
+    if any(argument.partition("=")[0] == "--llm-model" for argument in arguments):
+        raise pytest.UsageError(
+            "--llm-model is given, but no test marked @pytest.mark.llmeval was collected"
+        )
 
 
 def run_folder_here(config: pytest.Config) -> RunFolder:
@@ -82,7 +95,11 @@ def make_scheduler(config: pytest.Config, default: Any) -> DeferredScheduling:
         if judging is None:
             return None
         return ChunkScheduling(
-            len(default.nodes), judging.run.plan, judging.crashed, judging.give_up
+            len(default.nodes),
+            judging.run.plan,
+            config.getoption("dist"),
+            judging.crashed,
+            judging.give_up,
         )
 
     return DeferredScheduling(default, choose)
@@ -96,7 +113,8 @@ class Judging:
         self.run = run
         self.exchange: Exchange | None = None
         self._failed_to_write: str | None = None
-        self._stopped_by_user = False
+        self._failed: list[str] = []
+        self._stopped_by_xdist = False
         self._progress = Progress.start(config, run)
 
     def crashed(self, nodeid: str) -> None:
@@ -124,9 +142,12 @@ class Judging:
         if report.nodeid not in self.run.plan.by_nodeid:
             return
         value = getattr(report, "llmeval", None)
+        if report.failed and not hasattr(report, "wasxfail") and report.when != "teardown":
+            self._failed.append(report.nodeid)
         if value is not None:
             self.run.receive(report.nodeid, value)
         elif report.failed and report.when != "teardown":
+            # The report of a dead worker's test has no phase.
             try:
                 self.run.receive_failure(report.nodeid, report.longreprtext)
             except RunError as error:
@@ -155,8 +176,9 @@ class Judging:
         return category, "", (category.upper(), {color: True})
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        # Under xdist -x and a worker that gives up end the session by the same exception.
-        self._stopped_by_user = excinfo.type is KeyboardInterrupt
+        # Under xdist, -x and a worker that gives up end the session by an exception of its own;
+        # without it they end in failure. The exit code should be the same.
+        self._stopped_by_xdist = excinfo.type.__module__.startswith("xdist.")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -166,7 +188,8 @@ class Judging:
         if self.exchange is not None:
             self.exchange.remove()
         try:
-            self.run.finish(interrupted=exitstatus == pytest.ExitCode.INTERRUPTED)
+            interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
+            self.run.finish(bool(interrupted or session.shouldfail or session.shouldstop))
         except RunError as error:
             self._failed_to_write = str(error)
         self._report_gates(session)
@@ -176,10 +199,10 @@ class Judging:
         red = self.run.verdict == "fail" or self._failed_to_write is not None
         if exitstatus == pytest.ExitCode.OK and red:
             return pytest.ExitCode.TESTS_FAILED
-        if exitstatus == pytest.ExitCode.INTERRUPTED and not self._stopped_by_user:
+        if exitstatus == pytest.ExitCode.INTERRUPTED and self._stopped_by_xdist:
             return pytest.ExitCode.TESTS_FAILED
         # Item errors that `max_errors` allows for are no failure of the build.
-        tolerated = session.testsfailed and session.testsfailed == self.run.tolerated_errors()
+        tolerated = session.testsfailed == sum(map(self.run.tolerates, self._failed))
         if exitstatus == pytest.ExitCode.TESTS_FAILED and tolerated and not red:
             return pytest.ExitCode.OK
         return exitstatus
@@ -192,13 +215,13 @@ class Judging:
         hook = manager.subset_hook_caller(
             "pytest_runtest_logreport", [plugin for plugin in others if plugin is not None]
         )
-        for verdict in self.run.verdicts:
+        for verdict in fold(self.run.verdicts, {"undecided"}):
             undecided = verdict.status == "undecided" and not self.run.settings.allow_undecided
             outcome = "failed" if verdict.status == "fail" or undecided else "skipped"
             if verdict.status == "pass":
                 outcome = "passed"
-            hook(report=GateReport(verdict, outcome, "call"))
-            hook(report=GateReport(verdict, "passed", "teardown"))
+            hook(report=GateReport(self.run.thresholds_name, verdict, outcome, "call"))
+            hook(report=GateReport(self.run.thresholds_name, verdict, "passed", "teardown"))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         run = self.run
@@ -212,8 +235,8 @@ class Judging:
 class GateReport(pytest.TestReport):
     """A gate as a test: ``thresholds.toml::mmlu::accuracy``."""
 
-    def __init__(self, verdict: Verdict, outcome: Any, when: Any) -> None:
-        file, text = "thresholds.toml", describe(verdict)
+    def __init__(self, file: str, verdict: Verdict, outcome: Any, when: Any) -> None:
+        text = describe(verdict)
         longrepr: Any = {"passed": None, "failed": text, "skipped": (file, 0, text)}[outcome]
         super().__init__(
             nodeid=f"{file}::{verdict.id}",

@@ -86,6 +86,8 @@ def read_settings(config: pytest.Config) -> Settings:
     """
     value = {option.flag: _read(config, option) for option in _OPTIONS}
     environment = os.environ.get("LLMEVAL_DATA")
+    if value["data"] is not None and not value["data"].is_dir():
+        raise ConfigError(f"--llm-data {value['data']}: no such folder")
     standing = config.rootpath / "thresholds.toml"
     return Settings(
         models=tuple(dict.fromkeys(value["model"])),
@@ -94,7 +96,7 @@ def read_settings(config: pytest.Config) -> Settings:
         shots=value["shots"],
         seed=value["seed"],
         limit=value["limit"],
-        thresholds=value["thresholds"] or (standing if standing.is_file() else None),
+        thresholds=value["thresholds"] or (standing if standing.exists() else None),
         runs=value["runs"],
         resume=value["resume"],
         wrong_fails=value["wrong"] == "fail",

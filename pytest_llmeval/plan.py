@@ -49,6 +49,10 @@ class PlannedResult:
     def protocol_name(self) -> str:
         return str(self.protocol["name"])
 
+    @property
+    def ask(self) -> str:
+        return str(self.protocol["ask"])
+
 
 class PlannedItem(NamedTuple):
     """A selected item: ``model`` and ``result`` are indices into the plan's lists."""
@@ -92,7 +96,7 @@ class Plan:
         content = [
             self.models,
             [(r.benchmark, r.scorer, r.fingerprint, r.data_hash) for r in self.results],
-            [(item.model, item.result, item.item) for item in self.items],
+            sorted((item.model, item.result, item.item) for item in self.items),
         ]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 

@@ -17,6 +17,7 @@ from pytest_llmeval import options
 from pytest_llmeval.core import ConfigError
 
 _ANSWERING = "llmeval-answering"
+_ENDED = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,6 +38,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         _answering(metafunc.config).generate(metafunc, marker)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse marked tests that could not be parametrized: they would pass unevaluated."""
+    for test in items:
+        if test.get_closest_marker("llmeval") is None:
+            continue
+        callspec = getattr(test, "callspec", None)
+        if callspec is None or "item" not in callspec.params:
+            _end(
+                config,
+                f"{test.nodeid} is marked llmeval but cannot be evaluated: the marker must stand on"
+                " a plain test function or class (not unittest) and cannot be added later",
+            )
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(
     collector: pytest.Collector,
@@ -47,17 +63,34 @@ def pytest_make_collect_report(
     mistake = call.excinfo.value if call is not None and call.excinfo is not None else None
     if not isinstance(mistake, ConfigError):
         return report
-    if not hasattr(collector.config, "workerinput"):
+    _end(collector.config, str(mistake))
+    report.outcome, report.longrepr, report.result = "passed", None, []
+    return report
+
+
+def _end(config: pytest.Config, mistake: str) -> None:
+    """End the session for a user's mistake. Returns in an xdist worker, which cannot end it."""
+    if not hasattr(config, "workerinput"):
         # pytest ends the collection as if all were well even so: nothing may be judged then.
-        collector.config.pluginmanager.unregister(name=_ANSWERING)
-        raise pytest.UsageError(str(mistake))
-    # A worker cannot end the session: its plan carries the line to the controller.
+        config.pluginmanager.unregister(name=_ANSWERING)
+        config.stash[_ENDED] = True
+        raise pytest.UsageError(mistake)
     from pytest_llmeval.exchange import Exchange
     from pytest_llmeval.plan import Plan
 
-    Exchange.of_worker(collector.config).leave_plan(Plan(problem=str(mistake)))
-    report.outcome, report.longrepr, report.result = "passed", None, []
-    return report
+    Exchange.of_worker(config).leave_plan(Plan(problem=mistake))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """A model on the command line and nothing to evaluate it on is no success."""
+    config = session.config
+    ended = _ENDED in config.stash or hasattr(config, "workerinput")
+    if ended or config.getoption("collectonly") or not config.getoption("--llm-model"):
+        return
+    if config.pluginmanager.get_plugin(_ANSWERING) is None:
+        from pytest_llmeval.judging import require_marked_tests
+
+        require_marked_tests(config)
 
 
 def _answering(config: pytest.Config) -> Any:
@@ -96,6 +129,22 @@ def answer(request: pytest.FixtureRequest, item: Any, model: Any) -> Any:
 
 
 # xdist -------------------------------------------------------------------------------------
+
+
+_EXCHANGE = pytest.StashKey[str]()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.config.stash[_EXCHANGE] = node.workerinput["testrunuid"]
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove what workers may have left after a session that ended early."""
+    if _EXCHANGE in config.stash:
+        from pytest_llmeval.exchange import Exchange
+
+        Exchange.for_run(config.stash[_EXCHANGE]).remove()
 
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)

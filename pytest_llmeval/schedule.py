@@ -50,11 +50,13 @@ class ChunkScheduling:
         self,
         numnodes: int,
         plan: Plan,
+        dist: str,
         crashed: Callable[[str], None],
         give_up: Callable[[list[str]], None],
     ) -> None:
         self._numnodes = numnodes
         self._plan = plan
+        self._dist = dist
         self._crashed = crashed
         self._give_up = give_up
         self._assigned: dict[Node, _Assigned] = {}
@@ -147,7 +149,7 @@ class ChunkScheduling:
     def _unit_of(self, nodeid: str) -> tuple[Hashable, float]:
         planned = self._plan.by_nodeid.get(nodeid)
         if planned is None:
-            return nodeid, 0.0
+            return ordinary_unit(nodeid, self._dist), 0.0
         return planned.chunk, self._plan.costs[planned.chunk]
 
     def _refill(self, node: Node) -> None:
@@ -160,6 +162,17 @@ class ChunkScheduling:
             node.send_runtest_some(unit.indices)
         if not self._queue:
             node.shutdown()  # lets the worker run the test that it holds back
+
+
+def ordinary_unit(nodeid: str, dist: str) -> str:
+    """What an ordinary test is kept together with, under xdist's ``--dist``."""
+    if dist == "loadfile":
+        return nodeid.split("::", 1)[0]
+    if dist == "loadscope":
+        return nodeid.rsplit("::", 1)[0]
+    if dist == "loadgroup" and "@" in nodeid.rpartition("]")[2]:
+        return nodeid.rpartition("@")[2]
+    return nodeid
 
 
 class DeferredScheduling:

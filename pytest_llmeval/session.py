@@ -11,8 +11,10 @@ from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
+from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.gates import CollectedBenchmark
@@ -33,6 +35,8 @@ from pytest_llmeval.runs.folder import create_run
 from pytest_llmeval.runs.folder import describe
 from pytest_llmeval.runs.folder import find_resumable
 from pytest_llmeval.runs.records import RecordWriter
+from pytest_llmeval.runs.records import key
+from pytest_llmeval.runs.records import read_records
 from pytest_llmeval.runs.run import metrics_entry
 from pytest_llmeval.scorers import SCORERS
 
@@ -48,6 +52,8 @@ class ItemOutcome:
     fingerprint: str | None = None
     dropped_shots: int = 0
     tie: bool = False
+    reused: bool = False
+    overruled: bool = False
 
     def to_wire(self) -> dict[str, Any]:
         # Not asdict, whose deep copy would cost more than the test that is reported.
@@ -71,13 +77,31 @@ class RunSession:
         self.results: list[Result] = []
         self._check_models()
         self.thresholds = self._read_thresholds()
-        self.resumed = False
         self.folder = self._open_folder(list(command))
         self._writer = RecordWriter(self.folder.records)
 
     def _check_models(self) -> None:
+        """Open every model and see that it can answer what is planned, under distinct names."""
         for spec in () if self.plan.own_model else self.settings.models:
-            load_model(spec)
+            model = load_model(spec)
+            names: dict[tuple[str, str], str] = {}
+            for result in self.plan.results:
+                if result.ask in model.asks:
+                    scorer = result.scorer
+                elif result.generated and "text" in model.asks:
+                    (scorer,) = result.generated.values()
+                else:
+                    raise ConfigError(
+                        f"--llm-model {spec} cannot generate text, which protocol"
+                        f" {result.protocol_name!r} of {result.benchmark} needs"
+                    )
+                other = names.setdefault((result.benchmark, scorer), result.protocol_name)
+                if other != result.protocol_name:
+                    raise ConfigError(
+                        f"--llm-model {spec} gives only text, so protocols {other!r} and"
+                        f" {result.protocol_name!r} would both give the result"
+                        f" ({result.benchmark}, {scorer}): run one of them"
+                    )
 
     def _read_thresholds(self) -> Thresholds | None:
         if self.settings.thresholds is None:
@@ -103,7 +127,10 @@ class RunSession:
         if self.settings.resume:
             found = find_resumable(root, self.plan)
             if isinstance(found, RunFolder):
-                self.resumed = True
+                # Damage is told before a model is loaded or a document replaced.
+                for _ in read_records(found.records):
+                    pass
+                found.claim()
                 manifest = found.read("run.json")
                 manifest["status"] = "running"
                 manifest.setdefault("resumed", []).append(_now())
@@ -112,7 +139,9 @@ class RunSession:
             if found is not None:
                 self.notes.append(f"nothing to resume: {found}; a new run was started")
         manifest = describe(self.plan, command, seed=self.settings.seed, limit=self.settings.limit)
-        return create_run(root, self.plan, manifest)
+        folder = create_run(root, self.plan, manifest)
+        folder.claim()
+        return folder
 
     # Outcomes --------------------------------------------------------------------------
 
@@ -143,9 +172,11 @@ class RunSession:
 
     # The end ---------------------------------------------------------------------------
 
-    def finish(self, interrupted: bool) -> None:
+    def finish(self, cut_short: bool) -> None:
         """Compute metrics and verdicts and write them to the run folder."""
+        self._leave_out_unreported()
         self._writer.close()
+        self._note_what_happened()
         self.results, details = self._collect_results()
         models = list(dict.fromkeys(result.model for result in self.results))
         if self.thresholds is not None:
@@ -155,6 +186,9 @@ class RunSession:
                 models,
                 [planned.benchmark for planned in self.plan.results],
             )
+            statuses = {verdict.status for verdict in self.verdicts}
+            if self.verdict == "fail" and not statuses & {"fail", "undecided"}:
+                self.verdicts.append(nothing_decided(self.settings.thresholds))
         self.folder.write("metrics.json", {"results": details})
         self.folder.write(
             "gates.json",
@@ -170,11 +204,16 @@ class RunSession:
             for outcome in self.outcomes.values()
             if outcome.fingerprint
         }
-        complete = len(self.outcomes) == len(self.plan.items) and not interrupted
-        manifest["status"] = "finished" if complete else "interrupted"
+        manifest["status"] = "interrupted" if cut_short else "finished"
         manifest["finished"] = _now()
         manifest["model_fingerprints"] = fingerprints
         self.folder.write("run.json", manifest)
+        self.folder.release()
+
+    @property
+    def thresholds_name(self) -> str:
+        """The name of the gates' file, which the gates' test ids begin with."""
+        return self.settings.thresholds.name if self.settings.thresholds else "thresholds.toml"
 
     @property
     def verdict(self) -> str:
@@ -183,17 +222,43 @@ class RunSession:
             return "not gated"
         return overall(self.verdicts, self.settings.allow_undecided)
 
-    def tolerated_errors(self) -> int:
-        """Number of item errors that the file's ``max_errors`` allow for."""
-        if self.thresholds is None:
-            return 0
-        tolerated = 0
-        for result in self.results:
-            gates = self.thresholds.for_model(result.model).get(result.benchmark)
-            table = gates and gates.scorers.get(result.scorer, gates)
-            if table and result.counts.error <= (table.max_errors or 0):
-                tolerated += result.counts.error
-        return tolerated
+    def tolerates(self, nodeid: str) -> bool:
+        """Whether a test is an item error that the file's ``max_errors`` allow for."""
+        outcome = self.outcomes.get(nodeid)
+        if self.thresholds is None or outcome is None or outcome.outcome != Outcome.ERROR:
+            return False
+        planned = self.plan.by_nodeid[nodeid]
+        result = self.results[planned.model * len(self.plan.results) + planned.result]
+        gates = self.thresholds.for_model(result.model).get(result.benchmark)
+        table = gates and gates.scorers.get(result.scorer, gates)
+        return bool(table and result.counts.error <= (table.max_errors or 0))
+
+    def _leave_out_unreported(self) -> None:
+        """Mark answers on disk whose test never came to a verdict, so that both tell the same."""
+        silent: set[tuple[str, str, str]] = set()
+        for planned in self.plan.items:
+            if planned.nodeid not in self.outcomes:
+                result = self.plan.results[planned.result]
+                model = self._label(self.plan.models[planned.model])
+                for protocol in (result.fingerprint, *(result.generated or ())):
+                    silent.add((model, protocol, planned.item))
+        if not silent:
+            return
+        latest = {key(record): record for record in read_records(self.folder.records)}
+        for record in latest.values():
+            about = (record.model, record.protocol, record.item)
+            if about in silent and not record.left_out:
+                self._writer.append(replace(record, left_out=True))
+
+    def _note_what_happened(self) -> None:
+        reused = sum(outcome.reused for outcome in self.outcomes.values())
+        if reused:
+            self.notes.append(f"{reused:,} answers were taken from what the run had on disk")
+        overruled = sum(outcome.overruled for outcome in self.outcomes.values())
+        if overruled:
+            self.notes.append(
+                f"{overruled:,} items count as correct by their test's body, against the scorer"
+            )
 
     def _collect_results(self) -> tuple[list[Result], list[dict[str, Any]]]:
         groups: dict[tuple[int, int], list[PlannedItem]] = {
@@ -230,6 +295,12 @@ class RunSession:
         if not self.plan.own_model:
             return spec
         return next((one.model for one in self.outcomes.values() if one.model != spec), spec)
+
+
+def nothing_decided(thresholds: Path | None) -> Verdict:
+    """The verdict on a run that no gate of its file had anything to say about (rule 2)."""
+    reason = f"no gate of {thresholds.name if thresholds else 'the file'} was decided by this run"
+    return Verdict("no-gate", None, "", None, None, None, "", None, None, 0, "fail", reason)
 
 
 def _count(

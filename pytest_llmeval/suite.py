@@ -71,6 +71,12 @@ class Suite:
                     f" ({benchmark.name}, {chosen.scorer}): a result has one name and one test"
                 )
         dataset, data_hash = self._load(benchmark)
+        for other in self._by_test.values():
+            if other.benchmark.name == benchmark.name and other.data_hash != data_hash:
+                raise ConfigError(
+                    f"{test} and {other.test} call different data {benchmark.name!r}: a benchmark"
+                    " has one name"
+                )
         limit = self.settings.limit
         items = dataset.items
         if limit is not None:

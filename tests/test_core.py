@@ -103,7 +103,9 @@ def test_chance_is_the_mean_over_items_of_one_in_k():
         ((ITEM, ITEM), "'q0' occurs twice"),
         ((replace(ITEM, gold=2),), "gold 2 is outside its 2 options"),
         ((replace(ITEM, gold=-1),), "gold -1 is outside"),
-        ((replace(ITEM, gold=0, options=("x",)),), "only one option"),
+        ((replace(ITEM, id="a::b"),), "item id 'a::b' is not 1 to 100"),
+        ((replace(ITEM, options=("x",) * 27),), "27 options"),
+        ((replace(ITEM, gold=0, options=("x",)),), "1 options; 2 to 26 can be labelled"),
     ],
 )
 def test_bad_data_is_refused(items, message):

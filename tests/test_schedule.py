@@ -35,7 +35,9 @@ def make_plan(sizes: list[int], costs: list[int]) -> tuple[Plan, list[str]]:
 
 def make_scheduler(plan: Plan, ids: list[str], count: int):
     told: dict[str, list] = {"crashed": [], "given up": []}
-    scheduler = ChunkScheduling(count, plan, told["crashed"].append, told["given up"].extend)
+    scheduler = ChunkScheduling(
+        count, plan, "load", told["crashed"].append, told["given up"].extend
+    )
     nodes = [Node(f"gw{number}") for number in range(count)]
     for node in nodes:
         scheduler.add_node(node)

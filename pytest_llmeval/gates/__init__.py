@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .fold import fold
 from .judge import Verdict
 from .judge import describe
 from .judge import judge
@@ -20,6 +21,7 @@ __all__ = [
     "Verdict",
     "check_names",
     "describe",
+    "fold",
     "judge",
     "load_thresholds",
     "overall",

@@ -334,6 +334,8 @@ def _judge_errors(scope: _Scope, limit: int, counts: Counts) -> Verdict:
     incomplete = _too_many(counts.error, limit)
     if incomplete:
         status, reason = "fail", incomplete
+    elif counts.attempted and not counts.answered:
+        status, reason = "undecided", f"no item was answered: {_errors(counts.error)}"
     elif counts.missing or not counts.total:
         status, reason = "undecided", _not_all(counts)
     else:

@@ -40,7 +40,7 @@ class _AnsweringObject:
 
     def __init__(self, value: Any) -> None:
         self._value = value
-        self.name = _safe_name(getattr(value, "name", type(value).__name__))
+        self.name = safe_name(getattr(value, "name", type(value).__name__))
         self.asks: frozenset[Ask] = frozenset(getattr(value, "asks", ("choices", "text")))
 
     @property
@@ -61,7 +61,7 @@ class FunctionModel:
 
     def __init__(self, function: Callable[[str], str]) -> None:
         self._function = function
-        self.name = _safe_name(getattr(function, "__name__", type(function).__name__))
+        self.name = safe_name(getattr(function, "__name__", type(function).__name__))
         self.asks: frozenset[Ask] = frozenset({"text"})
         self.fingerprint: str | None = None
 
@@ -81,5 +81,6 @@ class FunctionModel:
             yield Response(request.id, text=text, seconds=time.perf_counter() - start)
 
 
-def _safe_name(name: str) -> str:
+def safe_name(name: str) -> str:
+    """A model's name as test ids and reports can carry it."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-") or "model"

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import describe
+from pytest_llmeval.gates import fold
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import summarize
 
@@ -109,8 +110,9 @@ def _remarks(results: Iterable[Result]) -> Iterable[Text]:
                 style="yellow",
             )
         if counts.error:
+            plural = "" if counts.error == 1 else "s"
             yield Text(
-                f"{name} is incomplete: {counts.error:,} errors; correct {counts.correct:,}"
+                f"{name} is incomplete: {counts.error:,} error{plural}; correct {counts.correct:,}"
                 f" of {counts.answered:,} answered, of {counts.answered + counts.error:,}"
                 " with errors",
                 style="red",
@@ -141,24 +143,6 @@ def _weakest_subjects(results: Iterable[Result]) -> Iterable[Text]:
 
 
 def _gate_lines(verdicts: Sequence[Verdict]) -> Iterable[Text]:
-    """One line per gate; the passed gates of ``every_subject`` are folded into one."""
-    shown, folded = _fold(verdicts)
-    for verdict in shown:
+    """One line per gate; subjects that passed or were not run are told together."""
+    for verdict in fold(verdicts, {"pass", "undecided"}):
         yield Text(describe(verdict), style=_STYLES[verdict.status])
-    for name, number in folded.items():
-        yield Text(f"PASS {name}: {number} subjects", style=_STYLES["pass"])
-    if not any(verdict.status in ("pass", "fail") for verdict in verdicts):
-        yield Text("no gate was decided", style="red")
-
-
-def _fold(verdicts: Iterable[Verdict]) -> tuple[list[Verdict], dict[str, int]]:
-    shown: list[Verdict] = []
-    folded: dict[str, int] = {}
-    for verdict in verdicts:
-        head, found, rest = verdict.id.partition("::every_subject::")
-        if found and verdict.status == "pass":
-            name = f"{head}::every_subject::{rest.rpartition('::')[2]} {verdict.bound}"
-            folded[name] = folded.get(name, 0) + 1
-        else:
-            shown.append(verdict)
-    return shown, folded

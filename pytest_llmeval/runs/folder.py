@@ -19,7 +19,24 @@ from typing import Any
 from pytest_llmeval.core import RunError
 from pytest_llmeval.plan import Plan
 
+try:
+    import fcntl
+except ImportError:  # Windows: nothing keeps two sessions out of one folder there
+    fcntl = None  # type: ignore[assignment]
+
 FORMAT = 1
+
+# What reading a run back relies on in every entry of `results`.
+_RESULT_KEYS = {
+    "benchmark",
+    "scorer",
+    "protocol",
+    "fingerprint",
+    "data_hash",
+    "chance",
+    "subjects",
+    "generated",
+}
 
 _PACKAGES = (
     "pytest-llmeval",
@@ -40,6 +57,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.records = path / "records.jsonl"
+        self._claim: int | None = None
 
     def read(self, name: str) -> dict[str, Any]:
         """One of the folder's JSON documents. Raises RunError, in one line, if it is damaged."""
@@ -53,6 +71,37 @@ class RunFolder:
         if not isinstance(value, dict) or value.get("format") != FORMAT:
             raise RunError(f"{file}: not a document of format {FORMAT} of this tool")
         return value
+
+    def read_manifest(self) -> dict[str, Any]:
+        """``run.json``, with all that reading a run relies on. Raises RunError without it."""
+        value = self.read("run.json")
+        results = value.get("results")
+        sound = isinstance(value.get("models"), list) and isinstance(results, list)
+        for result in results if isinstance(results, list) else ():
+            sound = sound and isinstance(result, dict) and result.keys() >= _RESULT_KEYS
+        if not sound:
+            raise RunError(f"{self.path / 'run.json'}: models or results are not those of a run")
+        return value
+
+    def claim(self) -> None:
+        """Keep other sessions out of this folder until this process ends.
+
+        Raises RunError when another session works in it.
+        """
+        self._claim = os.open(self.path / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.release()
+            raise RunError(f"run {self.path} is in use by another session") from None
+
+    def release(self) -> None:
+        """Let other sessions into this folder again."""
+        if self._claim is not None:
+            os.close(self._claim)
+            self._claim = None
 
     def write(self, name: str, value: Mapping[str, Any]) -> None:
         """Replace one of the documents in one step: a reader sees the old or the new one."""
@@ -73,34 +122,49 @@ def create_run(root: Path, plan: Plan, manifest: Mapping[str, Any]) -> RunFolder
     stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
     for attempt in range(1, 1000):
         path = root / (f"{stamp}-{name}" if attempt == 1 else f"{stamp}-{name}-{attempt}")
-        with contextlib.suppress(FileExistsError):
-            try:
-                path.mkdir(parents=True)
-            except NotADirectoryError:
-                raise RunError(f"--llm-runs {root}: not a folder") from None
-            except PermissionError as error:
-                raise RunError(f"cannot make {path}: {error.strerror}") from None
-            folder = RunFolder(path)
-            folder.write("run.json", manifest)
-            return folder
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            path.mkdir()
+        except FileExistsError:
+            if root.is_dir():
+                continue
+            raise RunError(f"--llm-runs {root}: not a folder") from None
+        except OSError as error:
+            raise RunError(f"--llm-runs {root}: {error.strerror or error}") from None
+        folder = RunFolder(path)
+        folder.write("run.json", manifest)
+        return folder
     raise RunError(f"cannot make a new run folder in {root}")
 
 
 def find_resumable(root: Path, plan: Plan) -> RunFolder | str | None:
     """The newest run under ``root`` of the same plan.
 
-    Where there is none: a sentence that says how the newest run differs, or None when the
-    folder holds no run at all. Raises RunError when the newest run folder is damaged.
+    Where there is none: a sentence that says why not the newest run, or None when the folder
+    holds no run at all. A finished run of a model that cannot tell its weights apart
+    (``fingerprint`` None) is not continued: the model may have been changed since. Raises
+    RunError for a damaged run folder when no other continues.
     """
     candidates = sorted(root.glob("*/run.json"), reverse=True) if root.is_dir() else []
     difference: str | None = None
+    damage: RunError | None = None
     for file in candidates:
         folder = RunFolder(file.parent)
-        manifest = folder.read("run.json")
-        if manifest.get("identity") == plan.identity:
+        try:
+            manifest = folder.read_manifest()
+        except RunError as error:
+            damage = damage or error
+            continue
+        same = manifest.get("identity") == plan.identity
+        anonymous = manifest.get("status") == "finished" and not manifest.get("model_fingerprints")
+        if same and not anonymous:
             return folder
-        if difference is None:
+        if difference is None and same:
+            difference = f"{folder.path.name} is finished, and its model has no fingerprint"
+        elif difference is None:
             difference = f"{folder.path.name} differs in " + ", ".join(_differences(manifest, plan))
+    if damage is not None:
+        raise damage
     return difference
 
 

@@ -68,7 +68,8 @@ class RecordWriter:
         Raises RunError when they cannot be written in full (a full disk, say); what was
         written of them is taken back, so that the file stays readable.
         """
-        data = "".join(map(to_line, records)).encode("utf-8")
+        # "replace": a lone surrogate in a name or message must not cost the record.
+        data = "".join(map(to_line, records)).encode("utf-8", "replace")
         try:
             if self._handle is None:
                 flags = os.O_CREAT | os.O_RDWR | os.O_APPEND
@@ -83,7 +84,7 @@ class RecordWriter:
                     raise
         except OSError as error:
             reason = error.strerror or str(error)
-            raise RunError(f"cannot write {self._path}: {reason}; nothing was lost") from error
+            raise RunError(f"cannot write {self._path}: {reason}") from error
 
     def close(self) -> None:
         if self._handle is not None:

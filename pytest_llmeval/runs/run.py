@@ -59,7 +59,8 @@ class Run:
         records = [
             record
             for record in self.records
-            if record.benchmark == planned["benchmark"]
+            if not record.left_out
+            and record.benchmark == planned["benchmark"]
             and record.protocol in ways
             and record.model in names
         ]
@@ -90,9 +91,11 @@ def metrics_entry(result: Result, fingerprint: str, data_hash: str) -> dict[str,
 def load_run(path: str | Path) -> Run:
     """Read a run folder. Raises RunError, in one line, for what is missing or damaged in it."""
     folder = RunFolder(Path(path))
-    manifest = folder.read("run.json")
-    missing = {"models", "results"} - manifest.keys()
-    if missing:
-        raise RunError(f"{folder.path / 'run.json'}: lacks {', '.join(sorted(missing))}")
+    manifest = folder.read_manifest()
     latest = {key(record): record for record in read_records(folder.records)}
-    return Run(folder.path, manifest, tuple(latest.values()))
+    run = Run(folder.path, manifest, tuple(latest.values()))
+    try:
+        run.results()
+    except ValueError as error:
+        raise RunError(f"{folder.records} does not belong to its run.json: {error}") from None
+    return run

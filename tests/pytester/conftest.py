@@ -7,9 +7,11 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+# Loaded here because pytester would load them anew for every run, which numpy does not survive.
+import numpy  # noqa: F401
 import pytest
 
-import pytest_llmeval.answering  # noqa: F401  (pytester would import it anew for every run)
+import pytest_llmeval.answering  # noqa: F401
 
 # Nine items in three subjects of unequal size; the gold answer is always B. The model knows
 # every item but the first of each subject, unless a test changes `answers`.

@@ -1,0 +1,52 @@
+"""Many verdicts on the subjects of one benchmark, told as one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pytest_llmeval.gates.judge import Verdict
+
+
+def fold(verdicts: Iterable[Verdict], statuses: Collection[str]) -> list[Verdict]:
+    """The verdicts with those of ``every_subject`` of one gate and one status made one.
+
+    Only verdicts of the given statuses are folded, and of the undecided ones only those whose
+    subject was not measured. The one shows the subject nearest to its bound:
+    ``PASS mmlu::every_subject::accuracy: 0.2100 (bound >= 0.15) worst of 57 subjects: anatomy``.
+    """
+    shown: list[Verdict] = []
+    groups: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in verdicts:
+        head, found, _ = verdict.id.partition("::every_subject::")
+        silent = verdict.status != "undecided" or verdict.measured is None
+        if not found or verdict.status not in statuses or not silent:
+            shown.append(verdict)
+            continue
+        key = (f"{head}::every_subject::{verdict.metric}", verdict.status)
+        if key not in groups:
+            groups[key] = []
+            shown.append(replace(verdict, id=key[0]))
+        groups[key].append(verdict)
+    return [_one(verdict, groups.get((verdict.id, verdict.status))) for verdict in shown]
+
+
+def _one(shown: Verdict, members: list[Verdict] | None) -> Verdict:
+    if members is None or shown.subject is None:
+        return shown
+    measured = [one for one in members if one.measured is not None]
+    if not measured:
+        reason = f"{len(members)} subjects were not run" if len(members) > 1 else shown.reason
+        return replace(shown, subject=None, n=0, reason=reason)
+    worst = min(measured, key=_room)
+    reason = f"worst of {len(members)} subjects: {worst.subject}"
+    return replace(worst, id=shown.id, subject=None, reason=reason)
+
+
+def _room(verdict: Verdict) -> float:
+    """How far the measured value is from the bound it is nearest to."""
+    value = verdict.measured or 0.0
+    least = math.inf if verdict.min is None else value - verdict.min
+    return min(least, math.inf if verdict.max is None else verdict.max - value)

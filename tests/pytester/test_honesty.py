@@ -1,0 +1,459 @@
+"""No way to a green build without a measurement, and no number that two places tell differently."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from pytest_llmeval.runs import load_run
+
+ONE_ERROR = """
+def one(self, request):
+    if request.id == "zoo-0002":
+        return Response(request.id, error="lost")
+    return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
+"""
+
+
+def check_consistent(project) -> None:
+    """metrics.json tells what the records tell."""
+    expected = project.document("metrics.json")
+    del expected["format"]
+    assert load_run(project.run_folder).metrics() == expected
+
+
+# Red -----------------------------------------------------------------------------------------
+
+
+def test_tolerated_errors_do_not_hide_failing_unit_tests(project):
+    project.model(one=ONE_ERROR)
+    project.thresholds("[benchmarks.bench]\naccuracy = 0.1\nmax_errors = 3")
+    assert project.run().ret == 0
+    (project.path / "test_unit.py").write_text("def test_unit(): assert 0")
+    assert project.run().ret == 1
+    assert project.run("-n", "2").ret == 1
+
+
+def test_a_body_that_asserts_nothing_is_told(project):
+    project.benchmark(
+        """
+        @pytest.mark.llmeval(BENCH, protocol="other")
+        def test_silent(answer):
+            print(answer.extracted)
+        """
+    )
+    result = project.run("-k", "silent")
+    result.stdout.fnmatch_lines(["3 items count as correct by their test's body, against the*"])
+
+
+def test_xfail_in_the_body_measures_nothing(project):
+    project.benchmark(
+        """
+        @pytest.mark.llmeval(BENCH, protocol="other")
+        def test_known(answer):
+            if not answer.correct:
+                pytest.xfail("known")
+        """
+    )
+    project.thresholds("[benchmarks.bench.scorers.cloze]\naccuracy = 0.1")
+    result = project.run("-k", "known")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["UNDECIDED bench::scorers.cloze::accuracy*only 6 of 9*"])
+    check_consistent(project)
+
+
+@pytest.mark.parametrize("xdist", [(), ("-n", "2")])
+@pytest.mark.parametrize(
+    ("test", "line"),
+    [
+        (
+            "import unittest\n"
+            "@pytest.mark.llmeval(BENCH)\n"
+            "class TestIt(unittest.TestCase):\n"
+            "    def test_it(self): pass\n",
+            "cannot be evaluated",
+        ),
+        (
+            "@pytest.mark.llmeval(BENCH, protocol='other')\n"
+            "@pytest.mark.llmeval(BENCH)\n"
+            "def test_it(answer): pass\n",
+            "has two llmeval markers",
+        ),
+        (
+            "@pytest.mark.parametrize('x', [1, 2])\n"
+            "@pytest.mark.llmeval(BENCH, protocol='other')\n"
+            "def test_it(answer, x): pass\n",
+            "has several tests for item",
+        ),
+        (
+            "@pytest.fixture(scope='session', params=['a', 'b'])\n"
+            "def model(request): return lambda prompt: 'B'\n"
+            "@pytest.mark.llmeval(BENCH, protocol='other')\n"
+            "def test_it(answer): pass\n",
+            "its `model` is parametrized by the project",
+        ),
+        (
+            "OTHER = Benchmark('bench', lambda d: Dataset((Item('a', 's', 'q', 0, ('x', 'y')),)),"
+            " BENCH.protocols)\n"
+            "@pytest.mark.llmeval(OTHER, protocol='other')\n"
+            "def test_it(answer): pass\n",
+            "call different data 'bench'",
+        ),
+    ],
+)
+def test_tests_that_could_not_be_evaluated_are_refused(project, test, line, xdist):
+    project.benchmark(test)
+    result = project.run(*xdist)
+    assert result.ret == 4
+    (error,) = [text for text in result.errlines if text]
+    assert line in error
+
+
+def test_a_marker_added_too_late_is_refused(project):
+    with (project.path / "conftest.py").open("a") as file:
+        file.write(
+            "\n\ndef pytest_collection_modifyitems(items):\n"
+            "    for item in items:\n"
+            "        item.add_marker(pytest.mark.llmeval(None))\n"
+        )
+    (project.path / "test_bench.py").write_text("def test_plain(): pass")
+    assert project.run().ret == 4
+
+
+@pytest.mark.parametrize("xdist", [(), ("-n", "2")])
+def test_a_model_and_nothing_to_evaluate_it_on(project, xdist):
+    (project.path / "test_bench.py").write_text("def test_plain(): pass")
+    assert project.run(*xdist).ret == 0
+    result = project.run("--llm-model=demo", *xdist)
+    assert result.ret == 4
+    assert "no test marked @pytest.mark.llmeval was collected" in result.stderr.str()
+
+
+def test_errors_alone_pass_no_gate(project):
+    project.model(one="def one(self, request):\n    return Response(request.id, error='down')")
+    project.thresholds("[benchmarks.bench]\nmax_errors = 9")
+    result = project.run()
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["UNDECIDED bench::max_errors*no item was answered: 9 errors"])
+
+
+# One model, one name --------------------------------------------------------------------------
+
+
+def test_two_model_fixtures_are_refused(project):
+    for name in ("a", "b"):
+        (project.path / name).mkdir()
+        (project.path / name / "conftest.py").write_text(
+            "import pytest\n\n@pytest.fixture(scope='session')\ndef model():\n"
+            f"    return lambda prompt: '{name}'\n"
+        )
+    body = (project.path / "test_bench.py").read_text()
+    (project.path / "test_bench.py").unlink()
+    (project.path / "a" / "test_a.py").write_text(body)
+    (project.path / "b" / "test_b.py").write_text(
+        body.replace("llmeval(BENCH)", 'llmeval(BENCH, protocol="other")')
+    )
+    result = project.run()
+    assert result.ret == 4
+    assert "have different `model` fixtures" in result.stderr.str()
+
+
+def test_an_own_model_and_several_specs_are_refused(project):
+    result = project.run("--llm-model=demo", "--llm-model=replay:x")
+    assert result.ret == 4
+
+
+# One number, two places -----------------------------------------------------------------------
+
+
+def test_skipped_in_the_body(project):
+    project.benchmark(
+        """
+        @pytest.mark.llmeval(BENCH, protocol="other")
+        def test_skipping(answer):
+            if answer.item.subject == "zoo":
+                pytest.skip("not today")
+            assert answer.correct
+        """
+    )
+    project.run("-k", "skipping")
+    check_consistent(project)
+    gates = project.path / "gates.toml"
+    gates.write_text("version = 1\n[benchmarks.bench.scorers.cloze]\naccuracy = 0.1")
+    assert project.pytester.run("llmeval", "gate", project.run_folder, gates).ret == 1
+
+
+def test_a_body_that_is_mended_before_the_run_is_resumed(project):
+    project.benchmark(
+        """
+        import os
+        @pytest.mark.llmeval(BENCH, protocol="other")
+        def test_body(answer):
+            if not os.path.exists("mended"):
+                raise RuntimeError("broken") if answer.item.subject == "zoo" else AssertionError
+            assert answer.correct
+        """
+    )
+    project.run("-k", "body")
+    check_consistent(project)
+    asked = len(project.asked)
+    (project.path / "mended").touch()
+    result = project.run("-k", "body", "--llm-resume")
+    assert len(project.asked) == asked
+    result.stdout.fnmatch_lines(["9 answers were taken from what the run had on disk"])
+    check_consistent(project)
+
+
+def test_a_run_that_stops_early_with_answers_in_another_order(project):
+    project.model(
+        """
+        import pytest
+        from pytest_llmeval import Response
+
+        class Backwards:
+            name = "backwards"
+            fingerprint = "1"
+
+            def answer(self, requests):
+                for request in reversed(list(requests)):
+                    yield Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
+
+        @pytest.fixture(scope="session")
+        def model():
+            return Backwards()
+        """.replace("\n        ", "\n")
+    )
+    project.benchmark(
+        """
+        @pytest.mark.llmeval(BENCH, protocol="other")
+        def test_body(answer):
+            assert answer.item.id != "law-0001", 1 / 0
+        """
+    )
+    project.run("-k", "body", "-x")
+    check_consistent(project)
+    assert sum(r["answered"] for r in project.document("metrics.json")["results"]) == 3
+
+
+def test_a_crash_and_its_resume(project):
+    project.model(
+        one="""
+        def one(self, request):
+            if request.id == "law-0001" and not os.path.exists("mended"):
+                os._exit(1)
+            return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
+        """
+    )
+    project.run("-n", "2")
+    check_consistent(project)
+    (project.path / "mended").touch()
+    assert project.run("-n", "2", "--llm-resume").ret == 0
+    check_consistent(project)
+    assert project.metrics()["correct"] == 9
+
+
+# Resume ---------------------------------------------------------------------------------------
+
+
+def test_a_changed_function_is_asked_again(project):
+    """Nothing tells one version of a function from another, so a finished run is left alone."""
+    function = "import pytest\n\n@pytest.fixture(scope='session')\ndef model():\n    return lambda p: '{}'\n"
+    project.model(function.format("B"))
+    project.run()
+    project.model(function.format("A"))
+    result = project.run("--llm-resume")
+    result.stdout.fnmatch_lines(["nothing to resume: * is finished, and its model has no finger*"])
+    assert project.metrics()["correct"] == 0
+
+
+def test_damage_is_told_before_anything_is_replaced(project):
+    project.run()
+    folder = project.run_folder
+    before = (folder / "metrics.json").read_text()
+    lines = (folder / "records.jsonl").read_text().splitlines()
+    lines[3] = lines[3][:-9]
+    (folder / "records.jsonl").write_text("\n".join(lines) + "\n")
+    result = project.run("--llm-resume")
+    assert result.ret == 4
+    assert "line 4: damaged record" in result.stderr.str()
+    assert (folder / "metrics.json").read_text() == before
+
+
+def test_a_foreign_folder_does_not_stand_in_the_way(project):
+    project.run()
+    foreign = project.path / "runs" / "99999999-future"
+    foreign.mkdir()
+    (foreign / "run.json").write_text('{"format": 99}')
+    asked = len(project.asked)
+    assert project.run("--llm-resume").ret == 0
+    assert len(project.asked) == asked
+
+
+@pytest.mark.parametrize("results", ["3", "[{}]", "null"])
+def test_a_manifest_of_nonsense(project, results):
+    project.run()
+    file = project.run_folder / "run.json"
+    file.write_text(json.dumps({"format": 1, "models": [], "results": json.loads(results)}))
+    for result in (
+        project.run("--llm-resume"),
+        project.pytester.run("llmeval", "show", project.run_folder),
+    ):
+        assert result.ret == 4
+        assert len([line for line in result.errlines if line]) == 1
+
+
+def test_order_is_no_difference(project):
+    project.run()
+    with (project.path / "conftest.py").open("a") as file:
+        file.write("\n\ndef pytest_collection_modifyitems(items):\n    items.reverse()\n")
+    asked = len(project.asked)
+    result = project.run("--llm-resume")
+    assert result.ret == 0
+    assert len(project.asked) == asked
+
+
+# Citizenship ----------------------------------------------------------------------------------
+
+
+def test_mistakes_leave_nothing_behind(project):
+    before = set(Path(tempfile.gettempdir()).glob("llmeval-*"))
+    project.thresholds("[benchmarks.bench]\nacuracy = 0.3")
+    for _ in range(3):
+        assert project.run("-n", "2").ret == 4
+    assert set(Path(tempfile.gettempdir()).glob("llmeval-*")) <= before
+
+
+@pytest.mark.parametrize("option", ["--fixtures", "--fixtures-per-test", "--setup-plan"])
+def test_looking_is_not_running(project, option):
+    assert project.run(option).ret == 0
+    assert not (project.path / "runs").exists()
+
+
+def test_a_collection_error_is_what_it_is_to_pytest(project):
+    (project.path / "test_broken.py").write_text("import nonsense")
+    assert project.run().ret == 2
+    assert not (project.path / "runs").exists()
+
+
+@pytest.mark.parametrize("runs", ["/proc/none", "x" * 300])
+def test_runs_that_cannot_be_written(project, runs):
+    result = project.run(f"--llm-runs={runs}")
+    assert result.ret == 4
+    assert "--llm-runs" in result.stderr.str()
+
+
+def test_dist_loadfile_keeps_ordinary_files_together(project):
+    (project.path / "test_unit.py").write_text(
+        "import os\n\n"
+        + "".join(
+            f"def test_{number}():\n    open('pids.txt', 'a').write(f'{{os.getpid()}}\\n')\n\n"
+            for number in range(12)
+        )
+    )
+    assert project.run("-n", "2", "--dist=loadfile").ret == 0
+    assert len(set((project.path / "pids.txt").read_text().split())) == 1
+
+
+def test_dist_each_is_refused(project):
+    result = project.run("-n", "2", "--dist=each")
+    assert result.ret == 4
+
+
+# What models do -------------------------------------------------------------------------------
+
+SLOPPY = {
+    "numpy numbers": "logprobs=[np.float32(x) for x in (-2, -1, -3, -4)], prompt_tokens=np.int64(3)",
+    "an array": "logprobs=np.array([-2, -1, -3, -4])",
+}
+USELESS = {
+    "bytes": "text=b'B'",
+    "seconds": "logprobs=(-2, -1, -3, -4), seconds=float('nan')",
+    "none": "logprobs=(None, None, None, None)",
+    "three": "logprobs=(-2, -1, -3)",
+    "surrogate": "error='\\ud83d'",
+}
+
+
+@pytest.mark.parametrize("given", [*SLOPPY, *USELESS])
+def test_one_odd_response_costs_at_most_one_item(project, given):
+    arguments = {**SLOPPY, **USELESS}[given]
+    project.model(
+        one=f"""
+        def one(self, request):
+            import numpy as np
+            if request.id == "zoo-0001":
+                return Response(request.id, {arguments})
+            return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
+        """
+    )
+    project.run()
+    expected = (9, 0) if given in SLOPPY else (8, 1)
+    assert (project.metrics()["correct"], project.metrics()["errors"]) == expected
+    check_consistent(project)
+
+
+@pytest.mark.parametrize(
+    ("answering", "errors"),
+    [
+        ("for r in requests: yield self.one(r); yield self.one(r)", 0),
+        ("for r in requests: yield Response('x', text='B'); yield self.one(r)", 0),
+        ("for r in requests: yield {'text': 'B'}", 9),
+        ("return iter(())", 9),
+        ("raise ValueError('no')", 9),
+        ("for r in requests: yield self.one(r)\n        raise ValueError('no')", 0),
+    ],
+)
+def test_models_that_answer_too_much_or_too_little(project, answering, errors):
+    conftest = project.path / "conftest.py"
+    head, _, rest = conftest.read_text().partition("    def answer(self, requests):")
+    _, one, tail = rest.partition("    def one(self")
+    conftest.write_text(
+        f"{head}    def answer(self, requests):\n        {answering}\n\n{one}{tail}"
+    )
+    project.run()
+    assert project.metrics()["errors"] == errors
+    check_consistent(project)
+
+
+def test_a_surrogate_in_an_exception(project):
+    project.benchmark(
+        """
+        @pytest.mark.llmeval(BENCH, protocol="other")
+        def test_body(answer):
+            raise RuntimeError("\\ud83d")
+        """
+    )
+    result = project.run("-k", "body")
+    assert result.ret == 1
+    check_consistent(project)
+
+
+def test_a_template_may_use_fields_of_its_items(project):
+    bench = project.path / "test_bench.py"
+    text = bench.read_text().replace(
+        "question=lambda item: item.question",
+        "question=lambda item: item.fields['passage'] + item.question",
+    )
+    bench.write_text(
+        text.replace('"two", "three", "four")', '"two", "three", "four"), {"passage": "P "}')
+    )
+    assert project.run().ret == 0
+    bench.write_text(text)
+    project.run()
+    assert project.metrics()["errors"] == 9
+
+
+def test_the_stored_runs_gates_are_checked_for_spelling(project):
+    project.run()
+    gates = project.path / "gates.toml"
+    for text, line in (
+        ("[benchmarks.bensch]\naccuracy = 0.1", "did you mean 'bench'?"),
+        ("[benchmarks.bench.subjects.zooo]\naccuracy = 0.1", "did you mean 'zoo'?"),
+    ):
+        gates.write_text(f"version = 1\n{text}")
+        result = project.pytester.run("llmeval", "gate", project.run_folder, gates)
+        assert result.ret == 4
+        assert line in result.stderr.str()
