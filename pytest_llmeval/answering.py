@@ -11,7 +11,9 @@ import re
 from dataclasses import replace
 
 import pytest
+from _pytest.fixtures import SubRequest
 
+from pytest_llmeval import plugin
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
@@ -154,9 +156,30 @@ class Answering:
 
     # Running ---------------------------------------------------------------------------
 
-    def open_model(self, spec: str | None) -> Model:
-        """What the `model` fixture returns."""
-        return load_model(spec or self.settings.models[0])
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[object], request: SubRequest
+    ) -> object | None:
+        """Set up the plugin's own `model` and `answer`; leave other fixtures to pytest."""
+        if fixturedef.func.__module__ != plugin.__name__ or self.config.option.setupplan:
+            return None
+        # What a fixture gave or raised is kept in `cached_result`, as pytest's own
+        # implementation of this hook does.
+        key = fixturedef.cache_key(request)
+        try:
+            value = self._set_up(fixturedef.argname, request)
+        except BaseException as error:
+            fixturedef.cached_result = (None, key, (error, error.__traceback__))
+            raise
+        fixturedef.cached_result = (value, key, None)
+        return value
+
+    def _set_up(self, name: str, request: SubRequest) -> object:
+        if name == "answer":
+            return self.answer(request.node, request.getfixturevalue("model"))
+        if name == "model":
+            return load_model(getattr(request, "param", None) or self.settings.models[0])
+        raise LookupError(f"{request.node.nodeid} has no benchmark item")
 
     def answer(self, node: pytest.Item, model: object) -> Answer:
         """What the `answer` fixture returns. Fails the test (an error) without an answer."""
@@ -271,7 +294,8 @@ class Answering:
         error = None
         if outcome is Outcome.ERROR and call.excinfo is not None:
             error = record.error or mend(call.excinfo.exconly(tryshort=True))
-        record = replace(record, outcome=outcome, error=error)
+        if (record.outcome, record.error) != (outcome, error):
+            record = replace(record, outcome=outcome, error=error)
         self._save(item, record)
         return record, outcome is Outcome.CORRECT and scored is not Outcome.CORRECT
 

@@ -17,6 +17,7 @@ from pytest_llmeval import options
 from pytest_llmeval.core import ConfigError
 
 _ANSWERING = "llmeval-answering"
+_UNMARKED = "`item`, `model` and `answer` need @pytest.mark.llmeval(BENCHMARK)"
 _ENDED = pytest.StashKey[bool]()
 
 
@@ -106,26 +107,30 @@ def _answering(config: pytest.Config) -> Any:
 # Fixtures ----------------------------------------------------------------------------------
 
 
+# The bodies of `model` and `answer` are in `Answering.pytest_fixture_setup`. To ask for `request`
+# here would cost every one of thousands of tests another fixture.
+
+
 @pytest.fixture
-def item(request: pytest.FixtureRequest) -> Any:
+def item() -> Any:
     """The benchmark item of this test."""
-    pytest.fail("`item` and `answer` need @pytest.mark.llmeval(BENCHMARK)", pytrace=False)
+    pytest.fail(_UNMARKED, pytrace=False)
 
 
 @pytest.fixture(scope="session")
-def model(request: pytest.FixtureRequest) -> Any:
+def model() -> Any:
     """The model under evaluation (``--llm-model``); weights are loaded by its first answer.
 
     Override it in a ``conftest.py`` to evaluate a system of your own: return an object with
     ``answer(requests)``, or a function from prompt to text.
     """
-    return _answering(request.config).open_model(getattr(request, "param", None))
+    pytest.fail(_UNMARKED, pytrace=False)
 
 
 @pytest.fixture
-def answer(request: pytest.FixtureRequest, item: Any, model: Any) -> Any:
+def answer(item: Any, model: Any) -> Any:
     """The model's answer to this test's item, with its outcome."""
-    return _answering(request.config).answer(request.node, model)
+    pytest.fail(_UNMARKED, pytrace=False)
 
 
 # xdist -------------------------------------------------------------------------------------
