@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from dataclasses import dataclass
 from dataclasses import replace
@@ -15,6 +14,7 @@ import pytest
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Protocol
+from pytest_llmeval.spelling import suggestion
 
 
 class _Option(NamedTuple):
@@ -140,7 +140,7 @@ def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings
     by_name = {protocol.name: protocol for protocol in benchmark.protocols}
     if name and name not in by_name:
         raise ConfigError(
-            f"benchmark {benchmark.name!r} has no protocol {name!r}; {_nearest(name, by_name)}"
+            f"benchmark {benchmark.name!r} has no protocol {name!r}{suggestion(name, by_name)}"
         )
     protocol = by_name[name] if name else benchmark.protocols[0]
     for modifier in modifiers:
@@ -150,14 +150,9 @@ def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings
             protocol = protocol.with_generation()
         else:
             raise ConfigError(
-                f"protocol {asked!r}: unknown modifier '+{modifier}';"
-                f" {_nearest(modifier, ('chat', 'generate'))}"
+                f"protocol {asked!r}: unknown modifier '+{modifier}'"
+                f"{suggestion(modifier, ('chat', 'generate'))}"
             )
     if settings.shots is not None and settings.shots != protocol.shots:
         protocol = replace(protocol, shots=settings.shots)
     return protocol
-
-
-def _nearest(name: str, known: Any) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean {near[0]!r}?" if near else "known: " + ", ".join(known)

@@ -1,8 +1,8 @@
 """Gates and results to verdicts: what passed, what failed, and what could not be decided.
 
 Rule 1: an error is not an answer. A gate over items that ended in errors fails, saying so,
-unless ``max_errors`` allows them; then it passes only if it would pass whatever those items
-had been answered. Rule 2: a gate over items that were not run is undecided.
+unless ``max_errors`` allows them; then accuracy, macro accuracy and gain pass only if they
+would pass whatever those items had been answered. Rule 2: a gate over items that were not run is undecided.
 """
 
 from __future__ import annotations

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pytest_llmeval.spelling import nearest
+from pytest_llmeval.spelling import suggestion
+
 from .mistakes import dotted
 from .mistakes import mistake
-from .mistakes import nearest
-from .mistakes import suggestion
 from .thresholds import BenchmarkGates
 from .thresholds import ScorerGates
 from .thresholds import Thresholds

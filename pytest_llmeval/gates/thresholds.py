@@ -25,8 +25,9 @@ from pydantic import model_validator
 from pydantic_core import ErrorDetails
 from pydantic_core import PydanticCustomError
 
+from pytest_llmeval.spelling import suggestion
+
 from .mistakes import mistake
-from .mistakes import suggestion
 
 # Keys of DESIGN section 8 that are not built yet: told apart from misspelt ones.
 _LATER = re.compile(r"truncated_rate|error_rate|regression|chance|pass[@^].*")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from typing import Any
@@ -11,6 +10,8 @@ from typing import cast
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.models.base import Model
 from pytest_llmeval.models.wrapped import as_model
+from pytest_llmeval.spelling import nearest
+from pytest_llmeval.spelling import suggestion
 
 __all__ = ["Model", "as_model", "load_model"]
 
@@ -40,11 +41,7 @@ def _is_backend(name: str) -> bool:
 
 
 def _unknown(spec: str, scheme: str, schemes: list[str]) -> str:
-    near = difflib.get_close_matches(scheme, schemes, n=1)
-    if near:
-        hint = f"did you mean {near[0]!r}?"
-    elif "/" in spec or spec.endswith(".gguf"):
-        hint = f"did you mean 'hf:{spec}'?"
-    else:
-        hint = "known: " + ", ".join(schemes)
-    return f"--llm-model {spec}: unknown kind of model {scheme!r}; {hint}"
+    hint = suggestion(scheme, schemes)
+    if nearest(scheme, schemes) is None and ("/" in spec or spec.endswith(".gguf")):
+        hint = f"; did you mean 'hf:{spec}'?"
+    return f"--llm-model {spec}: unknown kind of model {scheme!r}{hint}"

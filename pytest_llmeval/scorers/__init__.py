@@ -17,7 +17,7 @@ from pytest_llmeval.scorers.choice import extract_choice
 from pytest_llmeval.scorers.likelihood import cloze
 from pytest_llmeval.scorers.likelihood import letter
 from pytest_llmeval.scorers.text import exact_match
-from pytest_llmeval.sources.names import nearest
+from pytest_llmeval.spelling import suggestion
 
 Scorer = Callable[[Item, Response], Score]
 
@@ -36,7 +36,4 @@ def get_scorer(name: str) -> Scorer:
     try:
         return SCORERS[name]
     except KeyError:
-        known = ", ".join(SCORERS)
-        raise ConfigError(
-            f"unknown scorer {name!r}{nearest(name, SCORERS)} (known: {known})"
-        ) from None
+        raise ConfigError(f"unknown scorer {name!r}{suggestion(name, SCORERS)}") from None

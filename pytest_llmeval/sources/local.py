@@ -18,7 +18,7 @@ from typing import Any
 from typing import cast
 
 from pytest_llmeval.core import DataError
-from pytest_llmeval.sources.names import nearest
+from pytest_llmeval.spelling import nearest
 
 # What a file that cannot be opened or a damaged gzip stream raises.
 READ_ERRORS = (OSError, EOFError, zlib.error)
@@ -124,7 +124,8 @@ def nearest_sibling(path: Path) -> str:
         names = [entry.name for entry in path.parent.iterdir()]
     except OSError:
         return ""
-    return nearest(path.name, names)
+    near = nearest(path.name, names)
+    return f"; did you mean {near!r}?" if near else ""
 
 
 def _one_line(error: BaseException) -> str:

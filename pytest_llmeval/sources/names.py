@@ -1,11 +1,9 @@
-"""Item ids that are safe in test ids and file names, and the nearest valid spelling of a word."""
+"""Item ids that are safe in test ids and file names."""
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import re
-from collections.abc import Iterable
 
 MAX_ID = 100
 _HASH = 8
@@ -30,11 +28,3 @@ def row_id(subject: str, row: int) -> str:
     # The hash of a long or foreign subject is made before the row is added, so that the ids of
     # one subject stay recognisable and in order.
     return f"{safe_id(subject, MAX_ID - 12)}-{row:04d}"
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` for the known spelling nearest to ``word``, or nothing."""
-    names = list(known)
-    lowered = {name.lower(): name for name in names}
-    matches = difflib.get_close_matches(word.lower(), lowered, n=1)
-    return f"; did you mean {lowered[matches[0]]!r}?" if matches else ""

@@ -62,7 +62,7 @@ def test_options(models: Path) -> None:
         ("", "no model named"),
         ("gpt2?dtyp=bf16", "unknown option 'dtyp'; did you mean 'dtype'?"),
         ("gpt2?dtype=bf61", "did you mean 'bf16'?"),
-        ("gpt2?dtype=int4", "known: float32, fp32, bfloat16, bf16, float16, fp16"),
+        ("gpt2?dtype=int4", "known: bf16, bfloat16, float16, float32, fp16, fp32"),
         ("gpt2?device=gpu", "use cpu, cuda, cuda:N or mps"),
         ("gpt2?device=", "'device' has no value"),
         ("gpt2?device=cpu&device=cuda", "given twice"),

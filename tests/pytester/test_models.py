@@ -141,7 +141,7 @@ def test_item_and_model_are_fixtures_too(project):
     assert (counts.correct, counts.wrong) == (6, 3)
 
 
-def test_weights_are_loaded_before_nothing_is_known_to_be_wrong(project):
+def test_no_weights_are_loaded_under_thresholds_that_are_wrong(project):
     project.thresholds("[benchmarks.bench]\nacuracy = 1")
     assert project.run().ret == 4
     assert not (project.path / "loads.txt").exists()

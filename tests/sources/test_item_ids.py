@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.sources.names import nearest
 from pytest_llmeval.sources.names import row_id
 from pytest_llmeval.sources.names import safe_id
 
@@ -46,8 +45,3 @@ def test_row_ids() -> None:
 def test_every_id_is_safe_and_short(text: str) -> None:
     assert re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", safe_id(text))
     assert safe_id(safe_id(text)) == safe_id(text)
-
-
-def test_nearest_spelling() -> None:
-    assert nearest("Lettr", ["letter", "cloze"]) == "; did you mean 'letter'?"
-    assert nearest("zzz", ["letter", "cloze"]) == ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import os
 import re
@@ -14,6 +13,8 @@ from urllib.parse import parse_qsl
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.models.engine.hubcache import is_offline
 from pytest_llmeval.models.engine.hubcache import snapshot
+from pytest_llmeval.spelling import nearest
+from pytest_llmeval.spelling import suggestion
 
 Kind = Literal["hub", "folder", "gguf"]
 
@@ -94,7 +95,7 @@ def _options(text: str, query: str) -> dict[str, str]:
     options: dict[str, str] = {}
     for key, value in parse_qsl(query, keep_blank_values=True):
         if key not in KEYS:
-            raise ConfigError(f"{text}: unknown option {key!r}; {_nearest(key, KEYS)}")
+            raise ConfigError(f"{text}: unknown option {key!r}{suggestion(key, KEYS)}")
         if key in options:
             raise ConfigError(f"{text}: option {key!r} is given twice")
         if not value:
@@ -137,8 +138,8 @@ def _sibling(path: Path) -> str:
         beside = [entry.name for entry in path.parent.iterdir() if _is_model(entry)]
     except OSError:
         return ""
-    near = difflib.get_close_matches(path.name, beside, n=1)
-    return f"; did you mean {path.parent / near[0]}?" if near else ""
+    near = nearest(path.name, beside)
+    return f"; did you mean {path.parent / near}?" if near else ""
 
 
 def _is_model(entry: Path) -> bool:
@@ -162,7 +163,7 @@ def _dtype(text: str, value: str | None) -> str | None:
     if value is None:
         return None
     if value not in DTYPES:
-        raise ConfigError(f"{text}: dtype {value!r}; {_nearest(value, tuple(DTYPES))}")
+        raise ConfigError(f"{text}: dtype {value!r}{suggestion(value, DTYPES)}")
     return DTYPES[value]
 
 
@@ -172,8 +173,3 @@ def _batch_tokens(text: str, value: str | None) -> int | None:
     if not value.isdecimal() or int(value) == 0:
         raise ConfigError(f"{text}: batch_tokens {value!r}; a whole number above 0 was expected")
     return int(value)
-
-
-def _nearest(word: str, known: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
