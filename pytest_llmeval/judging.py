@@ -95,7 +95,7 @@ def make_scheduler(config: pytest.Config, default: Any) -> DeferredScheduling:
         if judging is None:
             return None
         return ChunkScheduling(
-            len(default.nodes),
+            default.numnodes,  # of all workers; some may not have reported yet
             judging.run.plan,
             config.getoption("dist"),
             judging.crashed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,8 @@ class Project:
 
     def run(self, *arguments: str | Path) -> pytest.RunResult:
         """Run pytest in this process, which is quicker (xdist's workers are processes anyway)."""
+        # A file written twice within a second looks unchanged to Python's bytecode cache.
+        shutil.rmtree(self.path / "__pycache__", ignore_errors=True)
         return self.pytester.runpytest_inprocess(*QUICK, *arguments)
 
     @property
