@@ -103,6 +103,20 @@ def test_gathered_attention_equals_merged(
             packed.forget()
 
 
+def test_case_d05_row_i_predicts_token_i_plus_one(torch: Any, llama: Any) -> None:
+    """Context 0 1, choice 2 3: token 2 is read off row 1, token 3 off row 2, by every path."""
+    asked = question((0, 1), (2, 3))
+    with torch.inference_mode():
+        rows = llama(torch.tensor([[0, 1, 2, 3]])).logits[0].log_softmax(-1)
+    right = (rows[1, 2] + rows[2, 3]).item()
+    shifted = (rows[2, 2] + rows[3, 3]).item()
+    assert abs(right - shifted) > 1e-3
+    cpu = torch.device("cpu")
+    for forward in (FullForward(llama, cpu), PackedForward(llama, cpu)):
+        ((found,),) = list(forward.score([asked]))
+        assert found == pytest.approx(right, abs=1e-5)
+
+
 def test_case_d12_results_do_not_depend_on_the_batch(torch: Any, llama: Any) -> None:
     """Sequences 5 6 7 and 5 6 7 8 9 10, alone and together, by every path; 1e-4 is allowed."""
     asked = [question((5, 6), (7,), index=0), question((5, 6), (7, 8, 9, 10), index=1)]

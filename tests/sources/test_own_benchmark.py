@@ -105,6 +105,7 @@ def test_shots_without_subject_serve_every_subject(tmp_path: Path) -> None:
         ({"answer": "x"}, "answer 'x' is neither a letter A to B nor a 0-based number"),
         ({"answer": "1"}, "answer '1' is neither a letter A to B nor a 0-based number"),
         ({"answer": True}, "answer True is neither"),
+        # Case f12: a split without public answers.
         ({"answer": ""}, "no gold label in this split"),
         ({"answer": None}, "no gold label in this split"),
         ({"answer": -1}, "no gold label in this split"),
