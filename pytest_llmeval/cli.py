@@ -12,12 +12,11 @@ from rich.console import Console
 
 from pytest_llmeval.catalog import NAMES
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.gates import CollectedBenchmark
 from pytest_llmeval.gates import check_names
+from pytest_llmeval.gates import collected_benchmarks
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import overall
-from pytest_llmeval.metrics import Result
 from pytest_llmeval.reports.terminal import summary_parts
 from pytest_llmeval.runs import load_run
 from pytest_llmeval.scorers import SCORERS
@@ -55,7 +54,10 @@ def _gate(options: argparse.Namespace) -> int:
     run = load_run(options.run)
     thresholds = load_thresholds(options.thresholds)
     results = run.results()
-    check_names(thresholds, NAMES, collected_benchmarks(results), known_scorers=SCORERS)
+    found = collected_benchmarks(
+        (result.benchmark, result.scorer, result.subjects, result.chance) for result in results
+    )
+    check_names(thresholds, NAMES, found, known_scorers=SCORERS)
     models = list(dict.fromkeys(result.model for result in results))
     collected = [planned["benchmark"] for planned in run.manifest["results"]]
     verdicts = judge(thresholds, results, models, collected)
@@ -63,21 +65,6 @@ def _gate(options: argparse.Namespace) -> int:
     for part in summary_parts(results, verdicts, (), run.path):
         console.print(part)
     return 1 if overall(verdicts, options.allow_undecided) == "fail" else 0
-
-
-def collected_benchmarks(results: Sequence[Result]) -> dict[str, CollectedBenchmark]:
-    """What a stored run evaluated, as the check of a thresholds file needs it."""
-    collected: dict[str, CollectedBenchmark] = {}
-    for result in results:
-        known = collected.get(result.benchmark)
-        scorers = (*known.scorers, result.scorer) if known else (result.scorer,)
-        collected[result.benchmark] = CollectedBenchmark(
-            result.benchmark,
-            frozenset(result.subjects),
-            tuple(dict.fromkeys(scorers)),
-            result.chance is not None,
-        )
-    return collected
 
 
 def _show(options: argparse.Namespace) -> int:

@@ -17,10 +17,10 @@ from typing import Any
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
-from pytest_llmeval.gates import CollectedBenchmark
 from pytest_llmeval.gates import Thresholds
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import check_names
+from pytest_llmeval.gates import collected_benchmarks
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import overall
@@ -107,15 +107,10 @@ class RunSession:
         if self.settings.thresholds is None:
             return None
         thresholds = load_thresholds(self.settings.thresholds)
-        collected: dict[str, CollectedBenchmark] = {}
-        for planned in self.plan.results:
-            other = collected.get(planned.benchmark)
-            collected[planned.benchmark] = CollectedBenchmark(
-                name=planned.benchmark,
-                subjects=frozenset(planned.subjects),
-                scorers=((*other.scorers, planned.scorer) if other else (planned.scorer,)),
-                has_chance=planned.chance is not None,
-            )
+        collected = collected_benchmarks(
+            (result.benchmark, result.scorer, result.subjects, result.chance)
+            for result in self.plan.results
+        )
         # The catalog is asked for names only here, where a file names benchmarks.
         from pytest_llmeval.catalog import NAMES
 

@@ -9,6 +9,7 @@ from .judge import judge
 from .judge import overall
 from .names import CollectedBenchmark
 from .names import check_names
+from .names import collected_benchmarks
 from .thresholds import Bound
 from .thresholds import Thresholds
 from .thresholds import load_thresholds
@@ -20,6 +21,7 @@ __all__ = [
     "Thresholds",
     "Verdict",
     "check_names",
+    "collected_benchmarks",
     "describe",
     "fold",
     "judge",

@@ -29,6 +29,18 @@ class CollectedBenchmark:
     has_chance: bool
 
 
+def collected_benchmarks(
+    results: Iterable[tuple[str, str, Iterable[str], float | None]],
+) -> dict[str, CollectedBenchmark]:
+    """What a run evaluates, by benchmark, from its (benchmark, scorer, subjects, chance)."""
+    found: dict[str, CollectedBenchmark] = {}
+    for name, scorer, subjects, chance in results:
+        others = found[name].scorers if name in found else ()
+        scorers = tuple(dict.fromkeys((*others, scorer)))
+        found[name] = CollectedBenchmark(name, frozenset(subjects), scorers, chance is not None)
+    return found
+
+
 def check_names(
     thresholds: Thresholds,
     known_benchmarks: Iterable[str],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pytest_llmeval.sources.find import find
+from pytest_llmeval.sources.names import safe_id
 from pytest_llmeval.sources.own import jsonl
 
-__all__ = ["find", "jsonl"]
+__all__ = ["find", "jsonl", "safe_id"]
