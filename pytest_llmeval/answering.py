@@ -35,11 +35,12 @@ from pytest_llmeval.plan import Selected
 from pytest_llmeval.plan import make_plan
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import read_records
-from pytest_llmeval.session import ItemOutcome
+from pytest_llmeval.runs.run import truncated
+from pytest_llmeval.session import Reported
 from pytest_llmeval.suite import Evaluated
 from pytest_llmeval.suite import Suite
 
-_RECORD = pytest.StashKey[Record]()
+_RECORDS = pytest.StashKey[tuple[Record, ...]]()
 
 
 class Answering:
@@ -74,6 +75,8 @@ class Answering:
             raise ConfigError(f"{test} has two llmeval markers: a test evaluates one benchmark")
         benchmark = marker.args[0] if marker.args else marker.kwargs.get("benchmark")
         evaluated = self.suite.add(test, benchmark, marker.kwargs.get("protocol"))
+        if evaluated.protocol.samples > 1 and "answer" not in metafunc.fixturenames:
+            raise ConfigError(f"{test} does not use `answer`: it cannot have several samples")
         self._by_test[test] = evaluated
         specs = self.settings.models
         if len(specs) > 1:
@@ -152,7 +155,8 @@ class Answering:
                 "no model to evaluate: give --llm-model SPEC (for example --llm-model demo),"
                 " or override the `model` fixture in a conftest.py"
             )
-        return make_plan(specs or ("model",), self.suite, selected, own_model)
+        seed = self.settings.seed
+        return make_plan(specs or ("model",), self.suite, selected, own_model, seed)
 
     # Running ---------------------------------------------------------------------------
 
@@ -184,20 +188,22 @@ class Answering:
     def answer(self, node: pytest.Item, model: object) -> Answer:
         """What the `answer` fixture returns. Fails the test (an error) without an answer."""
         hopeless = None
-        known = node.stash.get(_RECORD, None)
+        known = node.stash.get(_RECORDS, None)
         if known is not None:  # the test is run again, by a plugin that does so
             return Answer(self._items[node.nodeid], known)
         try:
-            record = self._evaluate().record(node.nodeid, self._as_model(model))
+            records = self._evaluate().records(node.nodeid, self._as_model(model))
         except (Unanswerable, ConfigError) as error:
             hopeless = str(error)
         if hopeless is not None:
             node.session.shouldfail = hopeless
             pytest.fail(hopeless, pytrace=False)
-        node.stash[_RECORD] = record
-        if record.outcome is Outcome.ERROR:
-            pytest.fail(f"no answer: {record.error}", pytrace=False)
-        return Answer(self._items[node.nodeid], record)
+        node.stash[_RECORDS] = records
+        failed = [record.error for record in records if record.outcome is Outcome.ERROR]
+        if failed:
+            of = f" to {len(failed)} of {len(records)} samples" if len(records) > 1 else ""
+            pytest.fail(f"no answer{of}: {failed[0]}", pytrace=False)
+        return Answer(self._items[node.nodeid], records)
 
     def _as_model(self, value: object) -> Model:
         if id(value) not in self._models:
@@ -238,26 +244,32 @@ class Answering:
             if call.excinfo is not None and call.when != "teardown":
                 self._leave_out(item)
             return self._setup_report(item, call) if call.when == "setup" else None
-        record, overruled = self._settle(item, outcome, call)
-        wrong = record.outcome in (Outcome.WRONG, Outcome.UNPARSED)
+        records, contradicted = self._settle(item, outcome, call)
+        answer = Answer(self._items[item.nodeid], records)
+        if len(records) == 1:
+            outcome = answer.outcome
+        wrong = outcome in (Outcome.WRONG, Outcome.UNPARSED)
         if wrong and not self.settings.wrong_fails:
             quiet = copy.copy(call)
             quiet.excinfo = None
             report = pytest.TestReport.from_item_and_call(item, quiet)
             report.outcome = "skipped"
-            report.wasxfail = _reason(record)
+            report.wasxfail = _reason(answer)
         else:
             report = pytest.TestReport.from_item_and_call(item, call)
-        report.llmeval = ItemOutcome(  # type: ignore[attr-defined]
-            outcome=str(record.outcome),
-            model=record.model,
-            scorer=record.scorer,
-            protocol=record.protocol,
-            fingerprint=record.model_fingerprint,
-            dropped_shots=record.dropped_shots,
-            tie=record.tie,
+        first = records[0]
+        report.llmeval = Reported(  # type: ignore[attr-defined]
+            outcome=str(outcome),
+            samples=[str(record.outcome) for record in records],
+            model=first.model,
+            scorer=first.scorer,
+            protocol=first.protocol,
+            fingerprint=first.model_fingerprint,
+            truncated=sum(map(truncated, records)),
+            dropped_shots=first.dropped_shots > 0,
+            tie=first.tie,
             reused=item.nodeid in self._evaluate().reused,
-            overruled=overruled,
+            contradicted=contradicted,
         ).to_wire()
         return report
 
@@ -268,41 +280,46 @@ class Answering:
 
         The first test of a batch waits for all of it; booked so, its time would say nothing.
         """
-        record = item.stash.get(_RECORD, None)
-        if record is None or record.seconds is None:
+        records = item.stash.get(_RECORDS, None)
+        seconds = None if records is None else Answer(self._items[item.nodeid], records).seconds
+        if seconds is None:
             return None
         shared = copy.copy(call)
-        shared.duration = record.seconds
+        shared.duration = seconds
         return pytest.TestReport.from_item_and_call(item, shared)
 
     def _settle(
         self, item: pytest.Item, outcome: Outcome, call: pytest.CallInfo[None]
-    ) -> tuple[Record, bool]:
-        """The final record of a test, and whether its body counted a bad answer as correct.
+    ) -> tuple[tuple[Record, ...], bool]:
+        """The final records of a test, and whether its body contradicts the scorer.
 
-        The body has the last word over the scorer, but does not tell wrong from unparsed.
+        The body has the last word over the scorer, but does not tell wrong from unparsed. With
+        several samples it judges the item as a whole, and the scorer's outcomes stand.
         """
-        record = item.stash.get(_RECORD, None)
-        if record is None:
+        records = item.stash.get(_RECORDS, None)
+        if records is None:
             # No answer was asked for: a test of `item` and `model` alone, or a setup that failed.
-            record = self._evaluate().blank(item.nodeid, self._model_name(item))
-            scored = outcome
-        else:
-            scored = record.outcome
+            blank = self._evaluate().blank(item.nodeid, self._model_name(item))
+            records = (replace(blank, outcome=outcome),)
+        scored = Answer(self._items[item.nodeid], records).outcome
         if outcome is Outcome.WRONG and scored is Outcome.UNPARSED:
             outcome = scored
-        error = None
         if outcome is Outcome.ERROR and call.excinfo is not None:
-            error = record.error or mend(call.excinfo.exconly(tryshort=True))
-        if (record.outcome, record.error) != (outcome, error):
-            record = replace(record, outcome=outcome, error=error)
-        self._save(item, record)
-        return record, outcome is Outcome.CORRECT and scored is not Outcome.CORRECT
+            if not any(record.error for record in records):
+                error = mend(call.excinfo.exconly(tryshort=True))
+                records = tuple(replace(record, outcome=outcome, error=error) for record in records)
+        elif len(records) == 1:
+            records = (replace(records[0], outcome=outcome, error=None),)
+        for record in records:
+            self._save(item, record)
+        right = Outcome.CORRECT
+        if len(records) > 1:
+            return records, (outcome is right) != (scored is right) and outcome != Outcome.ERROR
+        return records, outcome is right and scored is not right
 
     def _leave_out(self, item: pytest.Item) -> None:
         """Mark a test that was skipped after it had its answer: the item counts as not run."""
-        record = item.stash.get(_RECORD, None)
-        if record is not None:
+        for record in item.stash.get(_RECORDS, ()):
             self._save(item, replace(record, left_out=True))
 
     def _save(self, item: pytest.Item, record: Record) -> None:
@@ -335,12 +352,16 @@ def _outcome(call: pytest.CallInfo[None]) -> Outcome | None:
     return Outcome.WRONG if failure.errisinstance(AssertionError) else Outcome.ERROR
 
 
-def _reason(record: Record) -> str:
-    if record.outcome is Outcome.UNPARSED:
-        return f"unparsed: no answer could be read, gold {record.gold}"
-    if record.answer is None or record.answer == record.gold:
-        return f"wrong: the test's own check failed, gold {record.gold}"
-    return f"wrong: answered {record.answer}, gold {record.gold}"
+def _reason(answer: Answer) -> str:
+    first = answer.samples[0]
+    if len(answer.samples) > 1:
+        right = sum(sample.outcome is Outcome.CORRECT for sample in answer.samples)
+        return f"wrong: {right} of {len(answer.samples)} samples right, gold {first.gold}"
+    if first.outcome is Outcome.UNPARSED:
+        return f"unparsed: no answer could be read, gold {first.gold}"
+    if first.answer is None or first.answer == first.gold:
+        return f"wrong: the test's own check failed, gold {first.gold}"
+    return f"wrong: answered {first.answer}, gold {first.gold}"
 
 
 def _model_fixture(node: pytest.Item) -> object | None:

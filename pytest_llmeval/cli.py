@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterable
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+from typing import NoReturn
 
 from rich.console import Console
+from rich.text import Text
 
 from pytest_llmeval.catalog import NAMES
 from pytest_llmeval.core import ConfigError
@@ -16,32 +20,38 @@ from pytest_llmeval.gates import check_names
 from pytest_llmeval.gates import collected_benchmarks
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import load_thresholds
+from pytest_llmeval.gates import noise_warnings
+from pytest_llmeval.gates import nothing_decided
 from pytest_llmeval.gates import overall
+from pytest_llmeval.reports import comparison as reports
 from pytest_llmeval.reports.terminal import summary_parts
+from pytest_llmeval.runs import Run
+from pytest_llmeval.runs import compare
+from pytest_llmeval.runs import league
+from pytest_llmeval.runs import load_baseline
 from pytest_llmeval.runs import load_run
+from pytest_llmeval.runs import merge
+from pytest_llmeval.runs import save_baseline
+from pytest_llmeval.runs.baseline import NAME
 from pytest_llmeval.scorers import SCORERS
 
 USAGE_ERROR = 4
 """pytest's exit code for a user's mistake; the other codes are pytest's too."""
 
+_BASELINES = Path("baselines")
+_ANY_RUN = "run folder, baseline file, or name of a baseline in baselines/"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells a mistake in the command line with pytest's exit code instead of argparse's."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE_ERROR, f"{self.format_usage()}{self.prog}: {message}\n")
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return 0 (passed), 1 (a gate failed) or 4 (a user's mistake)."""
-    parser = argparse.ArgumentParser(prog="llmeval", description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    gate = commands.add_parser("gate", help="judge a stored run again")
-    gate.add_argument("run", type=Path, metavar="RUN")
-    gate.add_argument("thresholds", type=Path, nargs="?", default=Path("thresholds.toml"))
-    gate.add_argument("--allow-undecided", action="store_true")
-    gate.set_defaults(command=_gate)
-
-    show = commands.add_parser("show", help="show a stored run")
-    show.add_argument("run", type=Path, metavar="RUN")
-    show.add_argument("--protocol", action="store_true", help="print its protocols in full")
-    show.set_defaults(command=_show)
-
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
     try:
         code: int = options.command(options)
     except ConfigError as error:
@@ -50,33 +60,192 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+def _parser() -> _Parser:
+    parser = _Parser(prog="llmeval", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    gate = commands.add_parser("gate", help="judge a stored run again")
+    gate.add_argument("run", type=Path, metavar="RUN")
+    gate.add_argument("thresholds", type=Path, nargs="?", default=Path("thresholds.toml"))
+    gate.add_argument("--baseline", metavar="RUN", help=f"compare with it: {_ANY_RUN}")
+    _add_allow_mismatch(gate)
+    gate.add_argument("--allow-undecided", action="store_true")
+    gate.set_defaults(command=_gate)
+
+    show = commands.add_parser("show", help="show a stored run")
+    show.add_argument("run", type=Path, metavar="RUN")
+    show.add_argument("--protocol", action="store_true", help="print its protocols in full")
+    show.set_defaults(command=_show)
+
+    both = commands.add_parser(
+        "compare", help="compare stored runs item by item; more than two make a league table"
+    )
+    both.add_argument("baseline", metavar="BASELINE", help=_ANY_RUN)
+    both.add_argument("candidates", metavar="RUN", nargs="+", help=_ANY_RUN)
+    both.add_argument("--format", choices=("terminal", "json", "markdown"), default="terminal")
+    both.add_argument(
+        "--flips", type=_count, default=reports.FLIPS, metavar="N", help="changed items to list"
+    )
+    _add_allow_mismatch(both)
+    both.set_defaults(command=_compare)
+
+    baseline = commands.add_parser("baseline", help="save a run's outcomes as a small file for git")
+    baseline.add_argument("run", type=Path, metavar="RUN")
+    baseline.add_argument("name", metavar="NAME")
+    baseline.add_argument("--folder", type=Path, default=_BASELINES)
+    baseline.set_defaults(command=_baseline)
+
+    shards = commands.add_parser("merge", help="join the shards of one run (--llm-shard I/N)")
+    shards.add_argument("runs", type=Path, nargs="+", metavar="RUN")
+    shards.add_argument("--out", type=Path, required=True, metavar="DIR")
+    shards.set_defaults(command=_merge)
+    return parser
+
+
+def _add_allow_mismatch(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--allow-mismatch", action="store_true", help="compare even what differs; without a verdict"
+    )
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
 def _gate(options: argparse.Namespace) -> int:
     run = load_run(options.run)
     thresholds = load_thresholds(options.thresholds)
     results = run.results()
     found = collected_benchmarks(
-        (result.benchmark, result.scorer, result.subjects, result.chance) for result in results
+        (
+            result.benchmark,
+            result.scorer,
+            {subject: result.items(subject) for subject in result.subjects},
+            result.chance,
+            result.samples,
+        )
+        for result in results
     )
     check_names(thresholds, NAMES, found, known_scorers=SCORERS)
-    models = list(dict.fromkeys(result.model for result in results))
-    collected = [planned["benchmark"] for planned in run.manifest["results"]]
-    verdicts = judge(thresholds, results, models, collected)
-    console = Console(highlight=False)
-    for part in summary_parts(results, verdicts, (), run.path):
-        console.print(part)
+    comparison = None
+    if options.baseline is not None:
+        baseline = load_baseline(options.baseline, _BASELINES)
+        comparison = compare(baseline, run, allow_mismatch=options.allow_mismatch)
+    verdicts = judge(
+        thresholds,
+        results,
+        models=list(dict.fromkeys(result.model for result in results)),
+        collected=[planned["benchmark"] for planned in run.manifest["results"]],
+        comparisons=None if comparison is None else comparison.for_gates(),
+    )
+    nothing = nothing_decided(verdicts, options.thresholds.name)
+    if nothing is not None and not options.allow_undecided:
+        verdicts.append(nothing)
+    notes = noise_warnings(thresholds, found)
+    _print(summary_parts(results, verdicts, notes, run.path, comparison))
     return 1 if overall(verdicts, options.allow_undecided) == "fail" else 0
 
 
 def _show(options: argparse.Namespace) -> int:
     run = load_run(options.run)
     if options.protocol:
-        for planned in run.manifest["results"]:
-            name = f"{planned['benchmark']}[{planned['scorer']}]"
-            print(f"{name}, protocol {planned['fingerprint']}, data {planned['data_hash']}")
-            print(json.dumps(planned["protocol"], indent=2, ensure_ascii=False))
+        for text in _protocols(run):
+            print(text)
         return 0
-    console = Console(highlight=False)
-    verdicts = None
-    for part in summary_parts(run.results(), verdicts, (), run.path):
-        console.print(part)
+    _print(summary_parts(run.results(), None, (), run.path))
     return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    names = [options.baseline, *options.candidates]
+    runs = [load_baseline(name, _BASELINES) for name in names]
+    allowed, flips = options.allow_mismatch, options.flips
+    if len(runs) > 2:
+        tables = league(runs, allow_mismatch=allowed)
+        parts, value = reports.league_parts(tables), reports.league_json(tables)
+        markdown = reports.league_markdown(tables)
+    else:
+        found = compare(*runs, allow_mismatch=allowed)
+        parts, value = reports.comparison_parts(found, flips), reports.comparison_json(found)
+        markdown = reports.comparison_markdown(found, flips)
+    if options.format == "json":
+        print(_json(value))
+    elif options.format == "markdown":
+        print(markdown, end="")
+    else:
+        _print(parts)
+    return 0
+
+
+def _baseline(options: argparse.Namespace) -> int:
+    if not NAME.fullmatch(options.name):
+        raise ConfigError(f"baseline name {options.name!r}: use letters, digits, '_', '.', '-'")
+    run = load_run(options.run)
+    file = options.folder / f"{options.name}.json"
+    verb = "replaced" if file.exists() else "saved"
+    save_baseline(run, file)
+    print(f"{verb} {file} ({file.stat().st_size / 1000:,.0f} kB): {_contents(run)}")
+    return 0
+
+
+def _merge(options: argparse.Namespace) -> int:
+    runs = [load_run(path) for path in options.runs]
+    folder = merge(runs, options.out)
+    print(f"merged {len(runs)} shards into {folder.path}: {_contents(load_run(folder.path))}")
+    return 0
+
+
+def _contents(run: Run) -> str:
+    """The results of a run with what is missing of them: ``mmlu[letter] 14,042 items, 3 errors``."""
+    texts = []
+    for one in run.measurements():
+        counts = one.result.counts
+        text = f"{one.name} {len(one.items):,} items"
+        text += f", {counts.error:,} errors" if counts.error else ""
+        text += f", {counts.missing:,} answers not asked for" if counts.missing else ""
+        texts.append(text)
+    return "; ".join(texts)
+
+
+def _protocols(run: Run) -> Iterable[str]:
+    """Every protocol that the run's numbers rest on, in full."""
+    for planned in run.planned:
+        for way in planned.ways:
+            answered = [
+                one
+                for one in run.measurements()
+                if one.result.benchmark == planned.benchmark and one.fingerprint == way.fingerprint
+            ]
+            if not answered:
+                continue
+            name, data = answered[0].name, planned.data_hash
+            yield f"{name}, protocol {way.fingerprint}, data {data}"
+            models = {one.result.model: one.model_fingerprint for one in answered}
+            yield _json(
+                {
+                    "protocol": way.protocol,
+                    "shots_of_the_first_item": planned.shots,
+                    "benchmark": {
+                        "name": planned.benchmark,
+                        "version": planned.version,
+                        "data": data,
+                        "items": sum(planned.subjects.values()),
+                    },
+                    "seed": run.manifest.get("seed"),
+                    "limit": run.manifest.get("limit"),
+                    "models": models,
+                }
+            )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _print(parts: Iterable[Any]) -> None:
+    console = Console(highlight=False)
+    for part in parts:
+        # Lines are left to the terminal to wrap, so that a log can be searched.
+        console.print(part, soft_wrap=isinstance(part, Text))

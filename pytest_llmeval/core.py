@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
 from enum import StrEnum
-from functools import cached_property
 from functools import lru_cache
 from typing import Any
 from typing import Literal
@@ -49,7 +48,7 @@ class RunError(ConfigError):
 
 
 class Outcome(StrEnum):
-    """What became of one item. An error is not an answer: it is never counted as wrong."""
+    """What became of one item, best first. An error is not an answer: it never counts as wrong."""
 
     CORRECT = "correct"
     WRONG = "wrong"
@@ -101,10 +100,10 @@ class Dataset:
         """SHA-256 (16 hex digits) over all items and the pool: same rows, same hash."""
         digest = hashlib.sha256()
         for item in self.items:
-            digest.update(_canonical(item.as_json()))
+            digest.update(canonical_json(item.as_json()))
         for subject in sorted(self.pool):
             for item in self.pool[subject]:
-                digest.update(_canonical(["shot", item.as_json()]))
+                digest.update(canonical_json(["shot", item.as_json()]))
         return digest.hexdigest()[:16]
 
     def chance(self) -> float | None:
@@ -115,10 +114,15 @@ class Dataset:
 
     def subject_sizes(self) -> dict[str, int]:
         """Number of items of every subject, in the order of first appearance."""
-        sizes: dict[str, int] = {}
-        for item in self.items:
-            sizes[item.subject] = sizes.get(item.subject, 0) + 1
-        return sizes
+        return subject_sizes(self.items)
+
+
+def subject_sizes(items: Iterable[Item]) -> dict[str, int]:
+    """Number of items of every subject, in the order of first appearance."""
+    sizes: dict[str, int] = {}
+    for item in items:
+        sizes[item.subject] = sizes.get(item.subject, 0) + 1
+    return sizes
 
 
 def check_dataset(name: str, dataset: Dataset) -> None:
@@ -220,10 +224,13 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How text is generated. Temperature 0 is greedy."""
+    """How text is generated. Temperature 0 is greedy; ``top_k`` 0 keeps the whole vocabulary."""
 
     max_tokens: int = 256
     temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
     stop: tuple[str, ...] = ()
 
 
@@ -235,8 +242,10 @@ class Protocol:
     """Everything that can move a score besides the weights.
 
     ``ask`` says what the model is asked for: the log-likelihoods of choices, or text.
-    ``allow_copies`` keeps a pool item whose question equals the asked one among the shots;
-    only protocols that reproduce a tool which does so set it.
+    ``samples`` texts are asked for per item; likelihoods have only one. ``allow_copies`` keeps
+    a pool item whose question equals the asked one among the shots; only protocols that
+    reproduce a tool which does so set it. ``shots_used`` identifies the shots that a data set
+    gives this protocol (``bound_to``).
     """
 
     name: str
@@ -247,46 +256,14 @@ class Protocol:
     chat: bool = False
     prefix: str = ""
     decoding: Decoding = Decoding()
+    samples: int = 1
     allow_copies: bool = False
+    shots_used: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        """All that the fingerprint covers, as plain JSON values.
-
-        The template is shown as what it makes of a fixed item, so that any change of its text
-        changes the fingerprint, wherever the code that writes it lives. Raises ConfigError for
-        a template that fails on it.
-        """
-        try:
-            template = _probe_template(self.template)
-        except Exception as error:
-            raise ConfigError(
-                f"protocol {self.name!r}: template {self.template.name!r} fails on an item of"
-                f" ten options: {type(error).__name__}: {error}"
-            ) from error
-        return {
-            "name": self.name,
-            "template": template,
-            "scorer": self.scorer,
-            "shots": self.shots,
-            "ask": self.ask,
-            "chat": self.chat,
-            "prefix": self.prefix,
-            "decoding": {
-                "max_tokens": self.decoding.max_tokens,
-                "temperature": self.decoding.temperature,
-                "stop": list(self.decoding.stop),
-            }
-            if self.ask == "text"
-            else None,
-            "allow_copies": self.allow_copies,
-        }
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 (16 hex digits) of everything in ``as_json`` but the name."""
-        content = self.as_json()
-        del content["name"]
-        return hashlib.sha256(_canonical(content)).hexdigest()[:16]
+    @property
+    def answers_per_item(self) -> int:
+        """How many answers an item gets: there is one set of log-likelihoods, whatever is asked."""
+        return self.samples if self.ask == "text" else 1
 
     def with_chat(self) -> Protocol:
         """The same protocol through the model's chat template."""
@@ -303,6 +280,24 @@ class Protocol:
             scorer="choice",
             decoding=Decoding(max_tokens=16, stop=("\n\n",)),
         )
+
+    def bound_to(self, dataset: Dataset) -> Protocol:
+        """The protocol with the shots that it shows for the items of a data set.
+
+        What the fingerprint covers is the content of every distinct list of shots, whichever
+        items are selected.
+        """
+        if self.shots == 0:
+            return replace(self, shots_used="")
+        drawn = {
+            (item.subject, self.draw_shots(item, dataset.pool.get(item.subject, ())))
+            for item in dataset.items
+        }
+        contents = sorted(
+            canonical_json([subject, [shot.as_json() for shot in shots]])
+            for subject, shots in drawn
+        )
+        return replace(self, shots_used=hashlib.sha256(b"\n".join(contents)).hexdigest()[:16])
 
     def draw_shots(self, item: Item, pool: Iterable[Item]) -> tuple[Item, ...]:
         """The first ``shots`` of the pool, leaving out the item and copies of its question.
@@ -335,7 +330,7 @@ class Protocol:
             prefix=self.prefix,
         )
 
-    def request(self, item: Item, pool: Iterable[Item]) -> Request:
+    def request(self, item: Item, pool: Iterable[Item], seed: int = 0) -> Request:
         """What a model is asked about an item; ``Request.id`` is the item's id."""
         return Request(
             id=item.id,
@@ -343,18 +338,26 @@ class Protocol:
             choices=self.template.choices(item) if self.ask == "choices" else (),
             chat=self.chat,
             decoding=self.decoding,
+            seed=seed,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a model is asked: the log-likelihood of each choice, or, without choices, text."""
+    """What a model is asked: the log-likelihood of each choice, or, without choices, text.
+
+    Several samples of an item are several requests that differ in ``sample`` alone and follow
+    one another, so that a model may read the prompt once. What is drawn at random for a request
+    depends on ``seed``, ``id`` and ``sample``, never on what else is asked.
+    """
 
     id: str
     prompt: Prompt
     choices: tuple[str, ...] = ()
     chat: bool = False
     decoding: Decoding = Decoding()
+    sample: int = 0
+    seed: int = 0
 
     @property
     def ask(self) -> Ask:
@@ -366,6 +369,7 @@ class Request:
 class Response:
     """What a model gave for the request with the same id.
 
+    ``sample``: which of several; where a model leaves it out, they are taken in order.
     ``logprobs``: one natural-log probability per choice, in the request's order.
     ``dropped_shots``: shots left out because the prompt exceeded the model's window.
     ``seconds``: this request's share of what its batch cost. ``error`` set: the machinery
@@ -382,6 +386,7 @@ class Response:
     dropped_shots: int = 0
     seconds: float | None = None
     error: str | None = None
+    sample: int | None = None
 
     def __post_init__(self) -> None:
         # Here, at the border, once, rather than in everything that writes or sends responses.
@@ -468,30 +473,10 @@ def _shot(template: Template, item: Item) -> tuple[str, str]:
     return template.question(item), template.shot_answer(item)
 
 
-def _canonical(value: object) -> bytes:
+def canonical_json(value: object) -> bytes:
+    """JSON that is the same for equal values: what hashes are computed over."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return text.encode("ascii")
-
-
-class _AnyField(dict[str, str]):
-    """Has every field, so that a template may use those of its own benchmark."""
-
-    def __missing__(self, key: str) -> str:
-        return f"<{key}>"
-
-
-def _probe_template(template: Template) -> dict[str, Any]:
-    options = tuple(f" option {label} " for label in LABELS[:10])
-    probe = Item("probe", "probe_subject", " Q? ", 1, options, _AnyField())
-    return {
-        "name": template.name,
-        "description": template.description(probe.subject),
-        "question": template.question(probe),
-        "choices": list(template.choices(probe)),
-        "shot_answer": template.shot_answer(probe),
-        "delimiter": template.delimiter,
-        "separator": template.separator,
-    }
 
 
 def mend(text: str) -> str:
@@ -516,5 +501,6 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
     "prompt_tokens": int,
     "completion_tokens": int,
     "dropped_shots": int,
+    "sample": int,
     "seconds": _finite,
 }

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import replace
+from typing import Any
 from typing import NamedTuple
 
 from pytest_llmeval.core import ConfigError
@@ -35,48 +36,51 @@ from pytest_llmeval.suite import Evaluated
 class Answer:
     """What a test sees of the model's answer to its item.
 
-    ``correct`` is what most tests assert. ``extracted`` is the label or text that the scorer
-    read (None: nothing could be read); ``text`` the reply, for protocols that generate;
-    ``logprobs`` one value per option, for those that compare; ``seconds`` the item's share of
-    what its batch cost.
+    ``correct`` is what most tests assert: with several samples, that at least one is right.
+    ``extracted`` is the label or text that the scorer read (None: nothing could be read);
+    ``text`` the reply, for protocols that generate; ``logprobs`` one value per option, for
+    those that compare: all three of the first sample. ``samples`` has the records of all;
+    ``seconds`` is the item's share of what its batch cost.
     """
 
     item: Item
-    record: Record
+    samples: tuple[Record, ...]
 
     @property
     def outcome(self) -> Outcome:
-        return self.record.outcome
+        """The best of the samples' outcomes."""
+        found = {sample.outcome for sample in self.samples}
+        return next(outcome for outcome in Outcome if outcome in found)
 
     @property
     def correct(self) -> bool:
-        return self.record.outcome is Outcome.CORRECT
+        return self.outcome is Outcome.CORRECT
 
     @property
     def extracted(self) -> str | None:
-        return self.record.answer
+        return self.samples[0].answer
 
     @property
     def text(self) -> str | None:
-        return self.record.text
-
-    @property
-    def samples(self) -> tuple[str, ...]:
-        """The texts of all samples (one, until protocols draw several)."""
-        return () if self.record.text is None else (self.record.text,)
+        return self.samples[0].text
 
     @property
     def logprobs(self) -> tuple[float, ...]:
-        return self.record.logprobs
+        return self.samples[0].logprobs
 
     @property
     def seconds(self) -> float | None:
-        return self.record.seconds
+        known = [sample.seconds for sample in self.samples if sample.seconds is not None]
+        return sum(known) if known else None
 
     def __repr__(self) -> str:
         # Shown by pytest's assertion rewriting for every wrong item: keep it short and cheap.
-        read = "nothing that can be read" if self.extracted is None else self.extracted
-        return f"<answer {read}, gold {self.record.gold}>"
+        first = self.samples[0]
+        if len(self.samples) > 1:
+            right = sum(sample.outcome is Outcome.CORRECT for sample in self.samples)
+            return f"<answer {right} of {len(self.samples)} samples right, gold {first.gold}>"
+        read = "nothing that can be read" if first.answer is None else first.answer
+        return f"<answer {read}, gold {first.gold}>"
 
 
 class Unanswerable(Exception):
@@ -116,15 +120,15 @@ class Evaluator:
         self._items = items
         self._writer = writer
         self._recover = recover
-        self._stored: dict[tuple[str, str, str, str], Record] = {}
+        self._stored: dict[tuple[Any, ...], Record] = {}
         self._crashed: set[str] = set()
         self._chunks: dict[int, Iterator[None]] = {}
-        self._ready: dict[str, Record] = {}
-        self._written: dict[str, Record] = {}
+        self._ready: dict[str, dict[int, Record]] = {}
+        self._written: dict[tuple[str, int], Record] = {}
         self._hopeless: Unanswerable | None = None
 
-    def record(self, nodeid: str, model: Model) -> Record:
-        """The record of one planned test, answering its chunk as far as needed.
+    def records(self, nodeid: str, model: Model) -> tuple[Record, ...]:
+        """The records of one planned test, by sample, answering its chunk as far as needed.
 
         Raises Unanswerable when no item of the session can be answered.
         """
@@ -134,23 +138,27 @@ class Evaluator:
         if planned.chunk not in self._chunks:
             self._chunks[planned.chunk] = self._answer_chunk(planned.chunk, model)
         progress = self._chunks[planned.chunk]
+        expected = answerable(self._evaluated[planned.result].protocol, model).answers_per_item
+        ready = self._ready.setdefault(nodeid, {})
         try:
-            while nodeid not in self._ready:
+            while len(ready) < expected:
                 if next(progress, StopIteration) is StopIteration:
                     # The chunk ended before this item: something left it by an exception.
-                    record = replace(
+                    blank = replace(
                         self.blank(nodeid, model.name),
                         error="the answering of its chunk was broken off",
                     )
-                    self._finish(planned, record)
+                    for sample in set(range(expected)) - ready.keys():
+                        self._finish(planned, replace(blank, sample=sample))
         except Unanswerable as error:
             self._hopeless = error
             raise
-        return self._ready.pop(nodeid)
+        del self._ready[nodeid]
+        return tuple(ready[sample] for sample in range(expected))
 
     def settle(self, nodeid: str, record: Record) -> None:
         """Write a test's final record, unless the disk says the same already."""
-        written = self._written.pop(nodeid, None)
+        written = self._written.pop((nodeid, record.sample), None)
         if written is None or (written.outcome, written.left_out, written.error) != (
             record.outcome,
             record.left_out,
@@ -182,51 +190,58 @@ class Evaluator:
             outcome=Outcome.ERROR,
             answer=None,
             gold=self._items[nodeid].gold_label,
-            protocol=one.protocol.fingerprint,
+            protocol=self._plan.results[planned.result].ways[0].fingerprint,
             data=one.data_hash,
         )
 
     def _answer_chunk(self, chunk: int, model: Model) -> Iterator[None]:
         members = {planned.item: planned for planned in self._plan.chunks[chunk]}
-        one = self._evaluated[next(iter(members.values())).result]
+        number = self._plan.chunks[chunk][0].result
+        one = self._evaluated[number]
         protocol = answerable(one.protocol, model)
+        way = next(way for way in self._plan.results[number].ways if way.ask == protocol.ask)
         self._check_name(one, protocol, model)
         shared = replace(
             self.blank(self._plan.chunks[chunk][0].nodeid, model.name),
-            scorer=protocol.scorer,
-            protocol=protocol.fingerprint,
+            scorer=way.scorer,
+            protocol=way.fingerprint,
             model_fingerprint=model.fingerprint,
         )
         recovered = self._recover()
         self._stored.update((stored_key(record), record) for record in recovered.records)
         self._crashed.update(recovered.crashed)
-        requests: dict[str, Request] = {}
-        blank: dict[str, Record] = {}
+        requests: list[Request] = []
+        blank: dict[str, dict[int, Record]] = {}
         for name, planned in members.items():
             if planned.nodeid in self._crashed:
                 continue
             item = self._items[planned.nodeid]
             record = replace(shared, item=name, subject=item.subject, gold=item.gold_label)
             try:
-                request = protocol.request(item, one.dataset.pool.get(item.subject, ()))
+                pool = one.dataset.pool.get(item.subject, ())
+                request = protocol.request(item, pool, self._plan.seed)
             except Exception as error:
                 message = f"template {protocol.template.name}: {type(error).__name__}: {error}"
-                self._finish(planned, replace(record, error=message))
+                for sample in range(protocol.answers_per_item):
+                    self._finish(planned, replace(record, sample=sample, error=message))
                 continue
             record = replace(
                 record,
                 prompt_sha256=request.prompt.sha256,
                 dropped_shots=protocol.shots - len(request.prompt.shots),
             )
-            stored = self._stored.pop(stored_key(record), None)
-            if stored is not None and reusable(stored, record):
-                # Scored again: the response is what was paid for, the verdict is computed.
-                response = response_of(stored, record.dropped_shots)
-                self._ready[planned.nodeid] = filled_in(record, response, item, protocol)
-                self._written[planned.nodeid] = stored
-                self.reused.add(planned.nodeid)
-            else:
-                requests[name], blank[name] = request, record
+            for sample in range(protocol.answers_per_item):
+                record = replace(record, sample=sample)
+                stored = self._stored.pop(stored_key(record), None)
+                if stored is not None and reusable(stored, record):
+                    # Scored again: the response is what was paid for, the verdict is computed.
+                    response = response_of(stored, record.dropped_shots)
+                    again = filled_in(record, response, item, protocol)
+                    self._keep(planned, again, stored)
+                    self.reused.add(planned.nodeid)
+                else:
+                    requests.append(replace(request, sample=sample) if sample else request)
+                    blank.setdefault(name, {})[sample] = record
         yield
         if requests:
             yield from self._ask(model, protocol, requests, members, blank)
@@ -246,16 +261,18 @@ class Evaluator:
         self,
         model: Model,
         protocol: Protocol,
-        requests: dict[str, Request],
+        requests: list[Request],
         members: dict[str, PlannedItem],
-        blank: dict[str, Record],
+        blank: dict[str, dict[int, Record]],
     ) -> Iterator[None]:
         failure = "the model gave no answer"
         try:
-            for response in model.answer(list(requests.values())):
+            for response in model.answer(requests):
                 if not isinstance(response, Response):
                     raise TypeError(f"the model yielded {type(response).__name__}, not a Response")
-                record = blank.pop(response.id, None)
+                waiting = blank.get(response.id, {})
+                sample = min(waiting, default=0) if response.sample is None else response.sample
+                record = waiting.pop(sample, None)
                 if record is None:
                     # An answer given twice, or to something that was not asked: others stand.
                     if response.id not in members:
@@ -271,13 +288,18 @@ class Evaluator:
             raise
         except Exception as error:
             failure = mend(f"{type(error).__name__}: {error}")
-        for name, record in blank.items():
-            self._finish(members[name], replace(record, error=failure))
-            yield
+        for name, waiting in blank.items():
+            for record in waiting.values():
+                self._finish(members[name], replace(record, error=failure))
+                yield
 
     def _finish(self, planned: PlannedItem, record: Record) -> None:
         self.save(record)
-        self._ready[planned.nodeid] = self._written[planned.nodeid] = record
+        self._keep(planned, record, record)
+
+    def _keep(self, planned: PlannedItem, record: Record, written: Record) -> None:
+        self._ready.setdefault(planned.nodeid, {})[record.sample] = record
+        self._written[planned.nodeid, record.sample] = written
 
 
 def answerable(protocol: Protocol, model: Model) -> Protocol:
@@ -296,9 +318,9 @@ def answerable(protocol: Protocol, model: Model) -> Protocol:
     )
 
 
-def stored_key(record: Record) -> tuple[str, str, str, str]:
-    """What an earlier record must share with a planned item to answer it, beside the prompt."""
-    return (record.model, record.protocol, record.benchmark, record.item)
+def stored_key(record: Record) -> tuple[Any, ...]:
+    """What an earlier record must share with a planned sample to be its answer, beside the prompt."""
+    return (record.model, record.protocol, record.benchmark, record.item, record.sample)
 
 
 def reusable(stored: Record, planned: Record) -> bool:

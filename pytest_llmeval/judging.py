@@ -36,6 +36,10 @@ def judge_here(config: pytest.Config, plan: Plan, settings: Settings) -> None:
         run = RunSession(plan, settings, [str(arg) for arg in config.invocation_params.args])
     except ConfigError as error:
         raise pytest.UsageError(str(error)) from error
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None:
+        for note in run.notes:
+            terminal.write_line(note, yellow=True)
     config.pluginmanager.register(Judging(config, run), _JUDGING)
 
 
@@ -225,8 +229,8 @@ class Judging:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         run = self.run
-        verdicts = None if run.thresholds is None else run.verdicts
-        parts = summary_parts(run.results, verdicts, run.notes, run.folder.path)
+        verdicts = run.verdicts if run.gated else None
+        parts = summary_parts(run.results, verdicts, run.notes, run.folder.path, run.comparison)
         write_summary(terminalreporter, parts)
         if self._failed_to_write is not None:
             terminalreporter.write_line(self._failed_to_write, red=True)

@@ -30,9 +30,13 @@ _OPTIONS = (
     _Option("data", "path", None, "folder with one folder per benchmark (or LLMEVAL_DATA)", "DIR"),
     _Option("protocol", "text", None, "protocol, e.g. hendrycks, lmeval+chat, +generate", "NAME"),
     _Option("shots", "count", None, "number of few-shot examples instead of the protocol's", "N"),
+    _Option("samples", "count", 1, "answers to ask for per item, where text is generated", "N"),
     _Option("seed", "count", 0, "seed of everything that is drawn", "N"),
     _Option("limit", "count", None, "evaluate only N items of every subject, drawn by seed", "N"),
+    _Option("shard", "text", None, "run only part I of N, to be joined by `llmeval merge`", "I/N"),
     _Option("thresholds", "path", None, "gates (default: thresholds.toml in rootdir)", "FILE"),
+    _Option("baseline", "text", None, "run to compare with: a folder, a file, or a name", "RUN"),
+    _Option("allow-mismatch", "flag", False, "compare even what differs; without a verdict"),
     _Option("runs", "path", "runs", "folder that holds the run folders", "DIR"),
     _Option("resume", "flag", False, "continue the newest run of the same plan"),
     _Option("wrong", "record|fail", "record", "what a wrong answer is: a measurement or a failure"),
@@ -42,15 +46,24 @@ _OPTIONS = (
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user asked for, whichever way it was said."""
+    """What the user asked for, whichever way it was said.
+
+    ``shard`` is (i, n), counted from 1. ``baseline`` is as the user wrote it: a path, or a name
+    to be looked for in the folder ``baselines``.
+    """
 
     models: tuple[str, ...]
     data: Path | None
     protocol: str | None
     shots: int | None
+    samples: int
     seed: int
     limit: int | None
+    shard: tuple[int, int] | None
     thresholds: Path | None
+    baseline: str | None
+    baselines: Path
+    allow_mismatch: bool
     runs: Path
     resume: bool
     wrong_fails: bool
@@ -94,9 +107,14 @@ def read_settings(config: pytest.Config) -> Settings:
         data=value["data"] or (Path(environment) if environment else None),
         protocol=value["protocol"],
         shots=value["shots"],
+        samples=value["samples"],
         seed=value["seed"],
         limit=value["limit"],
+        shard=_shard(value["shard"]),
         thresholds=value["thresholds"] or (standing if standing.exists() else None),
+        baseline=value["baseline"],
+        baselines=config.rootpath / "baselines",
+        allow_mismatch=value["allow-mismatch"],
         runs=value["runs"],
         resume=value["resume"],
         wrong_fails=value["wrong"] == "fail",
@@ -118,7 +136,7 @@ def _read(config: pytest.Config, option: _Option) -> Any:
             value = int(value)
         except ValueError:
             raise ConfigError(f"{source}: {value!r} is not a whole number") from None
-        lowest = 1 if option.flag == "limit" else 0
+        lowest = 1 if option.flag in ("limit", "samples") else 0
         if value < lowest:
             raise ConfigError(f"{source}: {value} is below {lowest}")
     elif "|" in option.kind and value not in option.kind.split("|"):
@@ -126,12 +144,21 @@ def _read(config: pytest.Config, option: _Option) -> Any:
     return None if value == "" else value
 
 
+def _shard(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    part, _, parts = text.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise ConfigError(f"--llm-shard {text}: expected I/N with 1 <= I <= N, for example 1/4")
+    return int(part), int(parts)
+
+
 def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings) -> Protocol:
     """The protocol a marked test runs under.
 
     A protocol named in the marker stays; the command line chooses for tests that leave it
     open. ``+chat`` and ``+generate`` after the name (or alone, for the default protocol)
-    modify it. ``--llm-shots`` overrides the number of shots of either.
+    modify it. ``--llm-shots`` and ``--llm-samples`` override its numbers of either.
 
     Raises ConfigError for an unknown name, offering the nearest.
     """
@@ -155,4 +182,6 @@ def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings
             )
     if settings.shots is not None and settings.shots != protocol.shots:
         protocol = replace(protocol, shots=settings.shots)
+    if settings.samples > 1:
+        protocol = replace(protocol, samples=settings.samples)
     return protocol

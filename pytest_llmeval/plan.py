@@ -20,6 +20,9 @@ from typing import Any
 from typing import NamedTuple
 
 from pytest_llmeval.core import Item
+from pytest_llmeval.core import Protocol
+from pytest_llmeval.fingerprint import fingerprint
+from pytest_llmeval.fingerprint import protocol_content
 from pytest_llmeval.suite import Evaluated
 
 CHUNK_SIZE = 128
@@ -27,31 +30,59 @@ CHUNK_SIZE = 128
 
 
 @dataclass(frozen=True)
-class PlannedResult:
-    """One (benchmark, scorer) of the run, with all that makes its numbers comparable.
+class Way:
+    """One way to put the items of a benchmark: a protocol in full, with its fingerprint."""
 
-    ``subjects`` gives the number of items the benchmark has per subject, selected or not.
-    ``generated`` is the fingerprint and scorer of the same protocol for a model that gives
-    only text (``Protocol.with_generation``), where that is another.
-    """
-
-    benchmark: str
-    version: str
-    scorer: str
-    protocol: Mapping[str, Any]
     fingerprint: str
-    data_hash: str
-    chance: float | None
-    subjects: Mapping[str, int]
-    generated: Mapping[str, str] | None = None
+    protocol: Mapping[str, Any]
 
     @property
-    def protocol_name(self) -> str:
+    def name(self) -> str:
         return str(self.protocol["name"])
 
     @property
     def ask(self) -> str:
         return str(self.protocol["ask"])
+
+    @property
+    def scorer(self) -> str:
+        return str(self.protocol["scorer"])
+
+    @property
+    def samples(self) -> int:
+        return int(self.protocol["samples"])
+
+
+@dataclass(frozen=True)
+class PlannedResult:
+    """One (benchmark, scorer) of the run, with all that makes its numbers comparable.
+
+    ``subjects`` gives the number of items the benchmark has per subject, selected or not, and
+    ``drawn`` how many of them ``--llm-limit`` leaves. ``ways`` are the protocol and, for a
+    model that gives only text, the same with a generated answer, where that is another.
+    ``shots`` names the shots of every subject's first item, for readers.
+    """
+
+    benchmark: str
+    version: str
+    data_hash: str
+    chance: float | None
+    subjects: Mapping[str, int]
+    drawn: Mapping[str, int] | None
+    ways: tuple[Way, ...]
+    shots: Mapping[str, Sequence[str]]
+
+    @property
+    def scorer(self) -> str:
+        return self.ways[0].scorer
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> PlannedResult:
+        """What ``dataclasses.asdict`` made plain: as in a plan, and in ``run.json``.
+
+        Raises TypeError or KeyError for anything else.
+        """
+        return cls(**{**value, "ways": tuple(Way(**way) for way in value["ways"])})
 
 
 class PlannedItem(NamedTuple):
@@ -76,6 +107,7 @@ class Plan:
     results: tuple[PlannedResult, ...] = ()
     items: tuple[PlannedItem, ...] = ()
     costs: tuple[int, ...] = ()
+    seed: int = 0
     problem: str | None = None
     own_model: bool = False
 
@@ -95,7 +127,8 @@ class Plan:
         """Hash of all that a run must share with another to be continued by it."""
         content = [
             self.models,
-            [(r.benchmark, r.scorer, r.fingerprint, r.data_hash) for r in self.results],
+            self.seed,
+            [(r.benchmark, [way.fingerprint for way in r.ways], r.data_hash) for r in self.results],
             sorted((item.model, item.result, item.item) for item in self.items),
         ]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
@@ -107,6 +140,7 @@ class Plan:
                 "results": [asdict(result) for result in self.results],
                 "items": self.items,
                 "costs": self.costs,
+                "seed": self.seed,
                 "problem": self.problem,
                 "own_model": self.own_model,
             }
@@ -117,9 +151,10 @@ class Plan:
         value = json.loads(text)
         return cls(
             models=tuple(value["models"]),
-            results=tuple(PlannedResult(**result) for result in value["results"]),
+            results=tuple(map(PlannedResult.from_json, value["results"])),
             items=tuple(PlannedItem(*item) for item in value["items"]),
             costs=tuple(value["costs"]),
+            seed=value["seed"],
             problem=value["problem"],
             own_model=value["own_model"],
         )
@@ -140,6 +175,7 @@ def make_plan(
     suite: Iterable[Evaluated],
     selected: Sequence[Selected],
     own_model: bool,
+    seed: int = 0,
 ) -> Plan:
     """Cut the selected items into chunks of one model, protocol and subject.
 
@@ -175,8 +211,15 @@ def make_plan(
             for one in selected
         ),
         costs=tuple(costs),
+        seed=seed,
         own_model=own_model,
     )
+
+
+def ways(protocol: Protocol) -> tuple[Way, ...]:
+    """The protocol, and what is asked instead of a model that gives only text."""
+    both = [protocol] if protocol.ask == "text" else [protocol, protocol.with_generation()]
+    return tuple(Way(fingerprint(one), protocol_content(one)) for one in both)
 
 
 def _cost(item: Item) -> int:
@@ -184,15 +227,18 @@ def _cost(item: Item) -> int:
 
 
 def _planned_result(one: Evaluated) -> PlannedResult:
-    generated = one.protocol.with_generation()
+    shots: dict[str, list[str]] = {}
+    for item in one.dataset.items:
+        if item.subject not in shots:
+            pool = one.dataset.pool.get(item.subject, ())
+            shots[item.subject] = [shot.id for shot in one.protocol.draw_shots(item, pool)]
     return PlannedResult(
         benchmark=one.benchmark.name,
         version=one.benchmark.version,
-        scorer=one.protocol.scorer,
-        protocol=one.protocol.as_json(),
-        fingerprint=one.protocol.fingerprint,
         data_hash=one.data_hash,
         chance=one.dataset.chance(),
         subjects=one.dataset.subject_sizes(),
-        generated=None if one.protocol.ask == "text" else {generated.fingerprint: generated.scorer},
+        drawn=one.drawn,
+        ways=ways(one.protocol),
+        shots={subject: ids for subject, ids in shots.items() if ids},
     )

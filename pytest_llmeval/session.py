@@ -7,29 +7,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
+from pytest_llmeval.gates import Comparisons
 from pytest_llmeval.gates import Thresholds
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import check_names
 from pytest_llmeval.gates import collected_benchmarks
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import load_thresholds
+from pytest_llmeval.gates import noise_warnings
+from pytest_llmeval.gates import nothing_decided
 from pytest_llmeval.gates import overall
-from pytest_llmeval.metrics import Counts
+from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.models import load_model
 from pytest_llmeval.options import Settings
 from pytest_llmeval.plan import Plan
-from pytest_llmeval.plan import PlannedItem
+from pytest_llmeval.reports.comparison import comparison_json
+from pytest_llmeval.runs.baseline import load_baseline
+from pytest_llmeval.runs.compare import RunComparison
+from pytest_llmeval.runs.compare import check_comparable
+from pytest_llmeval.runs.compare import compare
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.folder import create_run
 from pytest_llmeval.runs.folder import describe
@@ -37,23 +44,31 @@ from pytest_llmeval.runs.folder import find_resumable
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import key
 from pytest_llmeval.runs.records import read_records
-from pytest_llmeval.runs.run import metrics_entry
+from pytest_llmeval.runs.run import Measurement
+from pytest_llmeval.runs.run import Run
+from pytest_llmeval.runs.run import load_run
+from pytest_llmeval.runs.run import measure
 from pytest_llmeval.scorers import SCORERS
 
 
 @dataclass(frozen=True, slots=True)
-class ItemOutcome:
-    """What a test report says about its item; travels from worker to controller as a dict."""
+class Reported:
+    """What a test report says about its item; travels from worker to controller as a dict.
+
+    ``outcome`` is that of the test, ``samples`` has one for every answer.
+    """
 
     outcome: str
+    samples: Sequence[str]
     model: str
     scorer: str
     protocol: str
     fingerprint: str | None = None
-    dropped_shots: int = 0
+    truncated: int = 0
+    dropped_shots: bool = False
     tie: bool = False
     reused: bool = False
-    overruled: bool = False
+    contradicted: bool = False
 
     def to_wire(self) -> dict[str, Any]:
         # Not asdict, whose deep copy would cost more than the test that is reported.
@@ -72,11 +87,19 @@ class RunSession:
         self.plan = plan
         self.settings = settings
         self.notes: list[str] = []
-        self.outcomes: dict[str, ItemOutcome] = {}
+        self.outcomes: dict[str, Reported] = {}
         self.verdicts: list[Verdict] = []
         self.results: list[Result] = []
+        self.comparison: RunComparison | None = None
         self._check_models()
         self.thresholds = self._read_thresholds()
+        self.baseline = self._read_baseline()
+        if self.settings.shard is not None:
+            part, parts = self.settings.shard
+            self.notes.append(
+                f"shard {part} of {parts} is not gated: join the shards with `llmeval merge`, then"
+                " `llmeval gate`"
+            )
         self.folder = self._open_folder(list(command))
         self._writer = RecordWriter(self.folder.records)
 
@@ -86,21 +109,19 @@ class RunSession:
             model = load_model(spec)
             names: dict[tuple[str, str], str] = {}
             for result in self.plan.results:
-                if result.ask in model.asks:
-                    scorer = result.scorer
-                elif result.generated and "text" in model.asks:
-                    (scorer,) = result.generated.values()
-                else:
+                planned = result.ways[0].name
+                way = next((way for way in result.ways if way.ask in model.asks), None)
+                if way is None:
                     raise ConfigError(
                         f"--llm-model {spec} cannot generate text, which protocol"
-                        f" {result.protocol_name!r} of {result.benchmark} needs"
+                        f" {planned!r} of {result.benchmark} needs"
                     )
-                other = names.setdefault((result.benchmark, scorer), result.protocol_name)
-                if other != result.protocol_name:
+                other = names.setdefault((result.benchmark, way.scorer), planned)
+                if other != planned:
                     raise ConfigError(
                         f"--llm-model {spec} gives only text, so protocols {other!r} and"
-                        f" {result.protocol_name!r} would both give the result"
-                        f" ({result.benchmark}, {scorer}): run one of them"
+                        f" {planned!r} would both give the result"
+                        f" ({result.benchmark}, {way.scorer}): run one of them"
                     )
 
     def _read_thresholds(self) -> Thresholds | None:
@@ -108,14 +129,34 @@ class RunSession:
             return None
         thresholds = load_thresholds(self.settings.thresholds)
         collected = collected_benchmarks(
-            (result.benchmark, result.scorer, result.subjects, result.chance)
+            (
+                result.benchmark,
+                result.scorer,
+                result.subjects,
+                result.chance,
+                max(way.samples for way in result.ways),
+            )
             for result in self.plan.results
         )
         # The catalog is asked for names only here, where a file names benchmarks.
         from pytest_llmeval.catalog import NAMES
 
         check_names(thresholds, NAMES, collected, known_scorers=SCORERS)
+        self.notes += noise_warnings(thresholds, collected)
         return thresholds
+
+    def _read_baseline(self) -> Run | None:
+        """The run to compare with; one that cannot be compared is refused before anything runs."""
+        if self.settings.baseline is None:
+            return None
+        baseline = load_baseline(self.settings.baseline, self.settings.baselines)
+        planned = [
+            measure(result, "", {}, way.fingerprint, None)
+            for result in self.plan.results
+            for way in result.ways
+        ]
+        check_comparable(baseline, planned, self.settings.allow_mismatch)
+        return baseline
 
     def _open_folder(self, command: list[str]) -> RunFolder:
         root = self.settings.runs
@@ -133,7 +174,9 @@ class RunSession:
                 return found
             if found is not None:
                 self.notes.append(f"nothing to resume: {found}; a new run was started")
-        manifest = describe(self.plan, command, seed=self.settings.seed, limit=self.settings.limit)
+        manifest = describe(
+            self.plan, command, limit=self.settings.limit, shard=self.settings.shard
+        )
         folder = create_run(root, self.plan, manifest)
         folder.claim()
         return folder
@@ -142,28 +185,32 @@ class RunSession:
 
     def receive(self, nodeid: str, value: Mapping[str, Any]) -> None:
         """Take the outcome that a test report carries."""
-        self.outcomes[nodeid] = ItemOutcome(**value)
+        self.outcomes[nodeid] = Reported(**value)
 
     def receive_failure(self, nodeid: str, reason: str) -> None:
         """Note a planned test whose report failed without an outcome (a dead worker, say)."""
         planned = self.plan.by_nodeid[nodeid]
         result = self.plan.results[planned.result]
         spec = self.plan.models[planned.model]
-        self.outcomes[nodeid] = ItemOutcome(Outcome.ERROR, spec, result.scorer, result.fingerprint)
-        record = Record(
-            model=spec,
-            benchmark=result.benchmark,
-            scorer=result.scorer,
-            item=planned.item,
-            subject=planned.subject,
-            outcome=Outcome.ERROR,
-            answer=None,
-            gold="",
-            error=reason,
-            protocol=result.fingerprint,
-            data=result.data_hash,
-        )
-        self._writer.append(record)
+        way = result.ways[0]
+        lost = [str(Outcome.ERROR)] * way.samples
+        self.outcomes[nodeid] = Reported(lost[0], lost, spec, way.scorer, way.fingerprint)
+        for sample in range(way.samples):
+            record = Record(
+                model=spec,
+                benchmark=result.benchmark,
+                scorer=way.scorer,
+                item=planned.item,
+                subject=planned.subject,
+                outcome=Outcome.ERROR,
+                answer=None,
+                gold="",
+                sample=sample,
+                error=reason,
+                protocol=way.fingerprint,
+                data=result.data_hash,
+            )
+            self._writer.append(record)
 
     # The end ---------------------------------------------------------------------------
 
@@ -172,19 +219,22 @@ class RunSession:
         self._leave_out_unreported()
         self._writer.close()
         self._note_what_happened()
-        self.results, details = self._collect_results()
+        measurements = self._measure()
+        self.results = [measurement.result for measurement in measurements]
         models = list(dict.fromkeys(result.model for result in self.results))
-        if self.thresholds is not None:
+        comparisons = self._compare()
+        if self.thresholds is not None and self.gated:
             self.verdicts = judge(
                 self.thresholds,
                 self.results,
                 models,
                 [planned.benchmark for planned in self.plan.results],
+                comparisons,
             )
-            statuses = {verdict.status for verdict in self.verdicts}
-            if self.verdict == "fail" and not statuses & {"fail", "undecided"}:
-                self.verdicts.append(nothing_decided(self.settings.thresholds))
-        self.folder.write("metrics.json", {"results": details})
+            nothing = nothing_decided(self.verdicts, self.thresholds_name)
+            if nothing is not None and not self.settings.allow_undecided:
+                self.verdicts.append(nothing)
+        self.folder.write("metrics.json", {"results": [one.as_json() for one in measurements]})
         self.folder.write(
             "gates.json",
             {
@@ -202,8 +252,24 @@ class RunSession:
         manifest["status"] = "interrupted" if cut_short else "finished"
         manifest["finished"] = _now()
         manifest["model_fingerprints"] = fingerprints
+        if self.baseline is not None:
+            manifest["baseline"] = self.settings.baseline
         self.folder.write("run.json", manifest)
         self.folder.release()
+
+    def _compare(self) -> Comparisons | None:
+        if self.baseline is None:
+            return None
+        try:
+            # Through the records on disk, as `llmeval compare` does.
+            stored = load_run(self.folder.path)
+            allowed = self.settings.allow_mismatch
+            self.comparison = compare(self.baseline, stored, allow_mismatch=allowed)
+        except ConfigError as error:
+            self.notes.append(str(error))
+            return {}
+        self.folder.write("comparison.json", comparison_json(self.comparison))
+        return self.comparison.for_gates()
 
     @property
     def thresholds_name(self) -> str:
@@ -211,9 +277,14 @@ class RunSession:
         return self.settings.thresholds.name if self.settings.thresholds else "thresholds.toml"
 
     @property
+    def gated(self) -> bool:
+        """Whether gates are judged: not of a shard, whose items are a part of what they are about."""
+        return self.thresholds is not None and self.settings.shard is None
+
+    @property
     def verdict(self) -> str:
         """``pass``, ``fail``, or ``not gated``."""
-        if self.thresholds is None:
+        if not self.gated:
             return "not gated"
         return overall(self.verdicts, self.settings.allow_undecided)
 
@@ -235,8 +306,8 @@ class RunSession:
             if planned.nodeid not in self.outcomes:
                 result = self.plan.results[planned.result]
                 model = self._label(self.plan.models[planned.model])
-                for protocol in (result.fingerprint, *(result.generated or ())):
-                    silent.add((model, protocol, planned.item))
+                for way in result.ways:
+                    silent.add((model, way.fingerprint, planned.item))
         if not silent:
             return
         latest = {key(record): record for record in read_records(self.folder.records)}
@@ -249,68 +320,58 @@ class RunSession:
         reused = sum(outcome.reused for outcome in self.outcomes.values())
         if reused:
             self.notes.append(f"{reused:,} answers were taken from what the run had on disk")
-        overruled = sum(outcome.overruled for outcome in self.outcomes.values())
-        if overruled:
-            self.notes.append(
-                f"{overruled:,} items count as correct by their test's body, against the scorer"
+        for several in (False, True):
+            contradicted = sum(
+                outcome.contradicted and (len(outcome.samples) > 1) == several
+                for outcome in self.outcomes.values()
             )
+            if contradicted and several:
+                self.notes.append(
+                    f"{contradicted:,} items are judged otherwise by their test's body than by the"
+                    " scorer, whose outcomes of their samples count"
+                )
+            elif contradicted:
+                self.notes.append(
+                    f"{contradicted:,} items count as correct by their test's body, against the"
+                    " scorer"
+                )
 
-    def _collect_results(self) -> tuple[list[Result], list[dict[str, Any]]]:
-        groups: dict[tuple[int, int], list[PlannedItem]] = {
-            (model, result): []
+    def _measure(self) -> list[Measurement]:
+        groups: dict[tuple[int, int], dict[str, ItemOutcomes]] = {
+            (model, result): {}
             for model in range(len(self.plan.models))
             for result in range(len(self.plan.results))
         }
+        answered: dict[tuple[int, int], Reported] = {}
         for item in self.plan.items:
-            groups[item.model, item.result].append(item)
-        results, details = [], []
-        for (model, number), items in groups.items():
-            planned = self.plan.results[number]
-            seen = [one for item in items if (one := self.outcomes.get(item.nodeid))]
+            one = self.outcomes.get(item.nodeid)
+            if one is None:
+                continue
+            group = (item.model, item.result)
+            groups[group][item.item] = ItemOutcomes(
+                subject=item.subject,
+                outcomes=tuple(map(Outcome, one.samples)),
+                truncated=one.truncated,
+                dropped_shots=one.dropped_shots,
+                tie=one.tie,
+            )
+            if group not in answered and any(o != Outcome.ERROR for o in one.samples):
+                answered[group] = one
+        measurements = []
+        for group, items in groups.items():
+            model, planned = self._label(self.plan.models[group[0]]), self.plan.results[group[1]]
             # A model that gives only text is scored by another scorer than was planned: the
             # items that were answered say which.
-            answered = next((one for one in seen if one.outcome != Outcome.ERROR), None)
-            result = Result(
-                model=self._label(self.plan.models[model]),
-                benchmark=planned.benchmark,
-                scorer=answered.scorer if answered else planned.scorer,
-                protocol=planned.protocol_name,
-                chance=planned.chance,
-                subjects=_count(planned.subjects, items, self.outcomes),
-                dropped_shots=sum(one.dropped_shots > 0 for one in seen),
-                ties=sum(one.tie for one in seen),
-            )
-            results.append(result)
-            fingerprint = answered.protocol if answered else planned.fingerprint
-            details.append(metrics_entry(result, fingerprint, planned.data_hash))
-        return results, details
+            seen = answered.get(group)
+            protocol, weights = (seen.protocol, seen.fingerprint) if seen else (None, None)
+            measurements.append(measure(planned, model, items, protocol, weights))
+        return measurements
 
     def _label(self, spec: str) -> str:
         """What a model is called: its spec, or the name of the one a user's fixture made."""
         if not self.plan.own_model:
             return spec
         return next((one.model for one in self.outcomes.values() if one.model != spec), spec)
-
-
-def nothing_decided(thresholds: Path | None) -> Verdict:
-    """The verdict on a run that no gate of its file had anything to say about (rule 2)."""
-    reason = f"no gate of {thresholds.name if thresholds else 'the file'} was decided by this run"
-    return Verdict("no-gate", None, "", None, None, None, "", None, None, 0, "fail", reason)
-
-
-def _count(
-    sizes: Mapping[str, int], items: Iterable[PlannedItem], outcomes: Mapping[str, ItemOutcome]
-) -> dict[str, Counts]:
-    found: dict[str, dict[str, int]] = {subject: {} for subject in sizes}
-    for item in items:
-        outcome = outcomes.get(item.nodeid)
-        if outcome is not None:
-            counts = found[item.subject]
-            counts[outcome.outcome] = counts.get(outcome.outcome, 0) + 1
-    blank = Counts(total=0)
-    return {
-        subject: replace(blank, total=sizes[subject], **counts) for subject, counts in found.items()
-    }
 
 
 def _now() -> str:

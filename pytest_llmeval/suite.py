@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,7 @@ from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import check_dataset
+from pytest_llmeval.core import subject_sizes
 from pytest_llmeval.options import Settings
 from pytest_llmeval.options import choose_protocol
 from pytest_llmeval.scorers import get_scorer
@@ -24,8 +27,9 @@ from pytest_llmeval.scorers import get_scorer
 class Evaluated:
     """A benchmark under one protocol, as one test function evaluates it.
 
-    ``items`` are those that the run may select from (fewer than the data set's under
-    ``--llm-limit``); the benchmark's own sizes stay in ``dataset``.
+    ``items`` are those that the run may select from, fewer than the data set's under
+    ``--llm-limit`` or ``--llm-shard``; the benchmark's own sizes stay in ``dataset``.
+    ``drawn``: subject → items drawn of it under ``--llm-limit``, over all shards.
     """
 
     test: str
@@ -34,6 +38,7 @@ class Evaluated:
     dataset: Dataset
     data_hash: str
     items: tuple[Item, ...]
+    drawn: Mapping[str, int] | None = None
 
 
 class Suite:
@@ -77,11 +82,14 @@ class Suite:
                     f"{test} and {other.test} call different data {benchmark.name!r}: a benchmark"
                     " has one name"
                 )
-        limit = self.settings.limit
-        items = dataset.items
-        if limit is not None:
-            items = tuple(draw_items(items, limit, self.settings.seed))
-        evaluated = Evaluated(test, benchmark, chosen, dataset, data_hash, items)
+        items, drawn = dataset.items, None
+        if self.settings.limit is not None:
+            items = tuple(draw_items(items, self.settings.limit, self.settings.seed))
+            drawn = subject_sizes(items)
+        if self.settings.shard is not None:
+            items = take_shard(items, *self.settings.shard)
+        bound = chosen.bound_to(dataset)
+        evaluated = Evaluated(test, benchmark, bound, dataset, data_hash, items, drawn)
         self._by_test[test] = evaluated
         return evaluated
 
@@ -92,6 +100,14 @@ class Suite:
             check_dataset(benchmark.name, dataset)
             self._datasets[benchmark.source] = (dataset, dataset.content_hash())
         return self._datasets[benchmark.source]
+
+
+def take_shard(items: Sequence[Item], part: int, parts: int) -> tuple[Item, ...]:
+    """Part ``part`` of ``parts`` (from 1): a run of neighbours, which share their subject's shots.
+
+    The parts differ in size by one item at most, and together are all items, each once.
+    """
+    return tuple(items[len(items) * (part - 1) // parts : len(items) * part // parts])
 
 
 def draw_items(items: Iterable[Item], limit: int, seed: int) -> Iterator[Item]:

@@ -1,4 +1,4 @@
-"""Protocols render prompts and have fingerprints; data sets have hashes."""
+"""Protocols render prompts; data sets have hashes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from pytest_llmeval import Item
 from pytest_llmeval import Protocol
 from pytest_llmeval import Response
 from pytest_llmeval.core import DataError
-from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import check_dataset
-from pytest_llmeval.prompts import CLOZE
 from pytest_llmeval.prompts import LMEVAL_MMLU
 
 PROTOCOL = Protocol("p", LMEVAL_MMLU, scorer="letter", shots=2)
@@ -21,36 +19,9 @@ ITEM = Item("q0", "s", "What?", 1, ("x", "y"))
 POOL = [replace(ITEM, id=f"q{number}", question=f"What {number}?") for number in range(4)]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"template": CLOZE},
-        {"template": replace(LMEVAL_MMLU, separator="\n")},
-        {"template": replace(LMEVAL_MMLU, delimiter="")},
-        {"template": replace(LMEVAL_MMLU, description=lambda subject: f"{subject}.")},
-        {"scorer": "cloze"},
-        {"shots": 3},
-        {"chat": True},
-        {"prefix": "The answer is"},
-        {"allow_copies": True},
-        {"ask": "text"},
-        {"ask": "text", "decoding": Decoding(temperature=0.7)},
-    ],
-)
-def test_every_field_that_moves_a_score_changes_the_fingerprint(change):
-    assert replace(PROTOCOL, **change).fingerprint != PROTOCOL.fingerprint
-
-
-def test_nothing_else_changes_the_fingerprint():
-    assert replace(PROTOCOL, name="other").fingerprint == PROTOCOL.fingerprint
-    # Decoding does not enter where nothing is generated.
-    assert replace(PROTOCOL, decoding=Decoding(max_tokens=3)).fingerprint == PROTOCOL.fingerprint
-
-
 def test_a_generated_letter_is_another_protocol():
     generated = PROTOCOL.with_generation()
     assert (generated.scorer, generated.name) == ("choice", "p+generate")
-    assert generated.fingerprint != PROTOCOL.fingerprint
     assert generated.with_generation() is generated
     assert generated.render(ITEM, POOL) == PROTOCOL.render(ITEM, POOL)
 

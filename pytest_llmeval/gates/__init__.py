@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from .fold import fold
-from .judge import Verdict
-from .judge import describe
 from .judge import judge
-from .judge import overall
 from .names import CollectedBenchmark
 from .names import check_names
 from .names import collected_benchmarks
+from .noise import noise_warnings
+from .regression import Comparisons
 from .thresholds import Bound
 from .thresholds import Thresholds
 from .thresholds import load_thresholds
 from .thresholds import parse_thresholds
+from .verdict import Verdict
+from .verdict import describe
+from .verdict import nothing_decided
+from .verdict import overall
 
 __all__ = [
     "Bound",
     "CollectedBenchmark",
+    "Comparisons",
     "Thresholds",
     "Verdict",
     "check_names",
@@ -26,6 +30,8 @@ __all__ = [
     "fold",
     "judge",
     "load_thresholds",
+    "noise_warnings",
+    "nothing_decided",
     "overall",
     "parse_thresholds",
 ]

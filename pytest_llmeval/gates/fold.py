@@ -7,14 +7,15 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pytest_llmeval.gates.judge import Verdict
+from .verdict import Verdict
 
 
 def fold(verdicts: Iterable[Verdict], statuses: Collection[str]) -> list[Verdict]:
     """The verdicts with those of ``every_subject`` of one gate and one status made one.
 
-    Only verdicts of the given statuses are folded, and of the undecided ones only those whose
-    subject was not measured. The one shows the subject nearest to its bound:
+    Only verdicts of the given statuses are folded, of the undecided ones only those whose
+    subject was not measured, and none with a warning. The one shows the subject nearest to its
+    bound:
     ``PASS mmlu::every_subject::accuracy: 0.2100 (bound >= 0.15) worst of 57 subjects: anatomy``.
     """
     shown: list[Verdict] = []
@@ -22,7 +23,8 @@ def fold(verdicts: Iterable[Verdict], statuses: Collection[str]) -> list[Verdict
     for verdict in verdicts:
         head, found, _ = verdict.id.partition("::every_subject::")
         silent = verdict.status != "undecided" or verdict.measured is None
-        if not found or verdict.status not in statuses or not silent:
+        folded = verdict.status in statuses and verdict.warning is None
+        if not found or not folded or not silent:
             shown.append(verdict)
             continue
         key = (f"{head}::every_subject::{verdict.metric}", verdict.status)

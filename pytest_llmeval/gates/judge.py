@@ -2,69 +2,48 @@
 
 Rule 1: an error is not an answer. A gate over items that ended in errors fails, saying so,
 unless ``max_errors`` allows them; then accuracy, macro accuracy and gain pass only if they
-would pass whatever those items had been answered. Rule 2: a gate over items that were not run is undecided.
+would pass whatever those items had been answered. Rule 2: a gate over items that were not run is
+undecided, unless those that were run are a random draw whose interval decides.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import dataclass
 from dataclasses import replace
-from typing import Literal
 
 from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import Result
-from pytest_llmeval.metrics import macro_accuracy
-from pytest_llmeval.metrics import normalized_gain
-from pytest_llmeval.metrics import wilson_interval
 
+from .measure import NO_CHANCE
+from .measure import Measured
+from .measure import answers
+from .measure import counted
+from .measure import drawn
+from .measure import errors
+from .measure import is_draw
+from .measure import measure
+from .measure import not_all
+from .measure import too_many
+from .measure import too_many_together
 from .mistakes import dotted
+from .regression import Comparisons
+from .regression import judge_regression
+from .regression import without_baseline
+from .regression import without_comparison
 from .thresholds import BenchmarkGates
 from .thresholds import Bound
 from .thresholds import ScorerGates
 from .thresholds import SubjectGates
 from .thresholds import Thresholds
-
-Status = Literal["pass", "fail", "undecided", "not run"]
-
-# A measured value this close to a bound has reached it. It is far above the rounding of the
-# few operations on floats behind a value, and far below what one item can move: c/n and a bound of
-# d decimals are equal or at least 1 / (n 10^d) apart, which is more for any n 10^d < 10^12.
-TOLERANCE = 1e-12
-
-_METRICS = ("accuracy", "macro_accuracy", "normalized_gain", "unparsed_rate")
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What became of one gate.
-
-    ``id`` is stable: ``mmlu::subjects.anatomy::accuracy``, with the model in front when several
-    ran. ``measured`` is in the metric's own unit (a proportion; for ``max_errors`` a number of
-    items) and None where the result is incomplete. ``interval`` is Wilson's, of the bound's
-    confidence or 95 %, None where there is no closed form. ``n`` counts the items behind
-    ``measured``. ``model`` is None where the verdict concerns all models.
-    """
-
-    id: str
-    model: str | None
-    benchmark: str
-    scorer: str | None
-    subject: str | None
-    metric: str | None
-    bound: str
-    measured: float | None
-    interval: tuple[float, float] | None
-    n: int
-    status: Status
-    reason: str
-    min: float | None = None
-    max: float | None = None
+from .thresholds import percent
+from .verdict import TOLERANCE
+from .verdict import Scope
+from .verdict import Status
+from .verdict import Verdict
 
 
 def judge(
@@ -72,10 +51,12 @@ def judge(
     results: Sequence[Result],
     models: Sequence[str],
     collected: Iterable[str],
+    comparisons: Comparisons | None = None,
 ) -> list[Verdict]:
     """Verdicts on every gate of the file, for every model that ran.
 
-    ``collected`` names the benchmarks this run asked for, answered or not. The order is that
+    ``collected`` names the benchmarks this run asked for, answered or not. ``comparisons`` are
+    those of the results with a baseline, None where no baseline was given. The order is that
     of models and of the file, whatever the order of ``results``.
     """
     found: dict[tuple[str, str], dict[str, Result]] = {}
@@ -93,109 +74,13 @@ def judge(
         prefix = f"{model}::" if len(gates) > 1 else ""
         for name, table in tables.items():
             if name in asked:
-                answers = found.get((model, name), {})
-                if table.required and not any(r.counts.attempted for r in answers.values()):
+                own = found.get((model, name), {})
+                if table.required and not any(r.counts.attempted for r in own.values()):
                     reason = "required but no item was run"
                     verdicts.append(_absent(f"{prefix}{name}", model, name, "fail", reason))
-                verdicts += _judge_benchmark(prefix, model, name, table, answers)
+                scope = Scope(f"{prefix}{name}", model, name)
+                verdicts += _judge_benchmark(scope, table, own, comparisons)
     return verdicts + _not_run(gates, asked)
-
-
-def overall(verdicts: Iterable[Verdict], allow_undecided: bool = False) -> Literal["pass", "fail"]:
-    """The build: red for any failed gate, and, unless allowed, for an undecided one or for none
-    decided at all.
-    """
-    statuses = {verdict.status for verdict in verdicts}
-    if "fail" in statuses:
-        return "fail"
-    if allow_undecided:
-        return "pass"
-    return "pass" if "pass" in statuses and "undecided" not in statuses else "fail"
-
-
-def describe(verdict: Verdict) -> str:
-    """A verdict on one line: status, id, measured value, bound, interval, reason.
-
-    ``PASS mmlu::accuracy: 0.2814 (bound >= 0.28) [0.2740, 0.2889] 3,951 of 14,042 correct``
-    """
-    parts = [f"{verdict.status.upper()} {verdict.id}:"]
-    if verdict.measured is not None:
-        parts.append(_show(verdict))
-    elif verdict.bound:
-        parts.append("-")
-    if verdict.bound:
-        parts.append(f"(bound {verdict.bound})")
-    if verdict.interval is not None:
-        parts.append(f"[{verdict.interval[0]:.4f}, {verdict.interval[1]:.4f}]")
-    return " ".join(" ".join([*parts, verdict.reason]).split())
-
-
-def _show(verdict: Verdict) -> str:
-    """The measured value, with more than four decimals where fewer would hide what decided."""
-    value = verdict.measured
-    if value is None or verdict.metric == "max_errors":
-        return f"{value or 0:.0f}"
-    bounds = [bound for bound in (verdict.min, verdict.max) if bound is not None]
-    for digits in range(4, 13):
-        shown = f"{value:.{digits}f}"
-        if all(_side(float(shown), bound) == _side(value, bound) for bound in bounds):
-            break
-    return shown
-
-
-def _side(value: float, bound: float) -> int:
-    return 0 if abs(value - bound) <= TOLERANCE else int(math.copysign(1, value - bound))
-
-
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """Where a gate stands: the beginning of its verdict's id, and what it covers."""
-
-    id: str
-    model: str
-    benchmark: str
-    scorer: str | None = None
-    subject: str | None = None
-
-    def verdict(
-        self,
-        metric: str,
-        bound: Bound | None,
-        status: Status,
-        reason: str,
-        *,
-        text: str = "",
-        measured: float | None = None,
-        interval: tuple[float, float] | None = None,
-        n: int = 0,
-        maximum: float | None = None,
-    ) -> Verdict:
-        return Verdict(
-            id=f"{self.id}::{metric}",
-            model=self.model,
-            benchmark=self.benchmark,
-            scorer=self.scorer,
-            subject=self.subject,
-            metric=metric,
-            bound=bound.text if bound else text,
-            measured=measured,
-            interval=interval,
-            n=n,
-            status=status,
-            reason=reason,
-            min=bound.min if bound else None,
-            max=bound.max if bound else maximum,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """A metric: ``low`` and ``high`` differ where errors leave open what it would have been."""
-
-    low: float
-    high: float
-    interval: tuple[float, float] | None
-    n: int
 
 
 def _not_run(gates: Mapping[str, Mapping[str, BenchmarkGates]], asked: set[str]) -> list[Verdict]:
@@ -233,32 +118,37 @@ def _absent(id: str, model: str | None, benchmark: str, status: Status, reason: 
 
 
 def _judge_benchmark(
-    prefix: str, model: str, name: str, table: BenchmarkGates, results: Mapping[str, Result]
+    scope: Scope,
+    table: BenchmarkGates,
+    results: Mapping[str, Result],
+    comparisons: Comparisons | None,
 ) -> Iterator[Verdict]:
     if table.direct:
-        scope = _Scope(f"{prefix}{name}", model, name)
         if len(results) > 1:
             reason = (
                 f"runs under {len(results)} scorers ({', '.join(sorted(results))}):"
-                f" put its gates under [{dotted(('benchmarks', name, 'scorers'))}.NAME]"
+                f" put its gates under [{dotted(('benchmarks', scope.benchmark, 'scorers'))}.NAME]"
             )
-            yield from _undecided(scope, table, reason)
+            yield from _undecided(scope, table, reason, comparisons)
         else:
-            yield from _judge_result(scope, table, next(iter(results.values()), None))
+            yield from _judge_result(scope, table, next(iter(results.values()), None), comparisons)
     for scorer, gates in table.scorers.items():
-        scope = _Scope(f"{prefix}{name}::scorers.{scorer}", model, name, scorer)
+        inner = replace(scope, id=f"{scope.id}::scorers.{scorer}", scorer=scorer)
         if results and scorer not in results:
-            yield from _undecided(scope, gates, f"scorer {scorer!r} did not run")
+            yield from _undecided(inner, gates, f"scorer {scorer!r} did not run", comparisons)
         else:
-            yield from _judge_result(scope, gates, results.get(scorer))
+            yield from _judge_result(inner, gates, results.get(scorer), comparisons)
 
 
-def _undecided(scope: _Scope, gates: ScorerGates | SubjectGates, reason: str) -> Iterator[Verdict]:
+def _undecided(
+    scope: Scope,
+    gates: ScorerGates | SubjectGates,
+    reason: str,
+    comparisons: Comparisons | None,
+) -> Iterator[Verdict]:
     """Every gate of a table, none of which can be decided."""
-    for metric in _METRICS:
-        bound: Bound | None = getattr(gates, metric, None)
-        if bound is not None:
-            yield scope.verdict(metric, bound, "undecided", reason)
+    for metric, bound in gates.bounds().items():
+        yield scope.verdict(metric, bound, "undecided", reason)
     if gates.max_errors is not None:
         limit = gates.max_errors
         yield scope.verdict(
@@ -267,79 +157,96 @@ def _undecided(scope: _Scope, gates: ScorerGates | SubjectGates, reason: str) ->
     if isinstance(gates, ScorerGates):
         if gates.every_subject is not None:
             inner = replace(scope, id=f"{scope.id}::every_subject")
-            yield from _undecided(inner, gates.every_subject, reason)
+            yield from _undecided(inner, gates.every_subject, reason, comparisons)
         for subject, table in gates.subjects.items():
-            yield from _undecided(_inside(scope, "subjects.", subject), table, reason)
+            yield from _undecided(_inside(scope, "subjects.", subject), table, reason, comparisons)
+        if gates.regression is not None:
+            if comparisons is None:
+                yield without_baseline(scope)
+            else:
+                yield from without_comparison(scope, gates.regression, reason)
 
 
-def _judge_result(scope: _Scope, gates: ScorerGates, result: Result | None) -> Iterator[Verdict]:
+def _judge_result(
+    scope: Scope,
+    gates: ScorerGates,
+    result: Result | None,
+    comparisons: Comparisons | None,
+) -> Iterator[Verdict]:
     """The gates of a table over one result."""
     if result is None:
-        yield from _undecided(scope, gates, "no item was run")
+        yield from _undecided(scope, gates, "no item was run", comparisons)
         return
     scope = replace(scope, scorer=result.scorer)
     limit = gates.max_errors or 0
-    errors = result.counts.error  # once: a sum over all subjects
-    yield from _judge_table(scope, gates, result, _too_many(errors, limit))
+    failed = result.counts.error  # once: a sum over all subjects
+    yield from _judge_table(scope, gates, result, too_many(failed, limit))
     if gates.every_subject is not None:
         for subject in sorted(result.subjects):
             inner = _inside(scope, "every_subject::", subject)
-            yield from _judge_subject(inner, subject, gates.every_subject, result, errors, limit)
+            yield from _judge_subject(inner, subject, gates.every_subject, result, failed, limit)
     for subject, table in gates.subjects.items():
         inner = _inside(scope, "subjects.", subject)
-        yield from _judge_subject(inner, subject, table, result, errors, limit)
+        yield from _judge_subject(inner, subject, table, result, failed, limit)
+    if gates.regression is not None:
+        if comparisons is None:
+            yield without_baseline(scope)
+        else:
+            key = (result.model, result.benchmark, result.scorer)
+            comparison = comparisons.get(key, "the baseline has no such result")
+            yield from judge_regression(scope, gates.regression, result, comparison, limit)
 
 
-def _inside(scope: _Scope, kind: str, subject: str) -> _Scope:
+def _inside(scope: Scope, kind: str, subject: str) -> Scope:
     return replace(scope, id=f"{scope.id}::{kind}{subject}", subject=subject)
 
 
 def _judge_subject(
-    scope: _Scope, subject: str, gates: SubjectGates, result: Result, errors: int, limit: int
+    scope: Scope, subject: str, gates: SubjectGates, result: Result, failed: int, limit: int
 ) -> Iterator[Verdict]:
     """The gates of one subject, decided by its own items, whatever else was run.
 
     Its errors are allowed by its own ``max_errors``, or else by the benchmark's: then they
-    share that allowance with the ``errors`` of all subjects.
+    share that allowance with those of all subjects, ``failed``.
     """
     counts = result.subjects.get(subject, Counts(0))
     if gates.max_errors is not None:
-        incomplete = _too_many(counts.error, gates.max_errors)
-    elif counts.error and errors > limit:
-        incomplete = (
-            f"incomplete: {_errors(counts.error)} here, {errors:,} in all (max_errors {limit})"
-        )
+        incomplete = too_many(counts.error, gates.max_errors)
     else:
-        incomplete = None
+        incomplete = too_many_together(counts.error, failed, limit)
     yield from _judge_table(scope, gates, replace(result, subjects={subject: counts}), incomplete)
 
 
 def _judge_table(
-    scope: _Scope, gates: ScorerGates | SubjectGates, result: Result, incomplete: str | None
+    scope: Scope, gates: ScorerGates | SubjectGates, result: Result, incomplete: str | None
 ) -> Iterator[Verdict]:
     """The metrics and ``max_errors`` of one table over the subjects that ``result`` has.
 
     ``incomplete`` says that there were more errors than allowed.
     """
-    for metric in _METRICS:
-        bound: Bound | None = getattr(gates, metric, None)
-        if bound is not None:
-            yield _judge_metric(scope, metric, bound, result, incomplete)
+    for metric, bound in gates.bounds().items():
+        yield _judge_metric(scope, metric, bound, result, incomplete)
     if gates.max_errors is not None:
-        yield _judge_errors(scope, gates.max_errors, result.counts)
+        yield _judge_errors(scope, gates.max_errors, result)
 
 
-def _judge_errors(scope: _Scope, limit: int, counts: Counts) -> Verdict:
+def _judge_errors(scope: Scope, limit: int, result: Result) -> Verdict:
+    counts = result.counts
     status: Status
-    incomplete = _too_many(counts.error, limit)
+    incomplete = too_many(counts.error, limit)
     if incomplete:
         status, reason = "fail", incomplete
     elif counts.attempted and not counts.answered:
-        status, reason = "undecided", f"no item was answered: {_errors(counts.error)}"
+        status, reason = "undecided", f"no item was answered: {errors(counts.error)}"
+    elif is_draw(result):
+        # A limit on what may fail of the run, which has run all that was drawn.
+        told = answers(counts.attempted, result.samples)
+        status, reason = "pass", f"sampled: {errors(counts.error)} in {told}"
     elif counts.missing or not counts.total:
-        status, reason = "undecided", _not_all(counts)
+        status, reason = "undecided", not_all(result)
     else:
-        status, reason = "pass", f"{_errors(counts.error)} in {_items(counts.total)}"
+        told = answers(counts.total, result.samples)
+        status, reason = "pass", f"{errors(counts.error)} in {told}"
     return scope.verdict(
         "max_errors",
         None,
@@ -353,135 +260,97 @@ def _judge_errors(scope: _Scope, limit: int, counts: Counts) -> Verdict:
 
 
 def _judge_metric(
-    scope: _Scope, metric: str, bound: Bound, result: Result, incomplete: str | None
+    scope: Scope, metric: str, bound: Bound, result: Result, incomplete: str | None
 ) -> Verdict:
     counts = result.counts
-    if incomplete:
+    if incomplete and metric != "error_rate":
         # No number: the one over the answered items flatters, the other blames the model.
         return scope.verdict(metric, bound, "fail", incomplete, n=counts.answered)
-    measured = _MEASURES[metric](result, bound.confidence or 0.95) if counts.answered else None
-    if measured is None:
-        if counts.answered:
-            reason = "no chance level to compare with"
-        elif counts.error:
-            reason = f"no item was answered: {_errors(counts.error)}"
-        else:
-            reason = _not_all(counts)
+    draw = is_draw(result)
+    part = counts.missing > 0 and not draw
+    measured = measure(metric, result, bound.level, finite=draw and not bound.by_interval)
+    if isinstance(measured, str):
+        reason = not_all(result) if part and counts.answered else measured
         return scope.verdict(metric, bound, "undecided", reason)
-    if counts.missing:
+    if bound.chance and result.chance is None:
+        return scope.verdict(metric, bound, "undecided", NO_CHANCE)
+    if part:
         status: Status = "undecided"
-        reason = _not_all(counts)
+        reason = not_all(result)
+    elif bound.chance and result.chance is not None:
+        status, reason = _decide_chance(bound, measured, result.chance, scope.subject is not None)
+    elif bound.by_interval:
+        status, reason = _decide_by_interval(bound, measured)
+    elif draw:
+        status, reason = _decide_finite(bound, measured, scope.subject)
     else:
-        status = _decide(bound, measured)
-        reason = _count(metric, result)
-        if bound.confidence is not None:
-            how = {"pass": "is inside", "fail": "is outside", "undecided": "straddles"}[status]
-            reason += f"; the {bound.confidence * 100:.12g} % interval {how} the bound"
-    return scope.verdict(
+        status, reason = _decide(bound, measured), ""
+    if not part:
+        reason = _tell(metric, result, reason, draw, counting=bound.by_interval or not draw)
+    verdict = scope.verdict(
         metric,
         bound,
         status,
         reason,
         # Of the two values that errors leave, the one that the bound is harder on.
-        measured=measured.low if bound.min is not None else measured.high,
+        measured=(measured.least if bound.min is not None else measured.most).value,
         interval=measured.interval,
         n=measured.n,
+        detectable=None if part else measured.detectable,
     )
+    return replace(verdict, min=result.chance, max=result.chance) if bound.chance else verdict
 
 
-def _decide(bound: Bound, measured: _Measured) -> Status:
+def _tell(metric: str, result: Result, reason: str, draw: bool, counting: bool) -> str:
+    """The reason, behind what was drawn and counted."""
+    text = "; ".join(filter(None, [counted(metric, result) if counting else "", reason]))
+    return f"{drawn(result)}: {text}" if draw else text
+
+
+def _limits(bound: Bound) -> tuple[float, float]:
     least = -math.inf if bound.min is None else bound.min - TOLERANCE
-    most = math.inf if bound.max is None else bound.max + TOLERANCE
-    if bound.confidence is None:
-        return "pass" if measured.low >= least and measured.high <= most else "fail"
-    if measured.interval is None:
-        return "undecided"
+    return least, math.inf if bound.max is None else bound.max + TOLERANCE
+
+
+def _decide(bound: Bound, measured: Measured) -> Status:
+    """By the values, whatever the errors could have been."""
+    least, most = _limits(bound)
+    return "pass" if measured.least.value >= least and measured.most.value <= most else "fail"
+
+
+def _decide_by_interval(bound: Bound, measured: Measured) -> tuple[Status, str]:
+    least, most = _limits(bound)
     low, high = measured.interval
+    status: Status
     if low >= least and high <= most:
-        return "pass"
-    return "fail" if high < least or low > most else "undecided"
+        status, how = "pass", "is inside"
+    elif high < least or low > most:
+        status, how = "fail", "is outside"
+    else:
+        status, how = "undecided", "straddles"
+    return status, f"the {percent(bound.level)} interval {how} the bound"
 
 
-def _measure_accuracy(result: Result, confidence: float) -> _Measured:
-    """Accuracy with errors counted as wrong and as correct: between them lies the truth."""
-    counts = result.counts
-    n, best = counts.attempted, counts.correct + counts.error
-    interval = (
-        wilson_interval(counts.correct, n, confidence)[0],
-        wilson_interval(best, n, confidence)[1],
-    )
-    return _Measured(counts.correct / n, best / n, interval, n)
+def _decide_finite(bound: Bound, measured: Measured, subject: str | None) -> tuple[Status, str]:
+    """A draw, asked for the value of the whole: it can only be shown to be out of bounds."""
+    least, most = _limits(bound)
+    low, high = measured.interval
+    whole = "benchmark" if subject is None else "subject"
+    reason = f"the whole {whole}'s value is between {low:.4f} and {high:.4f} (95 %)"
+    return "fail" if high < least or low > most else "undecided", reason
 
 
-def _measure_macro(result: Result, confidence: float) -> _Measured | None:
-    subjects = result.subjects
-    low = macro_accuracy({s: (c.correct, c.attempted) for s, c in subjects.items()})
-    high = macro_accuracy({s: (c.correct + c.error, c.attempted) for s, c in subjects.items()})
-    if low is None or high is None:
-        return None
-    return _Measured(low, high, None, result.counts.attempted)
-
-
-def _measure_gain(result: Result, confidence: float) -> _Measured | None:
-    """The gain of the accuracies: a linear function of them, so of their interval too."""
-    chance = result.chance
-    if chance is None or chance == 1:
-        return None
-    base = _measure_accuracy(result, confidence)
-    values = [base.low, base.high, *(base.interval or ())]
-    low, high, *interval = (normalized_gain(value, chance) or 0.0 for value in values)
-    return _Measured(low, high, (interval[0], interval[1]), base.n)
-
-
-def _measure_unparsed(result: Result, confidence: float) -> _Measured:
-    """Share of the answers that could not be read. An error is no answer, so it is not in it."""
-    counts = result.counts
-    rate = counts.unparsed / counts.answered
-    interval = wilson_interval(counts.unparsed, counts.answered, confidence)
-    return _Measured(rate, rate, interval, counts.answered)
-
-
-_MEASURES: Mapping[str, Callable[[Result, float], _Measured | None]] = {
-    "accuracy": _measure_accuracy,
-    "macro_accuracy": _measure_macro,
-    "normalized_gain": _measure_gain,
-    "unparsed_rate": _measure_unparsed,
-}
-
-
-def _count(metric: str, result: Result) -> str:
-    """What the measured value was counted from."""
-    counts = result.counts
-    if metric == "unparsed_rate":
-        text = f"{counts.unparsed:,} of {counts.answered:,} answers unparsed"
-        return f"{text}, beside {_errors(counts.error)}" if counts.error else text
-    text = f"{counts.correct:,} of {counts.attempted:,} correct"
-    if counts.error:
-        text += (
-            f" counting {_errors(counts.error)}, {counts.correct:,} of {counts.answered:,} answered"
-        )
-    if metric == "macro_accuracy":
-        present = sum(1 for subject in result.subjects.values() if subject.total)
-        text += f" in {present:,} subject{'s' if present != 1 else ''}"
-    if metric == "normalized_gain" and result.chance is not None:
-        text += f", chance {result.chance:.4g}"
-    return text
-
-
-def _too_many(errors: int, limit: int) -> str | None:
-    """Why the errors leave a result incomplete; None when they are within the limit."""
-    return f"incomplete: {_errors(errors)} (max_errors {limit})" if errors > limit else None
-
-
-def _not_all(counts: Counts) -> str:
-    if not counts.attempted:
-        return f"none of {_items(counts.total)} was run" if counts.total else "no items"
-    return f"only {counts.attempted:,} of {_items(counts.total)} were run"
-
-
-def _errors(count: int) -> str:
-    return f"{count:,} error{'s' if count != 1 else ''}"
-
-
-def _items(count: int) -> str:
-    return f"{count:,} item{'s' if count != 1 else ''}"
+def _decide_chance(
+    bound: Bound, measured: Measured, chance: float, subject: bool
+) -> tuple[Status, str]:
+    """Two-sided: knowing too much is a finding too, such as a leak of the answers."""
+    level = f"chance {chance:.4g}{' of the whole benchmark' if subject else ''}"
+    interval = f"the {percent(bound.level)} interval"
+    if measured.least.low > chance + TOLERANCE:
+        return "fail", f"{interval} is above {level}: more than chance is a finding too"
+    if measured.most.high < chance - TOLERANCE:
+        return "fail", f"{interval} is below {level}: less than chance is a finding too"
+    # The intervals move up with every error that is taken as right.
+    if measured.most.low <= chance + TOLERANCE and measured.least.high >= chance - TOLERANCE:
+        return "pass", f"{interval} contains {level}"
+    return "undecided", f"whether {interval} contains {level} depends on the errors"

@@ -13,31 +13,36 @@ from .mistakes import dotted
 from .mistakes import mistake
 from .thresholds import BenchmarkGates
 from .thresholds import ScorerGates
+from .thresholds import SubjectGates
 from .thresholds import Thresholds
+from .thresholds import pass_key
 
 
 @dataclass(frozen=True, slots=True)
 class CollectedBenchmark:
     """What the gates need to know about a benchmark that this run collected.
 
-    ``subjects`` are all of the benchmark, selected or not.
+    ``sizes``: subject → items, of all of the benchmark, selected or not. ``samples``: answers
+    per item, the most that any of its scorers asks for. ``chance`` is its chance level, if any.
     """
 
     name: str
-    subjects: frozenset[str]
+    sizes: Mapping[str, int]
     scorers: tuple[str, ...]
-    has_chance: bool
+    chance: float | None
+    samples: int = 1
 
 
 def collected_benchmarks(
-    results: Iterable[tuple[str, str, Iterable[str], float | None]],
+    results: Iterable[tuple[str, str, Mapping[str, int], float | None, int]],
 ) -> dict[str, CollectedBenchmark]:
-    """What a run evaluates, by benchmark, from its (benchmark, scorer, subjects, chance)."""
+    """What a run evaluates, by benchmark, from its (benchmark, scorer, sizes, chance, samples)."""
     found: dict[str, CollectedBenchmark] = {}
-    for name, scorer, subjects, chance in results:
+    for name, scorer, sizes, chance, samples in results:
         others = found[name].scorers if name in found else ()
         scorers = tuple(dict.fromkeys((*others, scorer)))
-        found[name] = CollectedBenchmark(name, frozenset(subjects), scorers, chance is not None)
+        most = max(samples, found[name].samples) if name in found else samples
+        found[name] = CollectedBenchmark(name, dict(sizes), scorers, chance, most)
     return found
 
 
@@ -133,17 +138,38 @@ def _check_collected(
 def _check_gates(
     file: str, place: tuple[str, ...], gates: ScorerGates, benchmark: CollectedBenchmark
 ) -> None:
-    if gates.normalized_gain is not None and not benchmark.has_chance:
-        raise mistake(
-            file,
-            (*place, "normalized_gain"),
-            f"benchmark {benchmark.name!r} has no chance level (not every item has options)",
-        )
     for subject in gates.subjects:
-        if subject not in benchmark.subjects:
+        if subject not in benchmark.sizes:
             raise mistake(
                 file,
                 (*place, "subjects", subject),
                 f"benchmark {benchmark.name!r} has no subject {subject!r}"
-                f"{suggestion(subject, benchmark.subjects)}",
+                f"{suggestion(subject, benchmark.sizes)}",
+            )
+    _check_bounds(file, place, gates, benchmark)
+    if gates.every_subject is not None:
+        _check_bounds(file, (*place, "every_subject"), gates.every_subject, benchmark)
+    for subject, table in gates.subjects.items():
+        _check_bounds(file, (*place, "subjects", subject), table, benchmark)
+
+
+def _check_bounds(
+    file: str,
+    place: tuple[str, ...],
+    gates: ScorerGates | SubjectGates,
+    benchmark: CollectedBenchmark,
+) -> None:
+    """Refuse what this benchmark cannot have: a chance level, or enough samples."""
+    for metric, bound in gates.bounds().items():
+        if benchmark.chance is None and (bound.chance or metric == "normalized_gain"):
+            raise mistake(
+                file,
+                (*place, metric),
+                f"benchmark {benchmark.name!r} has no chance level (not every item has options)",
+            )
+        key = pass_key(metric)
+        if key is not None and key[1] > benchmark.samples:
+            k = key[1]
+            raise mistake(
+                file, (*place, metric), f"{metric} needs at least {k} samples: --llm-samples {k}"
             )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import re
 import tomllib
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -22,15 +22,18 @@ from pydantic import ConfigDict
 from pydantic import Field
 from pydantic import ValidationError
 from pydantic import model_validator
-from pydantic_core import ErrorDetails
 from pydantic_core import PydanticCustomError
 
 from pytest_llmeval.spelling import suggestion
 
+from .mistakes import EMPTY_TABLE
+from .mistakes import explain
+from .mistakes import kind
 from .mistakes import mistake
+from .mistakes import toml_problem
 
-# Keys of DESIGN section 8 that are not built yet: told apart from misspelt ones.
-_LATER = re.compile(r"truncated_rate|error_rate|regression|chance|pass[@^].*")
+# More digits than anybody has samples; int() itself refuses thousands of them.
+_PASS = re.compile(r"pass[@^]([1-9][0-9]{0,8})")
 
 
 def _problem(text: str, key: str | None = None) -> PydanticCustomError:
@@ -45,7 +48,7 @@ class _Table(BaseModel):
 
     # What is said instead of "unknown key" about a key that is right in another table.
     elsewhere: ClassVar[Mapping[str, str]] = {}
-    empty: ClassVar[str] = "empty table: it gates nothing"
+    empty: ClassVar[str] = EMPTY_TABLE
 
     @model_validator(mode="before")
     @classmethod
@@ -57,8 +60,10 @@ class _Table(BaseModel):
                     continue
                 if key in cls.elsewhere:
                     raise _problem(cls.elsewhere[key], key)
-                if _LATER.fullmatch(key):
-                    raise _problem(f"not supported yet: {key}", key)
+                if cls.model_config.get("extra") == "allow" and key.startswith(("pass@", "pass^")):
+                    if _PASS.fullmatch(key) is None:
+                        raise _problem(f"k must be a whole number from 1: {key[:5]}1", key)
+                    continue
                 raise _problem(f"unknown key {key!r}{suggestion(key, cls.model_fields)}", key)
             if not data:
                 raise _problem(cls.empty)
@@ -68,34 +73,62 @@ class _Table(BaseModel):
         """The table with what ``over`` sets laid over it: tables key by key, bounds as a whole."""
         update: dict[str, Any] = {}
         for key in over.model_fields_set:
-            mine, theirs = getattr(self, key), getattr(over, key)
+            mine, theirs = getattr(self, key, None), getattr(over, key)
             update[key] = _merge(mine, theirs)
         return self.model_copy(update=update)
+
+
+def _probability(name: str) -> Callable[[float], float]:
+    """Checks that a value lies between 0 and 1, both excluded."""
+
+    def check(value: float) -> float:
+        if not 0 < value < 1:
+            raise _problem(f"{name} = {value:.12g} is not between 0 and 1")
+        return value
+
+    return check
 
 
 class Bound(_Table):
     """The values that a metric may have: at least ``min``, at most ``max``.
 
-    With ``confidence`` the two-sided Wilson interval of that level decides, not the estimate:
-    the whole interval inside passes, the whole interval outside fails, else it is undecided.
+    With ``confidence`` the two-sided interval of that level decides, not the estimate: the
+    whole interval inside passes, the whole interval outside fails, else it is undecided.
+    ``chance``: the interval, of 95 % unless said otherwise, must hold the chance level.
     """
 
     empty = "gives neither min nor max"
 
     min: float | None = None
     max: float | None = None
-    confidence: float | None = None
+    confidence: Annotated[float, AfterValidator(_probability("confidence"))] | None = None
+    chance: bool = False
+
+    @property
+    def level(self) -> float:
+        """The confidence of the interval to compute: that which decides, or else 95 %."""
+        return 0.95 if self.confidence is None else self.confidence
+
+    @property
+    def by_interval(self) -> bool:
+        """Whether the interval decides, not the estimate."""
+        return self.chance or self.confidence is not None
 
     @property
     def text(self) -> str:
         """The bound as a report shows it, such as ``>= 0.28``."""
-        parts = []
+        parts = ["= chance"] if self.chance else []
         if self.min is not None:
             parts.append(f">= {self.min:.12g}")
         if self.max is not None:
             parts.append(f"<= {self.max:.12g}")
-        level = f" ({self.confidence * 100:.12g} % interval)" if self.confidence else ""
+        level = f" ({percent(self.level)} interval)" if self.by_interval else ""
         return " and ".join(parts) + level
+
+
+def percent(level: float) -> str:
+    """A level of confidence as a report shows it: ``95 %``."""
+    return f"{level * 100:.12g} %"
 
 
 def _short(side: Literal["min", "max"]) -> Callable[[Any], Any]:
@@ -107,14 +140,14 @@ def _short(side: Literal["min", "max"]) -> Callable[[Any], Any]:
         if isinstance(value, dict | Bound):
             return value
         raise _problem(
-            f"expected a number or a table such as {{ {side} = 0.28 }}, got {_kind(value)}"
+            f"expected a number or a table such as {{ {side} = 0.28 }}, got {kind(value)}"
         )
 
     return expand
 
 
-def _within(low: float, high: float, *, confidence: bool) -> Callable[[Bound], Bound]:
-    """Checks a bound against the range of its metric."""
+def _within(low: float, high: float, *, chance: bool = False) -> Callable[[Bound], Bound]:
+    """Checks a bound against the range of its metric, and whether it may be the chance level."""
 
     def check(bound: Bound) -> Bound:
         for side in ("min", "max"):
@@ -124,80 +157,132 @@ def _within(low: float, high: float, *, confidence: bool) -> Callable[[Bound], B
             if not math.isfinite(value):
                 raise _problem(f"{side} = {value} is not a finite number")
             if not low <= value <= high:
-                percent = (
-                    f"; write {value / 100:.12g} for {value:.12g} %" if 1 < value <= 100 else ""
-                )
                 raise _problem(
                     f"{side} = {value:.12g} is outside [{low:g}, {high:g}],"
-                    f" the range of this metric{percent}"
+                    f" the range of this metric{_fraction(value)}"
                 )
-        if bound.min is None and bound.max is None:
+        if bound.chance and not chance:
+            raise _problem("only accuracy can be compared with chance", "chance")
+        if bound.chance and (bound.min is not None or bound.max is not None):
+            raise _problem("chance is a bound of its own: give neither min nor max", "chance")
+        if bound.min is None and bound.max is None and not bound.chance:
             raise _problem(bound.empty)
         if bound.min is not None and bound.max is not None and bound.min > bound.max:
             raise _problem(f"min = {bound.min:.12g} is above max = {bound.max:.12g}")
-        if bound.confidence is not None:
-            if not confidence:
-                raise _problem("not supported yet: confidence for this metric", "confidence")
-            if not 0 < bound.confidence < 1:
-                raise _problem(
-                    f"confidence = {bound.confidence:.12g} is not between 0 and 1", "confidence"
-                )
         return bound
 
     return check
 
 
+def _drop(value: float) -> float:
+    if not 0 <= value <= 1:
+        raise _problem(f"{value:.12g} is outside [0, 1], the range of a drop{_fraction(value)}")
+    return value
+
+
+def _fraction(value: float) -> str:
+    """What to write instead of a percentage."""
+    return f"; write {value / 100:.12g} for {value:.12g} %" if 1 < value <= 100 else ""
+
+
 Accuracy = Annotated[
-    Bound, BeforeValidator(_short("min")), AfterValidator(_within(0, 1, confidence=True))
+    Bound, BeforeValidator(_short("min")), AfterValidator(_within(0, 1, chance=True))
 ]
-Macro = Annotated[
-    Bound, BeforeValidator(_short("min")), AfterValidator(_within(0, 1, confidence=False))
-]
-Gain = Annotated[
-    Bound, BeforeValidator(_short("min")), AfterValidator(_within(-1, 1, confidence=True))
-]
-Rate = Annotated[
-    Bound, BeforeValidator(_short("max")), AfterValidator(_within(0, 1, confidence=False))
-]
+Share = Annotated[Bound, BeforeValidator(_short("min")), AfterValidator(_within(0, 1))]
+Gain = Annotated[Bound, BeforeValidator(_short("min")), AfterValidator(_within(-1, 1))]
+Rate = Annotated[Bound, BeforeValidator(_short("max")), AfterValidator(_within(0, 1))]
 Errors = Annotated[int, Field(ge=0)]
+Drop = Annotated[float, AfterValidator(_drop)]
+Alpha = Annotated[float, AfterValidator(_probability("alpha"))]
 NotEmpty = Field(min_length=1)
 
 _WHOLE = "a gate of a whole benchmark, not of a subject"
 
 
-class SubjectGates(_Table):
+def pass_key(key: str) -> tuple[str, int] | None:
+    """``pass@10`` as ("@", 10) and ``pass^10`` as ("^", 10); None for any other key."""
+    found = _PASS.fullmatch(key)
+    return (key[4], int(found[1])) if found else None
+
+
+class RegressionGates(_Table):
+    """What may be lost against a baseline; a model's own table may give only what differs."""
+
+    max_drop: Drop | None = None
+    max_subject_drop: Drop | None = None
+    alpha: Alpha = 0.05
+
+
+class _Gates(_Table):
+    """Gates of whatever items: of a benchmark or of a subject.
+
+    Beside its fields it may have any ``pass@k`` and ``pass^k``.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Share]
+
+    accuracy: Accuracy | None = None
+    unparsed_rate: Rate | None = None
+    truncated_rate: Rate | None = None
+    error_rate: Rate | None = None
+    max_errors: Errors | None = None
+
+    def bounds(self) -> dict[str, Bound]:
+        """The bounds given, by metric, in the order in which they are judged."""
+        bounds = {key: getattr(self, key, None) for key in _METRICS}
+        extra = self.__pydantic_extra__ or {}
+        bounds.update(sorted(extra.items(), key=lambda item: pass_key(item[0]) or ("", 0)))
+        return {key: bound for key, bound in bounds.items() if bound is not None}
+
+
+_METRICS = (
+    "accuracy",
+    "macro_accuracy",
+    "normalized_gain",
+    "unparsed_rate",
+    "truncated_rate",
+    "error_rate",
+)
+
+
+class SubjectGates(_Gates):
     """Gates of one subject, or of every subject."""
 
     elsewhere = {
-        key: f"{key} is {_WHOLE}" for key in ("macro_accuracy", "normalized_gain", "required")
+        **{key: f"{key} is {_WHOLE}" for key in ("macro_accuracy", "normalized_gain", "required")},
+        "regression": f"regression is {_WHOLE}: its max_subject_drop is what guards subjects",
     }
 
-    accuracy: Accuracy | None = None
-    unparsed_rate: Rate | None = None
-    max_errors: Errors | None = None
+
+_IN_REGRESSION = {
+    key: f"{key} belongs to the table regression: regression.{key}"
+    for key in RegressionGates.model_fields
+}
 
 
-class ScorerGates(_Table):
+class ScorerGates(_Gates):
     """Gates of one result: a benchmark under one scorer."""
 
     elsewhere = {
-        key: f"{key} belongs to the benchmark's own table, not to a scorer's"
-        for key in ("required", "scorers")
+        **_IN_REGRESSION,
+        **{
+            key: f"{key} belongs to the benchmark's own table, not to a scorer's"
+            for key in ("required", "scorers")
+        },
     }
 
-    accuracy: Accuracy | None = None
-    macro_accuracy: Macro | None = None
+    macro_accuracy: Share | None = None
     normalized_gain: Gain | None = None
-    unparsed_rate: Rate | None = None
-    max_errors: Errors | None = None
     every_subject: SubjectGates | None = None
     subjects: Annotated[dict[str, SubjectGates], NotEmpty] = {}
+    regression: RegressionGates | None = None
 
 
 class BenchmarkGates(ScorerGates):
     """Gates of one benchmark: its own, and by scorer where it runs under several."""
 
-    elsewhere = {}
+    elsewhere = _IN_REGRESSION
 
     required: bool = False
     scorers: Annotated[dict[str, ScorerGates], NotEmpty] = {}
@@ -205,7 +290,14 @@ class BenchmarkGates(ScorerGates):
     @property
     def direct(self) -> list[str]:
         """The keys given that gate the benchmark itself, without naming a scorer."""
-        return [key for key in ScorerGates.model_fields if key in self.model_fields_set]
+        fields = [key for key in ScorerGates.model_fields if key in self.model_fields_set]
+        return fields + sorted(self.__pydantic_extra__ or ())
+
+    def parts(self) -> Iterator[tuple[tuple[str, ...], ScorerGates]]:
+        """The table itself and those of its scorers, each with where it stands in this one."""
+        yield (), self
+        for scorer, gates in self.scorers.items():
+            yield ("scorers", scorer), gates
 
 
 class ModelGates(_Table):
@@ -229,7 +321,7 @@ class Thresholds(_Table):
         if isinstance(data, dict) and "version" in data:
             version = data["version"]
             if isinstance(version, bool) or not isinstance(version, int) or version != 1:
-                shown = repr(version) if isinstance(version, int | str) else _kind(version)
+                shown = repr(version) if isinstance(version, int | str) else kind(version)
                 raise _problem(f"{shown} is not supported: write version = 1", "version")
         return data
 
@@ -275,16 +367,28 @@ def parse_thresholds(text: str, file: str = "thresholds.toml") -> Thresholds:
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise mistake(file, (), _toml_problem(str(error), text)) from None
+        raise mistake(file, (), toml_problem(str(error), text)) from None
     if "version" not in data and all(key in Thresholds.model_fields for key in data):
         raise mistake(file, ("version",), "missing: write version = 1 at the top of the file")
     try:
         thresholds = Thresholds.model_validate(data)
     except ValidationError as error:
-        keys, problem = _explain(error.errors(include_url=False)[0])
+        keys, problem = explain(error.errors(include_url=False)[0])
         raise mistake(file, keys, problem) from None
     thresholds._file = file
+    _check_regressions(thresholds)
     return thresholds
+
+
+def _check_regressions(thresholds: Thresholds) -> None:
+    """Every regression table must give a drop, a model's own by itself or from the benchmark's."""
+    for place, name, given in thresholds.tables():
+        table = thresholds.for_model(place[1])[name] if place[0] == "models" else given
+        for inner, gates in table.parts():
+            drops = gates.regression
+            if drops and drops.max_drop is None and drops.max_subject_drop is None:
+                keys = (*place, *inner, "regression")
+                raise mistake(thresholds.file, keys, "gives neither max_drop nor max_subject_drop")
 
 
 def _merge(base: Any, over: Any) -> Any:
@@ -293,57 +397,3 @@ def _merge(base: Any, over: Any) -> Any:
     if isinstance(base, _Table) and isinstance(over, _Table) and not isinstance(over, Bound):
         return base.merged(over)
     return over
-
-
-def _toml_problem(message: str, text: str) -> str:
-    """Tomllib's message with the line in front."""
-    at = re.search(r" \(at line (\d+), column (\d+)\)$", message)
-    if at:
-        return f"line {at[1]}, column {at[2]}: {message[: at.start()]}"
-    end = " (at end of document)"
-    if message.endswith(end):
-        return f"line {len(text.splitlines())}, at the end: {message.removesuffix(end)}"
-    return f"not valid TOML: {message}"
-
-
-def _explain(error: ErrorDetails) -> tuple[list[str], str]:
-    """Where a pydantic error is and what it means in the words of the file."""
-    keys = [str(key) for key in error["loc"]]
-    context = error.get("ctx", {})
-    if error["type"] == "gate":
-        if context["key"] is not None:
-            keys.append(context["key"])
-        return keys, context["text"]
-    value = error["input"]
-    match error["type"]:
-        case "dict_type" | "model_type":
-            return keys, f"expected a table, got {_kind(value)}"
-        case "bool_type":
-            return keys, f"expected true or false, got {_kind(value)}"
-        case "float_type" if isinstance(value, int) and not isinstance(value, bool):
-            return keys, "too large a number"
-        case "float_type":
-            return keys, f"expected a number, got {_kind(value)}"
-        case "int_type":
-            return keys, f"expected a whole number, got {_kind(value)}"
-        case "greater_than_equal":
-            return keys, f"{value} is negative"
-        case "too_short":
-            return keys, _Table.empty
-        case _:
-            return keys, error["msg"]
-
-
-def _kind(value: object) -> str:
-    """What TOML calls the type of a value."""
-    names: dict[type, str] = {
-        bool: "a boolean",
-        int: "a whole number",
-        float: "a number with a fraction",
-        str: "a string",
-        list: "an array",
-        dict: "a table",
-    }
-    if isinstance(value, datetime.date | datetime.time):
-        return "a date or time"
-    return names.get(type(value), type(value).__name__)

@@ -6,32 +6,92 @@ nonsense (a negative count, more right answers than items, a NaN) is a ``ValueEr
 
 from __future__ import annotations
 
+from .comparison import Comparison
+from .comparison import Difference
+from .comparison import compare_items
+from .intervals import bootstrap_interval
+from .intervals import effective_size
+from .intervals import macro_effective_size
+from .intervals import macro_interval
+from .intervals import pass_at_k_interval
+from .intervals import pass_hat_k_interval
+from .intervals import score_interval
+from .intervals import stratified_accuracy
+from .intervals import stratified_effective_size
+from .intervals import stratified_interval
+from .intervals import tally_interval
 from .paired import holm
 from .paired import mcnemar
+from .paired import paired_interval
+from .paired import sign_flip
+from .power import detectable_drop
+from .power import detectable_paired_drop
+from .power import smallest_significant
 from .proportions import accuracy
+from .proportions import exact_interval
 from .proportions import macro_accuracy
+from .proportions import macro_standard_error
 from .proportions import normalized_gain
 from .proportions import standard_error
 from .proportions import wilson_interval
 from .result import Counts
+from .result import ItemOutcomes
 from .result import Result
 from .result import aggregate
-from .result import summarize
+from .samples import SampleSpread
+from .samples import Tally
+from .samples import VarianceComponents
+from .samples import clustered_standard_error
+from .samples import mean_pass_at_k
+from .samples import mean_pass_hat_k
 from .samples import pass_at_k
 from .samples import pass_hat_k
+from .samples import sample_spread
+from .samples import variance_components
+from .summary import summarize
 
 __all__ = [
+    "Comparison",
     "Counts",
+    "Difference",
+    "ItemOutcomes",
     "Result",
+    "SampleSpread",
+    "Tally",
+    "VarianceComponents",
     "accuracy",
     "aggregate",
+    "bootstrap_interval",
+    "clustered_standard_error",
+    "compare_items",
+    "detectable_drop",
+    "detectable_paired_drop",
+    "effective_size",
+    "exact_interval",
     "holm",
     "macro_accuracy",
+    "macro_effective_size",
+    "macro_interval",
+    "macro_standard_error",
     "mcnemar",
+    "mean_pass_at_k",
+    "mean_pass_hat_k",
     "normalized_gain",
+    "paired_interval",
     "pass_at_k",
+    "pass_at_k_interval",
     "pass_hat_k",
+    "pass_hat_k_interval",
+    "sample_spread",
+    "score_interval",
+    "sign_flip",
+    "smallest_significant",
     "standard_error",
+    "stratified_accuracy",
+    "stratified_effective_size",
+    "stratified_interval",
     "summarize",
+    "tally_interval",
+    "variance_components",
     "wilson_interval",
 ]

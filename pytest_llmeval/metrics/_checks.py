@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 
 
 def count(name: str, value: int) -> int:
@@ -33,3 +34,20 @@ def proportion(name: str, value: float) -> float:
     if not 0 <= value <= 1:
         raise ValueError(f"{name} must be in [0, 1], but is {value!r}")
     return float(value)
+
+
+def confidence(value: float, name: str = "confidence") -> float:
+    """The value as a float; ValueError unless it lies between 0 and 1, both excluded."""
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must be between 0 and 1, but is {value!r}")
+    return float(value)
+
+
+def cells(tally: Mapping[tuple[int, int], int]) -> list[tuple[int, int, int]]:
+    """A tally as sorted (answered, correct, items), each checked; without empty ones."""
+    checked = []
+    for (answered, correct), items in tally.items():
+        correct, answered = part("correct", correct, "answered", answered)
+        if count("items", items) and answered:
+            checked.append((answered, correct, items))
+    return sorted(checked)

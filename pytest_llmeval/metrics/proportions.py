@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from statistics import NormalDist
 
 from . import _checks
+from ._normal import two_sided
+from .samples import Tally
+from .samples import clustered_standard_error
 
 
 def accuracy(correct: int, total: int) -> float | None:
@@ -59,6 +61,23 @@ def standard_error(correct: int, total: int) -> float | None:
     return math.sqrt(correct * (total - correct) / (total * total * (total - 1)))
 
 
+def macro_standard_error(subjects: Mapping[str, Tally]) -> float | None:
+    """Standard error of the macro accuracy: sqrt(sum over subjects of SE^2) / subjects.
+
+    The subjects are fixed and their items independent samples, so the variances add: a
+    stratified mean with equal weights (Cochran 1977, "Sampling Techniques", ch. 5, without
+    the finite-population factor). Each subject's SE is ``clustered_standard_error``. Subjects
+    without items are left out; None without any, or where one has a single item.
+    """
+    errors = [
+        clustered_standard_error(tally) for tally in subjects.values() if _checks.cells(tally)
+    ]
+    known = [error for error in errors if error is not None]
+    if not known or len(known) < len(errors):
+        return None
+    return math.sqrt(math.fsum(error * error for error in known)) / len(known)
+
+
 def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
     """Wilson's two-sided score interval of a proportion, without continuity correction.
 
@@ -68,22 +87,43 @@ def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple
     for n -> 0. ValueError unless 0 < confidence < 1.
     """
     correct, total = _checks.part("correct", correct, "total", total)
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, but is {confidence!r}")
+    z = two_sided(confidence)
     if total == 0:
         return 0.0, 1.0
-    z = -float(
-        NormalDist().inv_cdf((1 - confidence) / 2)
-    )  # the small tail: precise for confidence near 1
-    low = _lower_root(correct, total, z)
-    high = 1 - _lower_root(total - correct, total, z)
+    low, high = score_limits(correct, total - correct, z)
     estimate = correct / total  # the clamps only undo rounding, for z near 0
     return min(low, estimate), max(high, estimate)
 
 
-def _lower_root(correct: int, total: int, z: float) -> float:
+def score_limits(right: float, wrong: float, z: float) -> tuple[float, float]:
+    """The roots of Wilson's equation for ``right`` and ``wrong`` answers, whole numbers or not.
+
+    Both are given, because 1 - p has lost the digits of a small ``wrong``.
+    """
+    return _lower_root(right, wrong, z), 1 - _lower_root(wrong, right, z)
+
+
+def _lower_root(right: float, wrong: float, z: float) -> float:
     # The larger root has no cancellation; the product of the roots gives the smaller one.
-    square = z * z
-    spread = math.sqrt(square + 4 * (correct * (total - correct) / total))
-    upper = (2 * correct + square + z * spread) / (2 * (total + square))
-    return correct * correct / total / (total + square) / upper if correct else 0.0
+    total, square = right + wrong, z * z
+    spread = math.sqrt(square + 4 * (right * wrong / total))
+    upper = (2 * right + square + z * spread) / (2 * (total + square))
+    return right * right / total / (total + square) / upper if right else 0.0
+
+
+def exact_interval(correct: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Clopper-Pearson interval: no rate outside it gives a count this extreme too often.
+
+    Clopper & Pearson (1934), Biometrika 26, 404-413, by the quantiles of beta(c, n - c + 1) and
+    beta(c + 1, n - c). Covers at least ``confidence`` at every rate, and is wider than Wilson's
+    for it. (0, 1) without items. ValueError unless 0 < confidence < 1.
+    """
+    correct, total = _checks.part("correct", correct, "total", total)
+    tail = (1 - _checks.confidence(confidence)) / 2
+    from scipy.special import betainccinv
+    from scipy.special import betaincinv
+
+    wrong = total - correct
+    low = float(betaincinv(correct, wrong + 1, tail)) if correct else 0.0
+    high = float(betainccinv(correct + 1, wrong, tail)) if wrong else 1.0
+    return low, high

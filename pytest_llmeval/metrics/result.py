@@ -7,26 +7,51 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import fields
-from typing import Any
 
 from pytest_llmeval.core import Outcome
-from pytest_llmeval.core import Record
 
 from . import _checks
 from .proportions import accuracy
 from .proportions import macro_accuracy
 from .proportions import normalized_gain
-from .proportions import standard_error
-from .proportions import wilson_interval
+from .samples import Tally
+
+
+@dataclass(frozen=True, slots=True)
+class ItemOutcomes:
+    """What became of one item: the outcome of every sample that was run, by sample index.
+
+    ``truncated`` counts the answers that ended because they had reached the token limit.
+    ``dropped_shots``: asked with fewer shots than the protocol has, for want of room.
+    ``tie``: the best choice was not unique.
+    """
+
+    subject: str
+    outcomes: tuple[Outcome, ...]
+    truncated: int = 0
+    dropped_shots: bool = False
+    tie: bool = False
+
+    @property
+    def answered(self) -> int:
+        """Samples with an answer, readable or not."""
+        return len(self.outcomes) - self.outcomes.count(Outcome.ERROR)
+
+    @property
+    def correct(self) -> int:
+        """Samples with the right answer."""
+        return self.outcomes.count(Outcome.CORRECT)
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Outcomes of one subject of one result, in items.
+    """Outcomes of one subject of one result, in answers: items × samples.
 
-    ``total`` counts the items that the benchmark has there, selected or not; ``wrong`` leaves
-    out ``unparsed``, which is scored as wrong but counted apart. Adding is associative and
-    commutative, so it does not matter how a run was split over workers or machines.
+    ``total`` counts the answers that the benchmark has there, selected or not; ``wrong`` leaves
+    out ``unparsed``, which is scored as wrong but counted apart. ``truncated`` answers have one
+    of these outcomes too. ``tally`` tells the answers of one item from those of another. Adding
+    is associative and commutative, so it does not matter how a run was split over workers or
+    machines.
     """
 
     total: int
@@ -34,45 +59,64 @@ class Counts:
     wrong: int = 0
     unparsed: int = 0
     error: int = 0
+    truncated: int = 0
+    #: (answered, correct) of an item → how many items have it. None: every item has one answer.
+    spread: Mapping[tuple[int, int], int] | None = None
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            _checks.count(field.name, getattr(self, field.name))
+        for name in _COUNTED:
+            _checks.count(name, getattr(self, name))
         if self.missing < 0:
             raise ValueError(
                 f"{self.answered} answered and {self.error} errors are more than {self.total} items"
             )
+        if self.truncated > self.answered:
+            raise ValueError(f"{self.truncated} truncated of {self.answered} answered")
+        if self.spread is not None:
+            answers = sum(n * items for (n, _), items in self.spread.items())
+            correct = sum(c * items for (_, c), items in self.spread.items())
+            if (answers, correct) != (self.answered, self.correct):
+                raise ValueError(f"items with {correct} of {answers} are not these counts")
 
     @property
     def answered(self) -> int:
-        """Items with an answer, readable or not."""
+        """Answers, readable or not."""
         return self.correct + self.wrong + self.unparsed
 
     @property
     def attempted(self) -> int:
-        """Items that were run: answered or ended in an error."""
+        """Answers that were asked for: given, or ended in an error."""
         return self.answered + self.error
 
     @property
     def missing(self) -> int:
-        """Items that were not run: deselected, limited, cut short or lost."""
+        """Answers that were not asked for: deselected, limited, cut short or lost."""
         return self.total - self.attempted
 
     @property
     def complete(self) -> bool:
-        """Whether every item was answered."""
+        """Whether every answer was given."""
         return self.missing == 0 and self.error == 0
+
+    @property
+    def tally(self) -> Tally:
+        """(answered, correct) of an item → number of items, items without an answer left out."""
+        if self.spread is not None:
+            return self.spread
+        bad = self.wrong + self.unparsed
+        return {pair: n for pair, n in (((1, 1), self.correct), ((1, 0), bad)) if n}
 
     def __add__(self, other: Counts) -> Counts:
         if not isinstance(other, Counts):
             return NotImplemented
-        return Counts(
-            self.total + other.total,
-            self.correct + other.correct,
-            self.wrong + other.wrong,
-            self.unparsed + other.unparsed,
-            self.error + other.error,
-        )
+        spread: Mapping[tuple[int, int], int] | None = None
+        if self.spread is not None or other.spread is not None:
+            spread = Counter(self.tally) + Counter(other.tally)
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _COUNTED}
+        return Counts(**sums, spread=spread)
+
+
+_COUNTED = tuple(field.name for field in fields(Counts) if field.name != "spread")
 
 
 @dataclass(frozen=True)
@@ -81,6 +125,9 @@ class Result:
 
     ``subjects`` has every subject of the benchmark, those that were not run too. ``chance`` is
     the benchmark's chance level, the mean of 1/K over its items (K options), or None.
+    ``samples``: answers asked for per item; ``by_sample``: (correct, answered) of the first, the
+    second, … of every item, where there are several. ``drawn``: subject → items drawn at random of its
+    items (``--llm-limit``), None where the run asks for all of them.
     ``dropped_shots``: items answered with fewer shots than the protocol has, for want of room.
     ``ties``: items whose best choice was not unique.
     """
@@ -91,12 +138,17 @@ class Result:
     protocol: str
     chance: float | None
     subjects: Mapping[str, Counts]
+    samples: int = 1
+    by_sample: tuple[tuple[int, int], ...] = ()
+    drawn: Mapping[str, int] | None = None
     dropped_shots: int = 0
     ties: int = 0
 
     def __post_init__(self) -> None:
         if self.chance is not None:
             _checks.proportion("chance", self.chance)
+        if _checks.count("samples", self.samples) == 0:
+            raise ValueError("samples must be at least 1")
         _checks.count("dropped_shots", self.dropped_shots)
         _checks.count("ties", self.ties)
 
@@ -107,13 +159,28 @@ class Result:
 
     @property
     def complete(self) -> bool:
-        """Whether every item of the benchmark was answered."""
+        """Whether every item of the benchmark was answered, by every sample."""
         return self.counts.complete
 
     @property
+    def sampled(self) -> bool:
+        """Whether the items run are all of a random draw that is smaller than the benchmark."""
+        if self.drawn is None or self.complete:
+            return False
+        return all(
+            counts.attempted == self.samples * self.drawn.get(subject, 0)
+            for subject, counts in self.subjects.items()
+        )
+
+    def items(self, subject: str) -> int:
+        """How many items the benchmark has in a subject."""
+        return self.subjects[subject].total // self.samples
+
+    @property
     def accuracy(self) -> float | None:
-        """Micro accuracy over the answered items; None with errors, which are not answers."""
-        return _accuracy(self.counts)
+        """Micro accuracy over the answers; None with errors, which are not answers."""
+        counts = self.counts
+        return None if counts.error else accuracy(counts.correct, counts.answered)
 
     @property
     def macro_accuracy(self) -> float | None:
@@ -136,7 +203,7 @@ class Result:
 
 
 def aggregate(
-    records: Iterable[Record],
+    items: Iterable[ItemOutcomes],
     *,
     model: str,
     benchmark: str,
@@ -144,30 +211,43 @@ def aggregate(
     protocol: str,
     chance: float | None,
     sizes: Mapping[str, int],
+    samples: int = 1,
+    drawn: Mapping[str, int] | None = None,
 ) -> Result:
-    """The result of the records of one (model, benchmark, scorer); ``sizes`` as subject -> items.
+    """The result of what became of the items; ``sizes`` as subject -> items of the benchmark.
 
-    Items are told apart by id, never by text; a later record of an item replaces an earlier
-    one. ValueError for a record of another result, of a subject that ``sizes`` lacks, or of a
-    second sample, which these counts have no place for.
+    ValueError for an item of a subject that ``sizes`` lacks, or with more outcomes than
+    ``samples``.
     """
-    latest: dict[str, Record] = {}
-    for record in records:
-        if (record.model, record.benchmark, record.scorer) != (model, benchmark, scorer):
-            raise ValueError(f"item {record.item!r} belongs to another result")
-        if record.subject not in sizes:
-            raise ValueError(f"item {record.item!r}: unknown subject {record.subject!r}")
-        if record.sample != 0:
-            raise ValueError(f"item {record.item!r}: several samples of an item are not counted")
-        latest[record.item] = record
-    tally = Counter((record.subject, record.outcome) for record in latest.values())
+    outcomes: Counter[tuple[str, Outcome]] = Counter()
+    truncated: Counter[str] = Counter()
+    spreads: dict[str, Counter[tuple[int, int]]] = {subject: Counter() for subject in sizes}
+    by_sample = [[0, 0] for _ in range(samples)] if samples > 1 else []
+    dropped = ties = 0
+    for item in items:
+        if item.subject not in sizes:
+            raise ValueError(f"unknown subject {item.subject!r}")
+        if len(item.outcomes) > samples:
+            raise ValueError(f"an item of {item.subject!r} has more answers than {samples}")
+        for outcome in item.outcomes:
+            outcomes[item.subject, outcome] += 1
+        if samples > 1 and item.answered:
+            spreads[item.subject][item.answered, item.correct] += 1
+            for sample, outcome in zip(by_sample, item.outcomes, strict=False):
+                sample[0] += outcome is Outcome.CORRECT
+                sample[1] += outcome is not Outcome.ERROR
+        truncated[item.subject] += item.truncated
+        dropped += item.dropped_shots
+        ties += item.tie
     subjects = {
         subject: Counts(
-            size,
-            correct=tally[subject, Outcome.CORRECT],
-            wrong=tally[subject, Outcome.WRONG],
-            unparsed=tally[subject, Outcome.UNPARSED],
-            error=tally[subject, Outcome.ERROR],
+            size * samples,
+            correct=outcomes[subject, Outcome.CORRECT],
+            wrong=outcomes[subject, Outcome.WRONG],
+            unparsed=outcomes[subject, Outcome.UNPARSED],
+            error=outcomes[subject, Outcome.ERROR],
+            truncated=truncated[subject],
+            spread=spreads[subject] if samples > 1 else None,
         )
         for subject, size in sizes.items()
     }
@@ -178,57 +258,9 @@ def aggregate(
         protocol,
         chance,
         subjects,
-        dropped_shots=sum(1 for record in latest.values() if record.dropped_shots),
-        ties=sum(1 for record in latest.values() if record.tie),
+        samples=samples,
+        by_sample=tuple((correct, answered) for correct, answered in by_sample),
+        drawn=drawn,
+        dropped_shots=dropped,
+        ties=ties,
     )
-
-
-def summarize(result: Result) -> dict[str, Any]:
-    """One result as metrics.json shows it: plain JSON values, subjects sorted by name.
-
-    With errors the result is incomplete: ``accuracy`` and all that rests on it is None, and
-    both ``accuracy_answered`` (errors left out) and ``accuracy_with_errors`` (errors in the
-    denominator) are given. Items that were merely not run leave ``accuracy`` over the others,
-    and ``complete`` false.
-    """
-    counts = result.counts
-    return {
-        "model": result.model,
-        "benchmark": result.benchmark,
-        "scorer": result.scorer,
-        "protocol": result.protocol,
-        **_core(counts),
-        "macro_accuracy": result.macro_accuracy,
-        "normalized_gain": result.normalized_gain,
-        "chance": result.chance,
-        "dropped_shots": result.dropped_shots,
-        "ties": result.ties,
-        "subjects": {name: _core(result.subjects[name]) for name in sorted(result.subjects)},
-    }
-
-
-def _core(counts: Counts) -> dict[str, Any]:
-    """The fields that a whole result and each of its subjects share."""
-    value = _accuracy(counts)
-    known = value is not None
-    return {
-        "n_total": counts.total,
-        "answered": counts.answered,
-        "correct": counts.correct,
-        "wrong": counts.wrong,
-        "unparsed": counts.unparsed,
-        "errors": counts.error,
-        "missing": counts.missing,
-        "complete": counts.complete,
-        "accuracy": value,
-        "standard_error": standard_error(counts.correct, counts.answered) if known else None,
-        "wilson95": list(wilson_interval(counts.correct, counts.answered)) if known else None,
-        "accuracy_answered": accuracy(counts.correct, counts.answered),
-        "accuracy_with_errors": accuracy(counts.correct, counts.attempted),
-        "unparsed_rate": accuracy(counts.unparsed, counts.answered),
-        "error_rate": accuracy(counts.error, counts.attempted),
-    }
-
-
-def _accuracy(counts: Counts) -> float | None:
-    return None if counts.error else accuracy(counts.correct, counts.answered)

@@ -1,4 +1,4 @@
-"""Metrics over n samples of one item of which c are correct.
+"""Metrics over n samples of one item of which c are correct, and over many such items.
 
 Whole-number binomials and one correctly rounded division: no overflow and no cancellation, for
 any n (a big-integer product is also quick: under 10 ms at n = 10,000).
@@ -7,8 +7,15 @@ any n (a big-integer product is also quick: under 10 ms at n = 10,000).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from . import _checks
+
+Tally = Mapping[tuple[int, int], int]
+"""(answered, correct) of an item → how many items have it."""
 
 
 def pass_at_k(n: int, c: int, k: int) -> float | None:
@@ -33,6 +40,139 @@ def pass_hat_k(n: int, c: int, k: int) -> float | None:
     """
     n, c, k = _arguments(n, c, k)
     return math.comb(c, k) / math.comb(n, k) if n >= k else None
+
+
+def mean_pass_at_k(tally: Tally, k: int) -> float | None:
+    """Mean of ``pass_at_k`` over the items: the pass@k of a benchmark (Chen et al. 2021, eq. 1).
+
+    None without items, and where any item has fewer than k answers: leaving such items out
+    silently would flatter a model whose hard items ended in errors.
+    """
+    return _mean_over_items(tally, pass_at_k, k)
+
+
+def mean_pass_hat_k(tally: Tally, k: int) -> float | None:
+    """Mean of ``pass_hat_k`` over the items (Yao et al. 2024); None as ``mean_pass_at_k``."""
+    return _mean_over_items(tally, pass_hat_k, k)
+
+
+def clustered_standard_error(tally: Tally) -> float | None:
+    """Standard error of the accuracy over all answers, where the answers of an item go together.
+
+    sqrt(I / (I - 1) * sum (c_i - p n_i)^2) / sum n_i over the I items: the ratio estimator of
+    Cochran 1977, "Sampling Techniques", ch. 6, without the finite-population factor; the
+    items are the clusters of Miller 2024 (arXiv:2411.00640, sec. 2.2). With one answer per item
+    it is ``standard_error``. None for fewer than two items; 0 where all are equally good, which
+    is not certainty.
+    """
+    cells = _checks.cells(tally)
+    items, answers, correct = totals(cells)
+    if items < 2:
+        return None
+    # In integers up to one rounded division: (c_i - p n_i) N = c_i N - C n_i.
+    squares = sum(m * (c * answers - correct * n) ** 2 for n, c, m in cells)
+    return math.sqrt(items * squares / ((items - 1) * answers**4))
+
+
+@dataclass(frozen=True, slots=True)
+class VarianceComponents:
+    """Where the uncertainty of a mean over items and samples comes from.
+
+    ``between_items``: variance of the items' true rates, estimated without bias but not below 0.
+    ``within_items``: mean over items of p_i (1 - p_i), the variance of one more sample.
+    """
+
+    between_items: float
+    within_items: float
+    items: int
+    samples: int
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the mean: both parts, divided by what averages them out."""
+        within = self.within_items / self.samples
+        return math.sqrt((self.between_items + within) / self.items)
+
+    @property
+    def items_share(self) -> float | None:
+        """Part of the mean's variance that only more items could lower, however many samples.
+
+        Near 1: ask more items; near 0: more samples help as well. None without any variance.
+        """
+        whole = self.between_items + self.within_items / self.samples
+        return self.between_items / whole if whole else None
+
+
+def variance_components(tally: Tally) -> VarianceComponents | None:
+    """Between-item and within-item variance, from n samples of each item.
+
+    One-way random-effects analysis of variance (Searle, Casella & McCulloch 1992, "Variance
+    Components", ch. 3; for benchmarks Miller 2024, arXiv:2411.00640, sec. 3): within is the
+    mean of c (n - c) / (n (n - 1)), between the variance of c / n less within / n. None unless
+    there are at least two items, all with the same n >= 2.
+    """
+    cells = _checks.cells(tally)
+    items, _, correct = totals(cells)
+    sizes = {n for n, _, _ in cells}
+    if items < 2 or len(sizes) != 1 or (n := sizes.pop()) < 2:
+        return None
+    within = sum(m * c * (n - c) for _, c, m in cells) / (items * n * (n - 1))
+    squares = sum(m * (c * items - correct) ** 2 for _, c, m in cells)
+    means = squares / (items * items * (items - 1) * n * n)
+    return VarianceComponents(max(0.0, means - within / n), within, items, n)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleSpread:
+    """Accuracies of several samples of the same items: mean, variance, interval of the mean."""
+
+    mean: float
+    variance: float
+    interval: tuple[float, float]
+
+
+def sample_spread(accuracies: Sequence[float], confidence: float = 0.95) -> SampleSpread | None:
+    """How much the accuracy of these very items differs from sample to sample (seed to seed).
+
+    Variance with n - 1; the interval is Student's t (1908, "The probable error of a mean",
+    Biometrika 6, 1-25), clipped to [0, 1]. It is about further samples of the same items and
+    says nothing of other items. None for fewer than two samples.
+    """
+    values = [_checks.proportion(f"accuracies[{i}]", a) for i, a in enumerate(accuracies)]
+    tail = (1 - _checks.confidence(confidence)) / 2
+    if len(values) < 2:
+        return None
+    from scipy.special import stdtrit
+
+    mean = math.fsum(values) / len(values)
+    variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    half = -float(stdtrit(len(values) - 1, tail)) * math.sqrt(variance / len(values))
+    return SampleSpread(mean, variance, (max(0.0, mean - half), min(1.0, mean + half)))
+
+
+def _mean_over_items(
+    tally: Tally, value: Callable[[int, int, int], float | None], k: int
+) -> float | None:
+    total, items = [], 0
+    for n, c, m in _checks.cells(tally):
+        one = value(n, c, k)
+        if one is None:
+            return None
+        total.append(m * one)
+        items += m
+    if items == 0:
+        _arguments(0, 0, k)
+        return None
+    return min(1.0, math.fsum(total) / items)
+
+
+def totals(cells: list[tuple[int, int, int]]) -> tuple[int, int, int]:
+    """Items, answers, right answers."""
+    return (
+        sum(m for _, _, m in cells),
+        sum(n * m for n, _, m in cells),
+        sum(c * m for _, c, m in cells),
+    )
 
 
 def _arguments(n: int, c: int, k: int) -> tuple[int, int, int]:

@@ -1,8 +1,9 @@
-"""``replay:FILE``: recorded answers as a model. A jsonl file, plain or gzipped, one item a line.
+"""``replay:FILE``: recorded answers as a model. A jsonl file, plain or gzipped, one answer a line.
 
 A line names its item by ``item`` or ``id``, or by ``subject`` and ``row``; it holds the answer as
-``prediction``, ``text`` or ``response``, or as ``logprobs``. ``records.jsonl`` of a run is such a
-file. Where a line carries ``prompt_sha256``, its answer is given to that prompt only.
+``prediction``, ``text`` or ``response``, or as ``logprobs``. Several samples of an item are told
+apart by ``sample``. ``records.jsonl`` of a run is such a file. Where a line carries
+``prompt_sha256``, its answer is given to that prompt only.
 
 What is kept in memory is where each answer stands in the file, not the answer: a file of 100,000
 long answers costs no more than one of 100,000 letters.
@@ -17,6 +18,7 @@ import tempfile
 import weakref
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -40,8 +42,9 @@ from pytest_llmeval.sources.names import safe_id
 _PEEK = 1000
 _TEXT_FIELDS = ("prediction", "text", "response")
 
-# The recorded prompt's hash (None: any prompt), the line's place in the file, and its number.
-_Place = tuple[bytes | None, int, int]
+# The sample, the recorded prompt's hash (None: any prompt), the line's place in the file, and
+# its number.
+_Place = tuple[int, bytes | None, int, int]
 
 
 def open_model(rest: str) -> Replay:
@@ -84,9 +87,10 @@ class Replay:
             yield self._answer(request)
 
     def _answer(self, request: Request) -> Response:
-        places = self._index.get(request.id)
+        places = [p for p in self._index.get(request.id, ()) if p[0] == request.sample]
         if not places:
-            return _failed(request, f"no recorded answer for {request.id}")
+            which = f", sample {request.sample}" if request.sample else ""
+            return _failed(request, f"no recorded answer for {request.id}{which}")
         place = _matching(places, request)
         if place is None:
             return _failed(
@@ -94,7 +98,7 @@ class Replay:
                 f"recorded for another prompt: the answer for {request.id} in {self._path.name}"
                 " belongs to a prompt with another hash",
             )
-        _, offset, number = place
+        _, _, offset, number = place
         self._lines.seek(offset)
         row = parse_object(self._path, number, self._lines.readline())
         return _response(request, row, f"{self._path}, line {number}")
@@ -132,14 +136,17 @@ class Replay:
 
     @cached_property
     def _index(self) -> dict[str, tuple[_Place, ...]]:
-        """Where each item's answers stand: the last line for every prompt hash counts."""
+        """Where each item's answers stand: the last line for a sample and prompt hash counts."""
         index: dict[str, tuple[_Place, ...]] = {}
         try:
             for number, offset, row in _rows(self._path, self._lines):
                 item = _item_id(row, f"{self._path}, line {number}")
                 prompt = _prompt_hash(row, f"{self._path}, line {number}")
-                others = tuple(place for place in index.get(item, ()) if place[0] != prompt)
-                index[item] = (*others, (prompt, offset, number))
+                sample = row.get("sample", 0)
+                if not isinstance(sample, int):
+                    raise DataError(f"{self._path}, line {number}: sample is not a whole number")
+                others = tuple(p for p in index.get(item, ()) if p[:2] != (sample, prompt))
+                index[item] = (*others, (sample, prompt, offset, number))
         except READ_ERRORS as error:
             raise unreadable(self._path, error) from None
         return index
@@ -184,13 +191,13 @@ def _prompt_hash(row: dict[str, Any], where: str) -> bytes | None:
         raise DataError(f"{where}: prompt_sha256 is not a hash in hexadecimal") from None
 
 
-def _matching(places: tuple[_Place, ...], request: Request) -> _Place | None:
+def _matching(places: Sequence[_Place], request: Request) -> _Place | None:
     """The answer recorded for the request's prompt, else one recorded for no certain prompt."""
     # Most files have one answer an item, without a hash: no prompt is hashed for those.
-    if places[0][0] is None and len(places) == 1:
+    if places[0][1] is None and len(places) == 1:
         return places[0]
     asked = bytes.fromhex(request.prompt.sha256)
-    by_hash = {place[0]: place for place in places}
+    by_hash = {place[1]: place for place in places}
     return by_hash.get(asked) or by_hash.get(None)
 
 
@@ -224,17 +231,18 @@ def _response(request: Request, row: dict[str, Any], where: str) -> Response:
             return _failed(request, f"{where}: logprobs is not a list of numbers")
         if not values:
             return _failed(request, f"{where}: no log-probabilities were recorded")
-        return Response(request.id, logprobs=values)
+        return Response(request.id, logprobs=values, sample=request.sample)
     text = _text(row)
     if text is None:
         return _failed(request, f"{where}: no text was recorded")
     return Response(
         request.id,
         text=text,
+        sample=request.sample,
         finish_reason=finish if isinstance(finish, str) else None,
         completion_tokens=tokens if isinstance(tokens, int) else None,
     )
 
 
 def _failed(request: Request, error: str) -> Response:
-    return Response(request.id, error=error)
+    return Response(request.id, error=error, sample=request.sample)

@@ -18,6 +18,8 @@ from pytest_llmeval.gates import describe
 from pytest_llmeval.gates import fold
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import summarize
+from pytest_llmeval.reports.comparison import comparison_parts
+from pytest_llmeval.runs.compare import RunComparison
 
 _WEAKEST = 5
 _STYLES = {"pass": "green", "fail": "red", "undecided": "yellow", "not run": "dim"}
@@ -44,16 +46,20 @@ def summary_parts(
     verdicts: Sequence[Verdict] | None,
     notes: Iterable[str],
     folder: Path,
+    comparison: RunComparison | None = None,
 ) -> Iterable[Any]:
     """The summary as rich renderables, in order; ``verdicts`` is None when nothing was gated."""
     models = list(dict.fromkeys(result.model for result in results))
     for model in models:
-        own = [result for result in results if result.model == model]
+        # Once: with many samples the intervals of pass@k are bootstrapped.
+        own = [(result, summarize(result)) for result in results if result.model == model]
         if len(models) > 1:
             yield Text(f"model {model}", style="bold")
         yield _results_table(own)
         yield from _remarks(own)
         yield from _weakest_subjects(own)
+    if comparison is not None:
+        yield from comparison_parts(comparison)
     if verdicts is None:
         yield Text("nothing was gated: no thresholds.toml", style="yellow")
     else:
@@ -69,16 +75,17 @@ def _short(path: Path) -> Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
-def _results_table(results: Iterable[Result]) -> Table:
+def _results_table(results: Iterable[tuple[Result, dict[str, Any]]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
     table.add_column("benchmark[scorer]", overflow="fold")
     for name in ("n", "accuracy", "macro", "gain", "unparsed", "errors"):
         table.add_column(name, justify="right", no_wrap=True)
-    for result in results:
-        counts, numbers = result.counts, summarize(result)
+    for result, numbers in results:
+        counts = result.counts
+        times = f"×{result.samples}" if result.samples > 1 else ""
         table.add_row(
             escape(f"{result.benchmark}[{result.scorer}]"),
-            f"{counts.attempted:,}",
+            f"{-(-counts.attempted // result.samples):,}{times}",
             _accuracy(numbers),
             _number(numbers["macro_accuracy"]),
             _number(numbers["normalized_gain"], sign=True),
@@ -101,12 +108,29 @@ def _number(value: float | None, sign: bool = False) -> str:
     return f"{value:+.4f}" if sign else f"{value:.4f}"
 
 
-def _remarks(results: Iterable[Result]) -> Iterable[Text]:
-    for result in results:
+def _remarks(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]:
+    for result, numbers in results:
         counts, name = result.counts, f"{result.benchmark}[{result.scorer}]"
-        if counts.missing:
+        unit = "answers were asked for" if result.samples > 1 else "items were run"
+        if numbers["sampled"] is not None:
+            drawn = numbers["sampled"]
+            low, high = drawn["interval95"]
             yield Text(
-                f"{name}: only {counts.attempted:,} of {counts.total:,} items were run",
+                f"{name}: a draw of {drawn['items']:,} of {numbers['items']:,} items; the accuracy"
+                f" over all of them is {drawn['accuracy']:.4f}, between {low:.4f} and {high:.4f}"
+                " (95 %)",
+                style="yellow",
+            )
+        elif counts.missing:
+            yield Text(
+                f"{name}: only {counts.attempted:,} of {counts.total:,} {unit}", style="yellow"
+            )
+        if result.samples > 1:
+            yield from _samples(name, numbers)
+        if counts.truncated:
+            yield Text(
+                f"{name}: {counts.truncated:,} answers"
+                f" ({counts.truncated / counts.answered:.1%}) were cut off at the token limit",
                 style="yellow",
             )
         if counts.error:
@@ -127,8 +151,33 @@ def _remarks(results: Iterable[Result]) -> Iterable[Text]:
             yield Text(f"{name}: {result.ties:,} ties, the first option was taken")
 
 
-def _weakest_subjects(results: Iterable[Result]) -> Iterable[Text]:
-    for result in results:
+def _samples(name: str, numbers: dict[str, Any]) -> Iterable[Text]:
+    """What several samples tell: pass@k, and whether more samples or more items would help."""
+    passes = [
+        f"{metric.replace('k', k)} {entry['value']:.4f}"
+        for metric in ("pass@k", "pass^k")
+        for k, entry in (numbers[metric] or {}).items()
+        if entry is not None and (metric, k) != ("pass^k", "1")
+    ]
+    if passes:
+        yield Text(f"{name}: {', '.join(passes)}")
+    if (spread := numbers["by_sample"]) is not None:
+        low, high = spread["interval95"]
+        yield Text(
+            f"{name}: over {numbers['samples']} samples of these items the accuracy varies by"
+            f" ± {spread['variance'] ** 0.5:.4f}; its mean is between {low:.4f} and {high:.4f} (95 %)"
+        )
+    parts = numbers["variance"]
+    if parts is not None and parts["items_share"] is not None:
+        share = parts["items_share"]
+        advice = "more samples would help as well" if share < 0.5 else "only more items would help"
+        yield Text(
+            f"{name}: {share:.0%} of the variance of the accuracy lies between items: {advice}"
+        )
+
+
+def _weakest_subjects(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]:
+    for result, _ in results:
         rated = [
             (counts.correct / counts.answered, subject, counts)
             for subject, counts in result.subjects.items()
@@ -145,4 +194,5 @@ def _weakest_subjects(results: Iterable[Result]) -> Iterable[Text]:
 def _gate_lines(verdicts: Sequence[Verdict]) -> Iterable[Text]:
     """One line per gate; subjects that passed or were not run are told together."""
     for verdict in fold(verdicts, {"pass", "undecided"}):
-        yield Text(describe(verdict), style=_STYLES[verdict.status])
+        style = _STYLES["undecided" if verdict.warning else verdict.status]
+        yield Text(describe(verdict), style=style)

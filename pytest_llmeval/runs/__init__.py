@@ -1,8 +1,29 @@
-"""Runs on disk: the folder, its records, and reading a run back."""
+"""Runs on disk: the folder, its records, reading a run back, comparing runs, joining shards."""
 
 from __future__ import annotations
 
+from pytest_llmeval.runs.baseline import load_baseline
+from pytest_llmeval.runs.baseline import save_baseline
+from pytest_llmeval.runs.compare import League
+from pytest_llmeval.runs.compare import MismatchError
+from pytest_llmeval.runs.compare import RunComparison
+from pytest_llmeval.runs.compare import compare
+from pytest_llmeval.runs.compare import league
+from pytest_llmeval.runs.merge import merge
+from pytest_llmeval.runs.run import Measurement
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
 
-__all__ = ["Run", "load_run"]
+__all__ = [
+    "League",
+    "Measurement",
+    "MismatchError",
+    "Run",
+    "RunComparison",
+    "compare",
+    "league",
+    "load_baseline",
+    "load_run",
+    "merge",
+    "save_baseline",
+]

@@ -18,25 +18,14 @@ from typing import Any
 
 from pytest_llmeval.core import RunError
 from pytest_llmeval.plan import Plan
+from pytest_llmeval.plan import PlannedResult
 
 try:
     import fcntl
 except ImportError:  # Windows: nothing keeps two sessions out of one folder there
     fcntl = None  # type: ignore[assignment]
 
-FORMAT = 1
-
-# What reading a run back relies on in every entry of `results`.
-_RESULT_KEYS = {
-    "benchmark",
-    "scorer",
-    "protocol",
-    "fingerprint",
-    "data_hash",
-    "chance",
-    "subjects",
-    "generated",
-}
+FORMAT = 2
 
 _PACKAGES = (
     "pytest-llmeval",
@@ -69,18 +58,13 @@ class RunFolder:
         except (OSError, ValueError) as error:
             raise RunError(f"{file} cannot be read: {error}") from None
         if not isinstance(value, dict) or value.get("format") != FORMAT:
-            raise RunError(f"{file}: not a document of format {FORMAT} of this tool")
+            raise RunError(f"{file}: not a document of format {FORMAT}, which this version writes")
         return value
 
     def read_manifest(self) -> dict[str, Any]:
         """``run.json``, with all that reading a run relies on. Raises RunError without it."""
         value = self.read("run.json")
-        results = value.get("results")
-        sound = isinstance(value.get("models"), list) and isinstance(results, list)
-        for result in results if isinstance(results, list) else ():
-            sound = sound and isinstance(result, dict) and result.keys() >= _RESULT_KEYS
-        if not sound:
-            raise RunError(f"{self.path / 'run.json'}: models or results are not those of a run")
+        check_manifest(value, self.path / "run.json")
         return value
 
     def claim(self) -> None:
@@ -113,6 +97,18 @@ class RunFolder:
         except OSError as error:
             reason = error.strerror or error
             raise RunError(f"cannot write {self.path / name}: {reason}") from error
+
+
+def check_manifest(value: Mapping[str, Any], file: Path) -> None:
+    """Raise RunError unless the document has all that reading a run relies on."""
+    try:
+        sound = isinstance(value["models"], list) and isinstance(value["own_model"], bool)
+        for result in value["results"]:
+            sound = sound and bool(PlannedResult.from_json(result).ways)
+    except (KeyError, TypeError):
+        sound = False
+    if not sound:
+        raise RunError(f"{file}: models or results are not those of a run")
 
 
 def create_run(root: Path, plan: Plan, manifest: Mapping[str, Any]) -> RunFolder:
@@ -174,6 +170,7 @@ def describe(plan: Plan, command: Sequence[str], **more: Any) -> dict[str, Any]:
         "status": "running",
         "started": datetime.now().astimezone().isoformat(timespec="seconds"),
         "identity": plan.identity,
+        "seed": plan.seed,
         "models": list(plan.models),
         "own_model": plan.own_model,
         "results": [asdict(result) for result in plan.results],
@@ -190,14 +187,17 @@ def _differences(manifest: Mapping[str, Any], plan: Plan) -> list[str]:
     found = []
     if manifest.get("models") != list(plan.models):
         found.append("models")
-    old = {(r["benchmark"], r["scorer"]): r for r in manifest.get("results", ())}
+    if manifest.get("seed") != plan.seed:
+        found.append("the seed")
+    earlier = map(PlannedResult.from_json, manifest.get("results", ()))
+    old = {(r.benchmark, r.scorer): r for r in earlier}
     new = {(r.benchmark, r.scorer): r for r in plan.results}
     if old.keys() != new.keys():
         found.append("benchmarks or scorers")
     for pair in old.keys() & new.keys():
-        if old[pair]["fingerprint"] != new[pair].fingerprint:
+        if old[pair].ways[0].fingerprint != new[pair].ways[0].fingerprint:
             found.append(f"the protocol of {pair[0]}[{pair[1]}]")
-        if old[pair]["data_hash"] != new[pair].data_hash:
+        if old[pair].data_hash != new[pair].data_hash:
             found.append(f"the data of {pair[0]}")
     return found or ["the selected items"]
 

@@ -2,21 +2,86 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
+from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import aggregate
 from pytest_llmeval.metrics import summarize
+from pytest_llmeval.plan import PlannedResult
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.records import key
 from pytest_llmeval.runs.records import read_records
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one model did on one benchmark under one scorer, item by item.
+
+    ``protocol`` in full and its ``fingerprint``, ``data_hash`` and ``model_fingerprint`` say
+    what it may be compared with.
+    """
+
+    result: Result
+    items: Mapping[str, ItemOutcomes]
+    protocol: Mapping[str, Any]
+    fingerprint: str
+    data_hash: str
+    model_fingerprint: str | None
+
+    @property
+    def name(self) -> str:
+        """The result's name, such as ``mmlu[letter]``."""
+        return f"{self.result.benchmark}[{self.result.scorer}]"
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry in ``metrics.json``: the numbers, and what they may be compared with."""
+        return {
+            **summarize(self.result),
+            "protocol_fingerprint": self.fingerprint,
+            "data_hash": self.data_hash,
+        }
+
+
+def measure(
+    planned: PlannedResult,
+    model: str,
+    items: Mapping[str, ItemOutcomes],
+    fingerprint: str | None,
+    model_fingerprint: str | None,
+) -> Measurement:
+    """The measurement of a planned result from what became of its items.
+
+    ``fingerprint`` tells which of the planned ways the answers were got; None: no answer was.
+    """
+    way = next((way for way in planned.ways if way.fingerprint == fingerprint), planned.ways[0])
+    result = aggregate(
+        items.values(),
+        model=model,
+        benchmark=planned.benchmark,
+        scorer=way.scorer,
+        protocol=way.name,
+        chance=planned.chance,
+        sizes=planned.subjects,
+        samples=way.samples,
+        drawn=planned.drawn,
+    )
+    return Measurement(
+        result, items, way.protocol, way.fingerprint, planned.data_hash, model_fingerprint
+    )
+
+
+def truncated(record: Record) -> bool:
+    """Whether an answer ended because it had reached the token limit."""
+    return record.finish_reason == "length" and record.outcome is not Outcome.ERROR
 
 
 @dataclass(frozen=True)
@@ -24,68 +89,73 @@ class Run:
     """A run folder's ``run.json`` and its final records (later ones replace earlier ones)."""
 
     path: Path
-    manifest: dict[str, Any]
+    manifest: Mapping[str, Any]
     records: tuple[Record, ...]
 
+    @property
+    def planned(self) -> list[PlannedResult]:
+        """The results that the run set out to measure, for each of its models."""
+        return [PlannedResult.from_json(value) for value in self.manifest["results"]]
+
+    def measurements(self) -> list[Measurement]:
+        """One per (model, benchmark, scorer), in the order of ``run.json``."""
+        models = self.manifest["models"]
+        if self.manifest["own_model"]:
+            named = [record.model for record in self.records if record.model not in models]
+            models = named[:1] or models
+        records: dict[tuple[str, str], list[Record]] = {}
+        for record in self.records:
+            if not record.left_out:
+                records.setdefault((record.benchmark, record.protocol), []).append(record)
+        return [
+            self._measure(model, planned, records) for model in models for planned in self.planned
+        ]
+
     def results(self) -> list[Result]:
-        """One Result per (model, benchmark, scorer), in the order of ``run.json``."""
-        return [result for result, _, _ in self._measured()]
+        """The measurements without their items."""
+        return [measurement.result for measurement in self.measurements()]
 
     def metrics(self) -> dict[str, Any]:
         """What ``metrics.json`` holds, computed again from the records."""
-        return {
-            "results": [
-                metrics_entry(result, fingerprint, planned["data_hash"])
-                for result, fingerprint, planned in self._measured()
-            ]
-        }
+        return {"results": [measurement.as_json() for measurement in self.measurements()]}
 
-    def _measured(self) -> Iterator[tuple[Result, str, dict[str, Any]]]:
-        models = self.manifest["models"]
-        if self.manifest.get("own_model"):
-            named = [record.model for record in self.records if record.model not in models]
-            models = named[:1] or models
-        for model in models:
-            for planned in self.manifest["results"]:
-                yield self._measure(model, planned)
-
-    def _measure(self, model: str, planned: dict[str, Any]) -> tuple[Result, str, dict[str, Any]]:
-        # The protocol's fingerprint tells which scorer answered: the planned one, or, for a
-        # model that gives only text, the generated letter's.
-        ways = {planned["fingerprint"]: planned["scorer"]}
-        ways.update(planned["generated"] or {})
+    def _measure(
+        self,
+        model: str,
+        planned: PlannedResult,
+        records: Mapping[tuple[str, str], Iterable[Record]],
+    ) -> Measurement:
         # Where a user's own model went by its name, items lost with a worker go by the spec.
-        names = {model, *(self.manifest["models"] if self.manifest.get("own_model") else ())}
-        records = [
+        names = {model, *(self.manifest["models"] if self.manifest["own_model"] else ())}
+        own = [
             record
-            for record in self.records
-            if not record.left_out
-            and record.benchmark == planned["benchmark"]
-            and record.protocol in ways
-            and record.model in names
+            for way in planned.ways
+            for record in records.get((planned.benchmark, way.fingerprint), ())
+            if record.model in names
         ]
-        answered = next((r.protocol for r in records if r.outcome is not Outcome.ERROR), None)
-        fingerprint = answered or planned["fingerprint"]
-        scorer = ways[fingerprint]
-        result = aggregate(
-            [replace(record, model=model, scorer=scorer) for record in records],
-            model=model,
-            benchmark=planned["benchmark"],
-            scorer=scorer,
-            protocol=planned["protocol"]["name"],
-            chance=planned["chance"],
-            sizes=planned["subjects"],
+        answered = next((record for record in own if record.outcome is not Outcome.ERROR), None)
+        weights = next((r.model_fingerprint for r in own if r.model_fingerprint), None)
+        protocol = answered.protocol if answered else None
+        return measure(planned, model, dict(_outcomes(own)), protocol, weights)
+
+
+def _outcomes(records: Iterable[Record]) -> Iterator[tuple[str, ItemOutcomes]]:
+    # An item lost with a worker may have an earlier answer under another scorer: the later counts.
+    by_item: dict[str, dict[int, Record]] = {}
+    for record in records:
+        by_item.setdefault(record.item, {})[record.sample] = record
+    for item, by_sample in by_item.items():
+        samples = [by_sample[sample] for sample in sorted(by_sample)]
+        yield (
+            item,
+            ItemOutcomes(
+                subject=samples[0].subject,
+                outcomes=tuple(record.outcome for record in samples),
+                truncated=sum(map(truncated, samples)),
+                dropped_shots=samples[0].dropped_shots > 0,
+                tie=samples[0].tie,
+            ),
         )
-        return result, fingerprint, planned
-
-
-def metrics_entry(result: Result, fingerprint: str, data_hash: str) -> dict[str, Any]:
-    """One result as ``metrics.json`` shows it: its numbers, and what they may be compared with."""
-    return {
-        **summarize(result),
-        "protocol_fingerprint": fingerprint,
-        "data_hash": data_hash,
-    }
 
 
 def load_run(path: str | Path) -> Run:
@@ -95,7 +165,7 @@ def load_run(path: str | Path) -> Run:
     latest = {key(record): record for record in read_records(folder.records)}
     run = Run(folder.path, manifest, tuple(latest.values()))
     try:
-        run.results()
+        run.measurements()
     except ValueError as error:
         raise RunError(f"{folder.records} does not belong to its run.json: {error}") from None
     return run

@@ -1,4 +1,4 @@
-"""(item, response) → score. A scorer is a function; ``get_scorer`` finds it by its name.
+"""(item, response) → score; ``get_scorer`` finds a scorer by its name.
 
 An error response is an error score under every scorer, never a wrong answer.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
@@ -19,13 +20,31 @@ from pytest_llmeval.scorers.likelihood import letter
 from pytest_llmeval.scorers.text import exact_match
 from pytest_llmeval.spelling import suggestion
 
-Scorer = Callable[[Item, Response], Score]
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """A scorer by name. ``version`` grows whenever a change makes it score anything differently.
+
+    The version is part of every protocol's fingerprint, so that numbers of two versions are not
+    compared unnoticed.
+    """
+
+    name: str
+    version: int
+    score: Callable[[Item, Response], Score]
+
+    def __call__(self, item: Item, response: Response) -> Score:
+        return self.score(item, response)
+
 
 SCORERS: Mapping[str, Scorer] = {
-    "letter": letter,
-    "cloze": cloze,
-    "choice": choice,
-    "exact_match": exact_match,
+    scorer.name: scorer
+    for scorer in (
+        Scorer("letter", 1, letter),
+        Scorer("cloze", 1, cloze),
+        Scorer("choice", 1, choice),
+        Scorer("exact_match", 1, exact_match),
+    )
 }
 
 __all__ = ["SCORERS", "Scorer", "extract_choice", "get_scorer"]

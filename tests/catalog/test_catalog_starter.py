@@ -13,6 +13,7 @@ from pytest_llmeval.catalog import starter
 from pytest_llmeval.catalog.starter import from_file
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import check_dataset
+from pytest_llmeval.fingerprint import fingerprint
 from pytest_llmeval.scorers import get_scorer
 
 
@@ -37,7 +38,7 @@ def test_two_protocols_with_known_scorers() -> None:
         ("cloze", "cloze"),
     ]
     assert all(get_scorer(protocol.scorer) for protocol in protocols)
-    assert protocols[0].fingerprint != protocols[1].fingerprint
+    assert fingerprint(protocols[0]) != fingerprint(protocols[1])
 
 
 def test_rows_become_items_and_shots(tmp_path: Path) -> None:

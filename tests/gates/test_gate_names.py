@@ -7,17 +7,16 @@ import pytest
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.gates import CollectedBenchmark
 from pytest_llmeval.gates import check_names
+from pytest_llmeval.gates import collected_benchmarks
 from pytest_llmeval.gates import parse_thresholds
 
 KNOWN = ["mmlu", "mmlu_pro", "gsm8k", "starter", "humaneval"]
 SCORERS = ["letter", "cloze", "number"]
 COLLECTED = {
-    "mmlu": CollectedBenchmark("mmlu", frozenset({"anatomy", "law"}), ("letter",), True),
-    "gsm8k": CollectedBenchmark("gsm8k", frozenset({"gsm8k"}), ("number",), False),
-    "starter": CollectedBenchmark(
-        "starter", frozenset({"history"}), ("letter", "house_scorer"), True
-    ),
-    "faq_de": CollectedBenchmark("faq_de", frozenset({"faq"}), ("letter",), True),
+    "mmlu": CollectedBenchmark("mmlu", {"anatomy": 100, "law": 50}, ("letter",), 0.25),
+    "gsm8k": CollectedBenchmark("gsm8k", {"gsm8k": 1319}, ("number",), None, samples=4),
+    "starter": CollectedBenchmark("starter", {"history": 80}, ("letter", "house_scorer"), 0.25),
+    "faq_de": CollectedBenchmark("faq_de", {"faq": 20}, ("letter",), 0.5),
 }
 
 
@@ -36,6 +35,10 @@ def check(text: str) -> None:
         "[benchmarks.starter.scorers.house_scorer.subjects.history]\naccuracy = 0.2",
         "[benchmarks.mmlu.scorers.letter]\naccuracy = 0.2",
         "[models.m.benchmarks.mmlu]\nnormalized_gain = 0.2",
+        "[benchmarks.mmlu]\naccuracy.chance = true\nevery_subject.accuracy.chance = true",
+        '[benchmarks.gsm8k]\n"pass@4" = 0.2\n"pass^1" = 0.1\nevery_subject."pass^4" = 0.1',
+        '[benchmarks.humaneval]\n"pass@100" = 0.2',  # not collected: its samples are not known
+        "[benchmarks.gsm8k.regression]\nmax_drop = 0.1",
         # Not collected and not in the catalog: a benchmark of the user's own in another file.
         "[benchmarks.support_tickets]\naccuracy = 0.2",
         "[benchmarks.faq_en]\naccuracy = 0.2\n[benchmarks.faq_de]\naccuracy = 0.2",
@@ -83,6 +86,25 @@ MISTAKES = [
     ),
     ("[benchmarks.gsm8k]\nnormalized_gain = 0", "benchmarks.gsm8k.normalized_gain: ", "no chance"),
     ("[benchmarks.gsm8k.scorers.number]\nnormalized_gain = 0", "number.normalized_gain: "),
+    ("[benchmarks.gsm8k]\naccuracy.chance = true", "benchmarks.gsm8k.accuracy: ", "no chance"),
+    ("[benchmarks.gsm8k]\nevery_subject.accuracy.chance = true", "every_subject.accuracy: "),
+    ("[benchmarks.gsm8k]\nsubjects.gsm8k.accuracy.chance = true", "subjects.gsm8k.accuracy: "),
+    (
+        '[benchmarks.gsm8k]\n"pass@5" = 0.1',
+        'benchmarks.gsm8k."pass@5": pass@5 needs at least 5 samples: --llm-samples 5',
+    ),
+    ('[benchmarks.gsm8k.every_subject]\n"pass^5" = 0.1', 'every_subject."pass^5": ', "5 samples"),
+    ('[benchmarks.mmlu.scorers.letter]\n"pass@2" = 0.1', "pass@2 needs at least 2 samples"),
+    (
+        "[benchmarks.starter.regression]\nmax_drop = 0.1",
+        "benchmarks.starter.regression: ",
+        "put its gates under",
+    ),
+    (
+        '[benchmarks.starter]\n"pass@1" = 0.1',
+        'benchmarks.starter."pass@1": ',
+        "put its gates under",
+    ),
     (
         "[benchmarks.starter]\naccuracy = 1",
         "benchmarks.starter.accuracy: ",
@@ -115,3 +137,18 @@ def test_a_wrong_name_is_one_line(text: str, parts: list[str]) -> None:
     assert message.startswith("thresholds.toml: ")
     for part in parts:
         assert part in message
+
+
+def test_what_was_collected_by_benchmark() -> None:
+    found = collected_benchmarks(
+        [
+            ("x", "letter", {"a": 3, "b": 2}, 0.25, 1),
+            ("y", "text", {"a": 9}, None, 2),
+            ("x", "cloze", {"a": 3, "b": 2}, 0.25, 5),
+            ("x", "letter", {"a": 3, "b": 2}, 0.25, 2),
+        ]
+    )
+    assert found == {
+        "x": CollectedBenchmark("x", {"a": 3, "b": 2}, ("letter", "cloze"), 0.25, 5),
+        "y": CollectedBenchmark("y", {"a": 9}, ("text",), None, 2),
+    }

@@ -21,22 +21,37 @@ accuracy = 0.28
 macro_accuracy = { min = 0.28, max = 0.9 }
 normalized_gain = { min = 0.04, confidence = 0.95 }
 unparsed_rate = 0.01
+truncated_rate = { max = 0.01, confidence = 0.9 }
+error_rate = 0.001
 max_errors = 0
+"pass@10" = 0.5
+"pass@5" = { min = 0.4, confidence = 0.95 }
+"pass^2" = 0.1
 
 [benchmarks.mmlu.every_subject]
 accuracy = { min = 0.15 }
+"pass@1" = 0.1
+
+[benchmarks.mmlu.regression]
+max_drop = 0.01
+max_subject_drop = 0.05
+alpha = 0.01
 
 [benchmarks.mmlu.subjects.college_mathematics]
 accuracy = { min = 0.20 }
 max_errors = 2
 
 [benchmarks.starter.scorers.cloze]
-accuracy = { min = 1 }
+accuracy = { chance = true }
+regression.max_drop = 0
 
 [models."openai:qwen3-8b".benchmarks.mmlu]
 accuracy = 0.70
 subjects.anatomy.accuracy = 0.5
 subjects.college_mathematics.accuracy = 0.4
+"pass@5" = 0.3
+"pass@1" = 0.2
+regression.max_drop = 0.02
 
 [models."openai:qwen3-8b".benchmarks.other]
 accuracy = 0.5
@@ -50,12 +65,28 @@ def test_a_full_file() -> None:
     assert mmlu.macro_accuracy == Bound(min=0.28, max=0.9)
     assert mmlu.normalized_gain == Bound(min=0.04, confidence=0.95)
     assert mmlu.unparsed_rate == Bound(max=0.01)  # for a rate the short form is the maximum
+    assert mmlu.truncated_rate == Bound(max=0.01, confidence=0.9)
+    assert mmlu.error_rate == Bound(max=0.001)
     assert mmlu.max_errors == 0
+    assert mmlu.regression is not None
+    assert (mmlu.regression.max_drop, mmlu.regression.max_subject_drop) == (0.01, 0.05)
+    assert mmlu.regression.alpha == 0.01
+    assert list(mmlu.bounds()) == [
+        *("accuracy", "macro_accuracy", "normalized_gain"),
+        *("unparsed_rate", "truncated_rate", "error_rate"),
+        *("pass@5", "pass@10", "pass^2"),
+    ]
+    assert mmlu.bounds()["pass@5"] == Bound(min=0.4, confidence=0.95)
     assert mmlu.every_subject is not None
+    assert mmlu.every_subject.bounds()["pass@1"] == Bound(min=0.1)
     assert mmlu.every_subject.accuracy == Bound(min=0.15)
     assert mmlu.subjects["college_mathematics"].max_errors == 2
     starter = parse_thresholds(FULL).benchmarks["starter"]
-    assert starter.scorers["cloze"].accuracy == Bound(min=1.0)
+    cloze = starter.scorers["cloze"]
+    assert cloze.accuracy == Bound(chance=True)
+    assert (cloze.accuracy.level, cloze.accuracy.by_interval) == (0.95, True)
+    assert cloze.regression is not None
+    assert (cloze.regression.max_drop, cloze.regression.alpha) == (0, 0.05)
     assert (starter.direct, starter.required, starter.max_errors) == ([], False, None)
 
 
@@ -72,6 +103,34 @@ def test_a_model_overrides_key_by_key() -> None:
     assert own["mmlu"].subjects["college_mathematics"].max_errors == 2
     assert own["mmlu"].every_subject == thresholds.benchmarks["mmlu"].every_subject
     assert thresholds.benchmarks["mmlu"].accuracy == Bound(min=0.28)
+    before, after = thresholds.benchmarks["mmlu"].bounds(), own["mmlu"].bounds()
+    assert "pass@1" not in before
+    assert before["pass@5"] == Bound(min=0.4, confidence=0.95)
+    assert (after["pass@1"], after["pass@5"]) == (Bound(min=0.2), Bound(min=0.3))
+    assert (after["pass@10"], after["pass^2"]) == (before["pass@10"], before["pass^2"])
+    drops = own["mmlu"].regression
+    assert drops is not None
+    assert (drops.max_drop, drops.max_subject_drop, drops.alpha) == (0.02, 0.05, 0.01)
+
+
+def test_a_model_may_give_only_what_differs_of_the_regression() -> None:
+    thresholds = parse_thresholds(
+        "version = 1\n[benchmarks.x.scorers.s.regression]\nmax_drop = 0.1\n"
+        "[models.m.benchmarks.x.scorers.s.regression]\nalpha = 0.01"
+    )
+    drops = thresholds.for_model("m")["x"].scorers["s"].regression
+    assert drops is not None
+    assert (drops.max_drop, drops.alpha) == (0.1, 0.01)
+
+
+def test_the_keys_that_gate_the_benchmark_itself() -> None:
+    text = 'version = 1\n[benchmarks.x]\n"pass@1" = 0.2\nrequired = true\nscorers.a."pass@2" = 1'
+    table = parse_thresholds(text).benchmarks["x"]
+    assert table.direct == ["pass@1"]
+    assert [(where, list(gates.bounds())) for where, gates in table.parts()] == [
+        ((), ["pass@1"]),
+        (("scorers", "a"), ["pass@2"]),
+    ]
 
 
 def test_a_bound_is_overridden_as_a_whole() -> None:
@@ -106,6 +165,8 @@ def test_a_file_may_gate_nothing() -> None:
         (Bound(max=0.01), "<= 0.01"),
         (Bound(min=0.2, max=1), ">= 0.2 and <= 1"),
         (Bound(min=0.1234567, confidence=0.95), ">= 0.1234567 (95 % interval)"),
+        (Bound(chance=True), "= chance (95 % interval)"),
+        (Bound(chance=True, confidence=0.99), "= chance (99 % interval)"),
     ],
 )
 def test_a_bound_as_text(bound: Bound, text: str) -> None:
@@ -127,7 +188,7 @@ MISTAKES = [
     (MMLU, "benchmarks.mmlu: empty table"),
     (MMLU + "acuracy = 0.2", "benchmarks.mmlu.acuracy: unknown", "did you mean 'accuracy'?"),
     (MMLU + "Accuracy = 0.2", "benchmarks.mmlu.Accuracy: unknown", "did you mean 'accuracy'?"),
-    (MMLU + "zzz = 0.2", "benchmarks.mmlu.zzz: unknown", "known: accuracy, every_subject, "),
+    (MMLU + "zzz = 0.2", "benchmarks.mmlu.zzz: unknown", "known: accuracy, error_rate, "),
     (MMLU + "accuracy = { mim = 0.2 }", "benchmarks.mmlu.accuracy.mim: ", "did you mean 'min'?"),
     (MMLU + "accuracy = {}", "benchmarks.mmlu.accuracy: gives neither min nor max"),
     (MMLU + "accuracy = { confidence = 0.9 }", "mmlu.accuracy: gives neither min nor max"),
@@ -157,10 +218,13 @@ MISTAKES = [
     (MMLU + "accuracy = { min = 0.1, confidence = 1 }", "accuracy.confidence: ", "between 0 and 1"),
     (MMLU + "accuracy = { min = 0.1, confidence = nan }", "accuracy.confidence: ", "between"),
     (
-        MMLU + "macro_accuracy = { min = 0.1, confidence = 0.9 }",
-        "benchmarks.mmlu.macro_accuracy.confidence: not supported yet: confidence",
+        MMLU + "macro_accuracy = { min = 0.1, confidence = 0 }",
+        "benchmarks.mmlu.macro_accuracy.confidence: confidence = 0 is not between 0 and 1",
     ),
-    (MMLU + "unparsed_rate = { max = 0.1, confidence = 0.9 }", "confidence: not supported yet"),
+    (MMLU + "unparsed_rate = { max = 0.1, confidence = 2 }", "confidence: confidence = 2 is not"),
+    (MMLU + "truncated_rate = 1.5", "mmlu.truncated_rate: max = 1.5 is outside [0, 1]"),
+    (MMLU + "error_rate = -1", "mmlu.error_rate: max = -1 is outside [0, 1]"),
+    (MMLU + "truncate_rate = 0.1", "unknown key", "did you mean 'truncated_rate'?"),
     (MMLU + "max_errors = -1", "benchmarks.mmlu.max_errors: -1 is negative"),
     (MMLU + "max_errors = 0.5", "mmlu.max_errors: expected a whole number"),
     (MMLU + "max_errors = true", "mmlu.max_errors: expected a whole number, got a boolean"),
@@ -176,10 +240,46 @@ MISTAKES = [
     (MMLU + "every_subject.normalized_gain = 1", "normalized_gain: ", "not of a subject"),
     (MMLU + "scorers.a.required = true", "scorers.a.required: ", "the benchmark's own table"),
     (MMLU + "scorers.a.scorers.b.accuracy = 1", "scorers.a.scorers: ", "own table"),
-    (MMLU + "truncated_rate = 0.1", "mmlu.truncated_rate: not supported yet: truncated_rate"),
-    (MMLU + "regression.max_drop = 0.1", "mmlu.regression: not supported yet: regression"),
-    (MMLU + "accuracy = { chance = true }", "mmlu.accuracy.chance: not supported yet: chance"),
-    (MMLU + '"pass@1" = 0.1', 'mmlu."pass@1": not supported yet: pass@1'),
+    (MMLU + "accuracy = { chance = true, min = 0.2 }", "mmlu.accuracy.chance: ", "neither min nor"),
+    (MMLU + "accuracy = { chance = true, max = 0.2 }", "mmlu.accuracy.chance: ", "neither min nor"),
+    (MMLU + "accuracy = { chance = false }", "mmlu.accuracy: gives neither min nor max"),
+    (MMLU + "accuracy = { chance = 0.25 }", "accuracy.chance: expected true or false, got a numb"),
+    (MMLU + "accuracy = { chance = true, confidence = 1 }", "accuracy.confidence: ", "between 0"),
+    (MMLU + "unparsed_rate = { chance = true }", "unparsed_rate.chance: only accuracy can be"),
+    (MMLU + "normalized_gain.chance = true", "normalized_gain.chance: only accuracy can be"),
+    (MMLU + '"pass@0" = 0.1', 'mmlu."pass@0": k must be a whole number from 1: pass@1'),
+    (MMLU + '"pass@x" = 0.1', 'mmlu."pass@x": k must be a whole number from 1: pass@1'),
+    (MMLU + '"pass^-1" = 0.1', 'mmlu."pass^-1": k must be a whole number from 1: pass^1'),
+    (MMLU + '"pass@01" = 0.1', 'mmlu."pass@01": k must be'),
+    (MMLU + f'"pass@{"9" * 5000}" = 0.1', "k must be a whole number"),
+    (MMLU + '"pass@1" = 1.5', 'mmlu."pass@1": min = 1.5 is outside [0, 1]'),
+    (MMLU + '"pass@1" = "a"', 'mmlu."pass@1": expected a number or a table'),
+    (MMLU + '"pass@1".mim = 1', 'mmlu."pass@1".mim: ', "did you mean 'min'?"),
+    (MMLU + 'every_subject."pass@0" = 0.1', 'mmlu.every_subject."pass@0": k must be'),
+    ("version = 1\n[benchmarks.x]\npass@1 = 0.5", "line 3, column 5: ", 'needs quotes: "pass@1"'),
+    ("version = 1\nbenchmarks.x.pass^2 = 0.5", "line 2, column 18: ", 'needs quotes: "pass^2"'),
+    (MMLU + "regression = 0.1", "mmlu.regression: expected a table, got a number"),
+    (MMLU + "regression = {}", "mmlu.regression: empty table"),
+    (MMLU + "regression.alpha = 0.1", "mmlu.regression: gives neither max_drop nor max_subject"),
+    (
+        MMLU + "regression = { max_drop = 0.1, alpha = 0 }",
+        "mmlu.regression.alpha: alpha = 0 is not between 0 and 1",
+    ),
+    (MMLU + "regression = { max_drop = 0.1, alpha = 1.0 }", "alpha = 1 is not between 0 and 1"),
+    (MMLU + "regression = { max_drop = 0.1, alpha = nan }", "alpha = nan is not between 0 and 1"),
+    (MMLU + "regression.max_drop = 5", "mmlu.regression.max_drop: 5 is outside", "0.05 for 5 %"),
+    (MMLU + "regression.max_drop = -0.1", "regression.max_drop: -0.1 is outside [0, 1]"),
+    (MMLU + "regression.max_subject_drop = nan", "max_subject_drop: nan is outside [0, 1]"),
+    (MMLU + "regression.max_drop = '1'", "regression.max_drop: expected a number, got a string"),
+    (MMLU + "regression.max_dorp = 0.1", "regression.max_dorp: ", "did you mean 'max_drop'?"),
+    (MMLU + "max_drop = 0.1", "mmlu.max_drop: ", "belongs to the table regression"),
+    (MMLU + "scorers.a.alpha = 0.1", "mmlu.scorers.a.alpha: ", "belongs to the table regression"),
+    (MMLU + "scorers.a.regression.alpha = 0.1", "mmlu.scorers.a.regression: gives neither"),
+    (MMLU + "every_subject.regression.max_drop = 0.1", "regression: ", "of a whole benchmark"),
+    (
+        "version = 1\n[models.m.benchmarks.x.regression]\nalpha = 0.1",
+        "models.m.benchmarks.x.regression: gives neither max_drop nor max_subject_drop",
+    ),
     ("version = 1\n[[benchmarks.mmlu]]\nx = 1", "benchmarks.mmlu: expected a table, got an array"),
     ("version = 1\nbenchmarks = 3", "benchmarks: expected a table, got a whole number"),
     ("version = 1\nmodels.m = 3", "models.m: expected a table, got a whole number"),

@@ -1,8 +1,8 @@
-"""Counts, results, and what metrics.json shows of them."""
+"""Counts, results, and how items make them."""
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from functools import reduce
 from operator import add
 from typing import Any
@@ -12,38 +12,66 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval.core import Outcome
-from pytest_llmeval.core import Record
 from pytest_llmeval.metrics import Counts
+from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import aggregate
-from pytest_llmeval.metrics import summarize
+
+CORRECT, WRONG, UNPARSED, ERROR = Outcome.CORRECT, Outcome.WRONG, Outcome.UNPARSED, Outcome.ERROR
 
 small = st.integers(0, 50)
 
 
 @st.composite
-def counts(draw: st.DrawFn) -> Counts:
+def single(draw: st.DrawFn) -> Counts:
+    """Counts with one answer per item."""
     parts = [draw(small) for _ in range(4)]
-    return Counts(sum(parts) + draw(small), *parts)
+    truncated = draw(st.integers(0, sum(parts[:3])))
+    return Counts(sum(parts) + draw(small), *parts, truncated=truncated)
 
 
-def result(subjects: dict[str, Counts], chance: float | None = 0.25) -> Result:
-    return Result("m", "b", "letter", "lmeval", chance, subjects)
+@st.composite
+def several(draw: st.DrawFn) -> Counts:
+    """Counts whose items have several answers, or fewer where some were errors."""
+    spread: Counter[tuple[int, int]] = Counter()
+    for n in draw(st.lists(st.integers(1, 5), max_size=5)):
+        spread[n, draw(st.integers(0, n))] += draw(st.integers(1, 9))
+    answered = sum(n * m for (n, _), m in spread.items())
+    correct = sum(c * m for (_, c), m in spread.items())
+    unparsed = draw(st.integers(0, answered - correct))
+    error = draw(small)
+    return Counts(
+        answered + error + draw(small),
+        correct,
+        answered - correct - unparsed,
+        unparsed,
+        error,
+        truncated=draw(st.integers(0, answered)),
+        spread=spread,
+    )
 
 
-def record(item: str, outcome: Outcome, subject: str = "s", **more: Any) -> Record:
-    return Record("m", "b", "letter", item, subject, outcome, None, "A", **more)
+counts = st.one_of(single(), several())
 
 
-def total(records: list[Record], sizes: dict[str, int]) -> Result:
+def result(subjects: dict[str, Counts], chance: float | None = 0.25, **more: Any) -> Result:
+    return Result("m", "b", "letter", "lmeval", chance, subjects, **more)
+
+
+def item(*outcomes: Outcome, subject: str = "s", **more: Any) -> ItemOutcomes:
+    return ItemOutcomes(subject, outcomes, **more)
+
+
+def total(items: list[ItemOutcomes], sizes: dict[str, int], **more: Any) -> Result:
     return aggregate(
-        records,
+        items,
         model="m",
         benchmark="b",
         scorer="letter",
         protocol="lmeval",
         chance=0.25,
         sizes=sizes,
+        **more,
     )
 
 
@@ -63,15 +91,37 @@ def test_counts_refuse_nonsense(arguments: tuple[int, ...]) -> None:
         Counts(*arguments)
 
 
-@given(counts(), counts(), counts())
+def test_only_answers_are_truncated() -> None:
+    with pytest.raises(ValueError, match="2 truncated of 1"):
+        Counts(2, correct=1, error=1, truncated=2)
+
+
+@pytest.mark.parametrize("spread", [{}, {(2, 1): 2}, {(1, 1): 1, (1, 0): 1}, {(2, 2): 1}])
+def test_a_spread_is_of_these_answers(spread: dict[tuple[int, int], int]) -> None:
+    with pytest.raises(ValueError, match="are not these counts"):
+        Counts(2, correct=1, wrong=0, spread=spread)
+
+
+def test_the_tally_of_single_answers() -> None:
+    assert Counts(9, correct=3, wrong=2, unparsed=1, error=1).tally == {(1, 1): 3, (1, 0): 3}
+    assert Counts(9, correct=3).tally == {(1, 1): 3}
+    assert Counts(9, error=9).tally == {}
+
+
+@given(counts, counts, counts)
 def test_merging_is_associative_and_commutative(a: Counts, b: Counts, c: Counts) -> None:
     assert (a + b) + c == a + (b + c)
     assert a + b == b + a
-    assert a + Counts(0) == a
     assert (a + b).missing == a.missing + b.missing
+    assert (a + b).tally == Counter(a.tally) + Counter(b.tally)
 
 
-@given(st.lists(st.tuples(counts(), st.integers(0, 3)), max_size=12))
+@given(counts)
+def test_nothing_added_changes_nothing(a: Counts) -> None:
+    assert a + Counts(0) == Counts(0) + a == a
+
+
+@given(st.lists(st.tuples(counts, st.integers(0, 3)), max_size=12))
 def test_any_split_over_workers_gives_the_same_sum(parts: list[tuple[Counts, int]]) -> None:
     workers = [
         reduce(add, (part for part, worker in parts if worker == w), Counts(0)) for w in range(4)
@@ -85,138 +135,122 @@ def test_workers_of_unequal_load_are_pooled() -> None:
     assert result({"s": pooled}).accuracy == 0.68
 
 
+def test_an_item_tells_answers_from_errors() -> None:
+    one = item(CORRECT, ERROR, UNPARSED, CORRECT)
+    assert (one.answered, one.correct) == (3, 2)
+
+
 def test_same_text_in_two_subjects_is_two_items() -> None:
-    """Case e10: identity is the item's id."""
-    records = [
-        record("anatomy/17", Outcome.CORRECT, "anatomy"),
-        record("clinical/203", Outcome.WRONG, "clinical"),
-    ]
-    found = total(records, {"anatomy": 1, "clinical": 1})
+    """Case e10: items are told apart by id, which is all that comes here."""
+    items = {
+        "anatomy/17": item(CORRECT, subject="anatomy"),
+        "clinical/203": item(WRONG, subject="clinical"),
+    }
+    found = total(list(items.values()), {"anatomy": 1, "clinical": 1})
     assert (found.counts.answered, found.accuracy) == (2, 0.5)
 
 
-def test_unparsed_is_wrong_and_counted_apart() -> None:
-    """Case e15: no guessing, no 1/K credit."""
-    found = total([record("1", Outcome.UNPARSED), record("2", Outcome.CORRECT)], {"s": 2})
-    shown = summarize(found)
-    assert shown["accuracy"] == 0.5
-    assert (shown["wrong"], shown["unparsed"], shown["unparsed_rate"]) == (0, 1, 0.5)
-
-
-def test_errors_leave_the_result_incomplete() -> None:
-    """Case e09: neither 80/90 nor 80/100 silently, but both."""
-    shown = summarize(result({"s": Counts(100, correct=80, wrong=10, error=10)}))
-    assert shown["accuracy"] is None
-    assert shown["complete"] is False
-    assert (shown["correct"], shown["answered"], shown["errors"]) == (80, 90, 10)
-    assert shown["accuracy_answered"] == 80 / 90
-    assert shown["accuracy_with_errors"] == 0.8
-    assert shown["error_rate"] == 0.1
-    for key in ("standard_error", "wilson95", "macro_accuracy", "normalized_gain"):
-        assert shown[key] is None, key
-    assert shown["subjects"]["s"]["accuracy"] is None
-
-
-def test_an_error_in_one_subject_leaves_the_other_alone() -> None:
-    shown = summarize(result({"a": Counts(2, 1, 1), "b": Counts(2, 1, 0, 0, 1)}))
-    assert shown["accuracy"] is None
-    assert shown["subjects"]["a"]["accuracy"] == 0.5
-    assert shown["subjects"]["b"]["accuracy"] is None
-
-
-def test_a_limited_run_has_an_accuracy_and_is_not_complete() -> None:
-    shown = summarize(result({"a": Counts(10, 2, 2), "b": Counts(10)}))
-    assert (shown["accuracy"], shown["macro_accuracy"], shown["normalized_gain"]) == (
-        0.5,
-        0.5,
-        pytest.approx(1 / 3),
+def test_items_are_counted_per_subject() -> None:
+    found = total(
+        [item(CORRECT, tie=True), item(UNPARSED, dropped_shots=True, truncated=1)], {"s": 2, "t": 3}
     )
-    assert (shown["complete"], shown["missing"], shown["n_total"]) == (False, 16, 20)
-    assert shown["subjects"]["b"]["accuracy"] is None
-
-
-def test_one_item() -> None:
-    """Case e06: no standard error, still valid JSON."""
-    shown = summarize(result({"s": Counts(1, correct=1)}))
-    assert (shown["accuracy"], shown["standard_error"]) == (1.0, None)
-    json.dumps(shown, allow_nan=False)
-
-
-@pytest.mark.parametrize("subjects", [{}, {"s": Counts(0)}, {"s": Counts(5)}])
-def test_nothing_ran(subjects: dict[str, Counts]) -> None:
-    shown = summarize(result(subjects))
-    for key in ("accuracy", "standard_error", "wilson95", "unparsed_rate", "error_rate"):
-        assert shown[key] is None, key
-    json.dumps(shown, allow_nan=False)
-
-
-def test_without_a_chance_level_there_is_no_gain() -> None:
-    assert result({"s": Counts(1, 1)}, chance=None).normalized_gain is None
-    assert result({"s": Counts(1, 1)}, chance=1.0).normalized_gain is None
-
-
-@given(st.dictionaries(st.text(max_size=4), counts(), max_size=6), st.randoms())
-def test_the_summary_is_json_whatever_the_order(subjects: dict[str, Counts], random: Any) -> None:
-    names = list(subjects)
-    random.shuffle(names)
-    text = json.dumps(summarize(result(subjects)), allow_nan=False)
-    assert json.dumps(summarize(result({n: subjects[n] for n in names}))) == text
-    assert json.loads(text)["complete"] == all(part.complete for part in subjects.values())
-
-
-def test_a_later_record_replaces_an_earlier_one() -> None:
-    records = [
-        record("1", Outcome.ERROR, error="timeout"),
-        record("1", Outcome.CORRECT, tie=True, dropped_shots=2),
-    ]
-    found = total(records, {"s": 1, "t": 3})
-    assert found.subjects == {"s": Counts(1, correct=1), "t": Counts(3)}
+    assert found.subjects == {"s": Counts(2, 1, 0, 1, truncated=1), "t": Counts(3)}
     assert (found.ties, found.dropped_shots) == (1, 1)
+    assert (found.items("s"), found.items("t")) == (2, 3)
 
 
-outcomes = st.dictionaries(
-    st.integers(0, 40).map(str), st.sampled_from(list(Outcome)), min_size=1, max_size=30
-)
+def test_several_samples_are_counted_as_answers_and_kept_by_item() -> None:
+    items = [item(CORRECT, WRONG, CORRECT), item(ERROR, CORRECT, UNPARSED), item(ERROR, ERROR)]
+    found = total(items, {"s": 4, "t": 1}, samples=3)
+    part = found.subjects["s"]
+    assert part == Counts(12, 3, 1, 1, 3, spread={(3, 2): 1, (2, 1): 1})
+    assert (part.missing, found.counts.total) == (4, 15)
+    assert (found.items("s"), found.items("t")) == (4, 1)
+    assert found.subjects["t"].tally == {}
 
 
-@given(outcomes, st.randoms())
-def test_records_may_come_in_any_order(drawn: dict[str, Outcome], random: Any) -> None:
-    records = [record(item, outcome) for item, outcome in drawn.items()]
-    before = total(records, {"s": 41})
-    random.shuffle(records)
-    assert total(records, {"s": 41}) == before
-    values = list(drawn.values())
-    assert before.counts == Counts(
-        41,
-        values.count(Outcome.CORRECT),
-        values.count(Outcome.WRONG),
-        values.count(Outcome.UNPARSED),
-        values.count(Outcome.ERROR),
-    )
+@st.composite
+def item_lists(draw: st.DrawFn) -> tuple[int, list[ItemOutcomes]]:
+    samples = draw(st.integers(1, 4))
+    one = st.lists(st.sampled_from(list(Outcome)), min_size=1, max_size=samples)
+    outcomes = st.tuples(st.sampled_from("st"), one.map(tuple))
+    return samples, [ItemOutcomes(*drawn) for drawn in draw(st.lists(outcomes, max_size=30))]
+
+
+@given(item_lists(), st.randoms())
+def test_items_may_come_in_any_order_and_from_any_worker(
+    drawn: tuple[int, list[ItemOutcomes]], random: Any
+) -> None:
+    samples, items = drawn
+    sizes = {"s": 30, "t": 30}
+    before = total(items, sizes, samples=samples)
+    random.shuffle(items)
+    assert total(items, sizes, samples=samples) == before
+    values = [outcome for one in items for outcome in one.outcomes]
+    whole = before.counts
+    assert whole.total == 60 * samples
+    assert (whole.correct, whole.wrong) == (values.count(CORRECT), values.count(WRONG))
+    assert (whole.unparsed, whole.error) == (values.count(UNPARSED), values.count(ERROR))
+    half = random.randint(0, len(items))
+    parts = [total(part, sizes, samples=samples) for part in (items[:half], items[half:])]
+    merged = parts[0].counts + parts[1].counts
+    assert (merged.correct, merged.wrong, merged.tally) == (whole.correct, whole.wrong, whole.tally)
 
 
 @pytest.mark.parametrize(
     ("stray", "message"),
     [
-        (record("1", Outcome.CORRECT, "other"), "unknown subject 'other'"),
-        (record("1", Outcome.CORRECT, sample=1), "several samples"),
-        (
-            Record("m", "b", "cloze", "1", "s", Outcome.CORRECT, None, "A"),
-            "belongs to another result",
-        ),
+        (item(CORRECT, subject="other"), "unknown subject 'other'"),
+        (item(CORRECT, CORRECT), "more answers than 1"),
     ],
 )
-def test_stray_records_are_refused(stray: Record, message: str) -> None:
+def test_stray_items_are_refused(stray: ItemOutcomes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         total([stray], {"s": 1})
 
 
-def test_more_records_than_items_are_refused() -> None:
+def test_more_items_than_the_benchmark_has_are_refused() -> None:
     with pytest.raises(ValueError, match="more than 1 items"):
-        total([record("1", Outcome.CORRECT), record("2", Outcome.WRONG)], {"s": 1})
+        total([item(CORRECT), item(WRONG)], {"s": 1})
 
 
 @pytest.mark.parametrize("chance", [-0.1, 1.1, float("nan")])
 def test_a_chance_level_is_a_proportion(chance: float) -> None:
     with pytest.raises(ValueError, match="chance"):
         result({}, chance)
+
+
+@pytest.mark.parametrize("samples", [0, -1, 1.5])
+def test_there_is_at_least_one_sample(samples: int) -> None:
+    with pytest.raises(ValueError, match="samples"):
+        result({}, samples=samples)
+
+
+def test_without_a_chance_level_there_is_no_gain() -> None:
+    assert result({"s": Counts(1, 1)}, chance=None).normalized_gain is None
+    assert result({"s": Counts(1, 1)}, chance=1.0).normalized_gain is None
+    assert result({"s": Counts(2, 1, 0, 0, 1)}).normalized_gain is None
+
+
+@pytest.mark.parametrize(
+    ("subjects", "drawn", "sampled"),
+    [
+        ({"a": Counts(9, 2, 1), "b": Counts(2, 2)}, {"a": 3, "b": 2}, True),
+        ({"a": Counts(9, 2, 0, 0, 1), "b": Counts(2, 2)}, {"a": 3, "b": 2}, True),  # an error
+        ({"a": Counts(9, 2), "b": Counts(2, 2)}, {"a": 3, "b": 2}, False),  # one not run
+        ({"a": Counts(9, 4), "b": Counts(2, 1)}, {"a": 3, "b": 2}, False),  # another part
+        ({"a": Counts(9, 2, 1), "b": Counts(2)}, {"a": 3}, True),  # none drawn of b
+        ({"a": Counts(9, 2, 1)}, None, False),  # -k, not a draw
+        ({"a": Counts(3, 2, 1)}, {"a": 3}, False),  # all there are
+    ],
+)
+def test_a_draw_is_told_from_any_other_part(
+    subjects: dict[str, Counts], drawn: dict[str, int] | None, sampled: bool
+) -> None:
+    assert result(subjects, drawn=drawn).sampled is sampled
+
+
+def test_a_draw_of_items_with_several_samples() -> None:
+    part = Counts(20, 3, 3, spread={(2, 1): 3})
+    assert result({"a": part}, samples=2, drawn={"a": 3}).sampled
+    assert not result({"a": part}, samples=2, drawn={"a": 6}).sampled

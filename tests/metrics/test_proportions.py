@@ -7,18 +7,23 @@ import statistics
 from collections.abc import Callable
 
 import pytest
-from hypothesis import assume
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
+from statsmodels.stats.proportion import proportion_confint
 
 from pytest_llmeval.metrics import accuracy
+from pytest_llmeval.metrics import exact_interval
 from pytest_llmeval.metrics import macro_accuracy
+from pytest_llmeval.metrics import macro_standard_error
 from pytest_llmeval.metrics import normalized_gain
 from pytest_llmeval.metrics import standard_error
 from pytest_llmeval.metrics import wilson_interval
 
 NAN = float("nan")
+CONFIDENCES = (0.5, 0.8, 0.95, 0.99, 0.999)
+SIZES = (1, 2, 3, 10, 57, 100, 1000, 14_042)
+Interval = Callable[..., tuple[float, float]]
 
 
 @st.composite
@@ -35,7 +40,7 @@ def test_accuracy(correct: int, total: int, expected: float | None) -> None:
     assert accuracy(correct, total) == expected
 
 
-@pytest.mark.parametrize("function", [accuracy, standard_error, wilson_interval])
+@pytest.mark.parametrize("function", [accuracy, standard_error, wilson_interval, exact_interval])
 @pytest.mark.parametrize(
     "arguments",
     [(-1, 5), (0, -5), (6, 5), (1, 0), (NAN, 5), (1, NAN), (2.0, 5), (1, 5.0), ("1", 5), (None, 5)],
@@ -144,63 +149,118 @@ def test_standard_error_is_that_of_the_scores(drawn: tuple[int, int]) -> None:
     assert standard_error(correct, total) == pytest.approx(brute, rel=1e-12, abs=1e-15)
 
 
-def test_wilson_at_the_edge_is_no_certainty() -> None:
+@pytest.mark.parametrize(
+    ("subjects", "expected"),
+    [
+        ({}, None),
+        ({"a": {}}, None),
+        ({"a": {(1, 1): 1}}, None),
+        ({"a": {(1, 1): 1}, "b": {(1, 1): 5, (1, 0): 5}}, None),
+        ({"a": {}, "b": {(1, 1): 5, (1, 0): 5}}, (0.25 / 9) ** 0.5),
+        ({"a": {(1, 1): 9}, "b": {(1, 1): 5, (1, 0): 5}}, (0.25 / 9) ** 0.5 / 2),
+        ({"a": {(2, 1): 9}, "b": {(2, 2): 5, (2, 0): 5}}, (0.25 / 9) ** 0.5 / 2),
+    ],
+)
+def test_macro_standard_error(
+    subjects: dict[str, dict[tuple[int, int], int]], expected: float | None
+) -> None:
+    assert macro_standard_error(subjects) == pytest.approx(expected)
+
+
+@given(counted(least=2, most=300), st.integers(1, 9))
+def test_subjects_add_their_variances(drawn: tuple[int, int], subjects: int) -> None:
+    correct, total = drawn
+    tally = {(1, 1): correct, (1, 0): total - correct}
+    one = standard_error(correct, total)
+    assert one is not None
+    same = macro_standard_error({str(i): tally for i in range(subjects)})
+    assert same == pytest.approx(one / math.sqrt(subjects))
+
+
+def test_an_interval_at_the_edge_is_no_certainty() -> None:
     """Case e07."""
     assert wilson_interval(0, 25) == pytest.approx((0.0, 0.13319225), abs=1e-8)
-    assert wilson_interval(25, 25)[1] == 1.0
-    assert wilson_interval(0, 0) == (0.0, 1.0)
     assert wilson_interval(0, 1)[0] == 0.0
+    assert exact_interval(0, 25) == pytest.approx((0.0, 1 - 0.025 ** (1 / 25)), abs=1e-12)
+    for interval in (wilson_interval, exact_interval):
+        assert interval(25, 25)[1] == 1.0
+        assert interval(0, 0) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95, 0.99, 0.999])
-@pytest.mark.parametrize("total", [1, 2, 3, 10, 57, 100, 1000, 14_042])
-def test_wilson_agrees_with_scipy(total: int, confidence: float) -> None:
+@pytest.mark.parametrize("confidence", CONFIDENCES)
+@pytest.mark.parametrize("total", SIZES)
+@pytest.mark.parametrize(
+    ("interval", "scipy_name", "statsmodels_name"),
+    [(wilson_interval, "wilson", "wilson"), (exact_interval, "exact", "beta")],
+)
+def test_intervals_agree_with_scipy_and_statsmodels(
+    interval: Interval, scipy_name: str, statsmodels_name: str, total: int, confidence: float
+) -> None:
     for correct in {0, 1, total // 3, total // 2, total - 1, total}:
-        theirs = binomtest(correct, total).proportion_ci(confidence, method="wilson")
-        ours = wilson_interval(correct, total, confidence)
-        assert ours == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+        ours = interval(correct, total, confidence)
+        scipy = binomtest(correct, total).proportion_ci(confidence, method=scipy_name)
+        assert ours == pytest.approx((scipy.low, scipy.high), abs=1e-12)
+        other = proportion_confint(correct, total, 1 - confidence, method=statsmodels_name)
+        assert ours == pytest.approx(other, abs=1e-12)
 
 
-@given(counted(most=10**9), st.floats(0, 1, exclude_min=True, exclude_max=True))
+confidences = st.floats(0, 1, exclude_min=True, exclude_max=True)
+
+
+@given(counted(most=10**9), confidences)
 def test_wilson_contains_the_estimate(drawn: tuple[int, int], confidence: float) -> None:
     correct, total = drawn
     low, high = wilson_interval(correct, total, confidence)
     assert 0 <= low <= correct / total <= high <= 1
 
 
-@given(counted(most=5000), st.integers(2, 50))
-def test_wilson_shrinks_with_n_and_grows_with_confidence(
-    drawn: tuple[int, int], times: int
+@given(counted(most=10**6), st.floats(0.001, 0.999999))
+def test_the_exact_interval_contains_the_estimate(
+    drawn: tuple[int, int], confidence: float
 ) -> None:
     correct, total = drawn
-    low, high = wilson_interval(correct, total)
-    narrow = wilson_interval(correct * times, total * times)
-    wide = wilson_interval(correct, total, 0.99)
+    low, high = exact_interval(correct, total, confidence)
+    assert 0 <= low <= correct / total <= high <= 1
+
+
+@given(counted(most=5000), st.integers(2, 50), st.sampled_from([wilson_interval, exact_interval]))
+def test_intervals_shrink_with_n_and_grow_with_confidence(
+    drawn: tuple[int, int], times: int, interval: Interval
+) -> None:
+    correct, total = drawn
+    low, high = interval(correct, total)
+    narrow = interval(correct * times, total * times)
+    wide = interval(correct, total, 0.99)
     assert narrow[1] - narrow[0] < high - low < wide[1] - wide[0]
 
 
-@given(counted())
-def test_wilson_is_symmetric(drawn: tuple[int, int]) -> None:
+@given(counted(), st.sampled_from([wilson_interval, exact_interval]))
+def test_intervals_are_symmetric(drawn: tuple[int, int], interval: Interval) -> None:
     correct, total = drawn
-    assume(0 < correct < total)
-    low, high = wilson_interval(correct, total)
-    other = wilson_interval(total - correct, total)
-    assert (1 - high, 1 - low) == pytest.approx(other, abs=1e-15)
+    low, high = interval(correct, total)
+    other = interval(total - correct, total)
+    assert (1 - high, 1 - low) == pytest.approx(other, abs=1e-12)
 
 
+@pytest.mark.parametrize("interval", [wilson_interval, exact_interval])
 @pytest.mark.parametrize("confidence", [0.0, 1.0, -0.5, 95, NAN])
-def test_wilson_refuses_a_confidence_outside(confidence: float) -> None:
+@pytest.mark.parametrize("counts", [(1, 2), (0, 0)])
+def test_a_confidence_outside_is_refused(
+    interval: Interval, confidence: float, counts: tuple[int, int]
+) -> None:
     with pytest.raises(ValueError, match="confidence"):
-        wilson_interval(1, 2, confidence)
+        interval(*counts, confidence)
 
 
-def test_wilson_covers() -> None:
-    """Exact coverage, summed over all outcomes: close to 95 % for the sizes of MMLU subjects."""
-    for total in (100, 234):
-        for rate in (0.1, 0.25, 0.5, 0.9):
-            covered = sum(
-                math.comb(total, c) * rate**c * (1 - rate) ** (total - c)
-                for c in range(total + 1)
-                if wilson_interval(c, total)[0] <= rate <= wilson_interval(c, total)[1]
-            )
-            assert 0.93 <= covered <= 0.97
+@pytest.mark.parametrize("total", [100, 234])
+@pytest.mark.parametrize("rate", [0.1, 0.25, 0.5, 0.9])
+def test_intervals_cover(total: int, rate: float) -> None:
+    """Exact coverage, summed over all outcomes, for the sizes of MMLU subjects."""
+    covered = dict.fromkeys((wilson_interval, exact_interval), 0.0)
+    for c in range(total + 1):
+        chance = math.comb(total, c) * rate**c * (1 - rate) ** (total - c)
+        for interval in covered:
+            low, high = interval(c, total)
+            covered[interval] += chance * (low <= rate <= high)
+    assert 0.93 <= covered[wilson_interval] <= 0.97
+    assert 0.95 <= covered[exact_interval] <= 0.98

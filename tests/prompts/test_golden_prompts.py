@@ -10,6 +10,7 @@ import pytest
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Template
+from pytest_llmeval.fingerprint import fingerprint
 from pytest_llmeval.prompts import CLOZE
 from pytest_llmeval.prompts import HENDRYCKS
 from pytest_llmeval.prompts import LMEVAL_MMLU
@@ -76,7 +77,7 @@ def test_square_brackets_in_options_are_kept() -> None:
 
 def test_the_formats_have_different_fingerprints() -> None:
     prints = {
-        Protocol("p", template, scorer="letter", shots=5).fingerprint
+        fingerprint(Protocol("p", template, scorer="letter", shots=5))
         for template in (LMEVAL_MMLU, HENDRYCKS, CLOZE)
     }
     assert len(prints) == 3

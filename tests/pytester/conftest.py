@@ -11,6 +11,8 @@ from typing import Any
 # Loaded here because pytester would load them anew for every run, which numpy does not survive.
 import numpy  # noqa: F401
 import pytest
+import scipy.special
+import scipy.stats  # noqa: F401
 
 import pytest_llmeval.answering  # noqa: F401
 

@@ -31,9 +31,9 @@ def test_gates_pass_and_are_tests_in_every_report(project):
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         [
-            "PASS bench::accuracy: 0.6667 (bound >= 0.66)*6 of 9 correct",
-            "PASS bench::every_subject::accuracy: 0.5000 (bound >= 0.5)*worst of 3 subjects: art",
-            "PASS bench::subjects.zoo::accuracy: 0.75*3 of 4 correct",
+            "PASS bench::accuracy: 0.6667 (bound >= 0.66)*6 of 9 correct; sees drops of 0.*",
+            "PASS bench::every_subject::accuracy: 0.5000 (bound >= 0.5)*worst of 3 subjects: art; sees *",
+            "PASS bench::subjects.zoo::accuracy: 0.75*3 of 4 correct; sees *",
             "*8 gates passed*",
         ]
     )
@@ -63,7 +63,7 @@ def test_a_bound_is_met_exactly(project):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("--llm-limit=1",), "only 3 of 9 items were run"),
+        (("--llm-limit=1",), "sampled 3 of 9 items: *between 0.3225 and 0.9626 (95 %)*"),
         (("-k", "zoo"), "only 4 of 9 items were run"),
         (("test_bench.py::test_bench[law-0001]",), "only 1 of 9 items were run"),
     ],
@@ -74,6 +74,52 @@ def test_part_of_a_benchmark_decides_nothing(project, arguments, reason):
     assert result.ret == 1
     result.stdout.fnmatch_lines([f"UNDECIDED bench::accuracy*{reason}"])
     assert project.run(*arguments, "--llm-allow-undecided").ret == 0
+
+
+@pytest.mark.parametrize(
+    ("bound", "status"),
+    [
+        ("{ min = 0.75, confidence = 0.9 }", "pass"),
+        ("{ min = 0.9, confidence = 0.9 }", "undecided"),
+        ("{ min = 0.97, confidence = 0.9 }", "fail"),
+        ("0.97", "fail"),  # the whole benchmark cannot reach it, as far as 95 % go
+        ("0.5", "undecided"),
+    ],
+)
+def test_a_draw_decides_what_asks_for_confidence(project, bound, status):
+    """Twenty of 400 items in one subject, and all 20 of a small one."""
+    project.benchmark(art=400, zoo=20)
+    project.model(
+        one="""
+        def one(self, request):
+            wrong = request.id.endswith("7")
+            scores = (-1.0, -2.0, -3.0, -4.0) if wrong else (-2.0, -1.0, -3.0, -4.0)
+            return Response(request.id, logprobs=scores)
+        """
+    )
+    project.thresholds(
+        f"[benchmarks.bench]\naccuracy = {bound}\n[benchmarks.bench.subjects.zoo]\naccuracy = 0.9\n"
+    )
+    result = project.run("--llm-limit=60", "--llm-seed=1")
+    assert result.ret == (0 if status == "pass" else 1)
+    gates = {gate["id"]: gate for gate in project.document("gates.json")["gates"]}
+    assert gates["bench::accuracy"]["status"] == status
+    assert gates["bench::accuracy"]["reason"].startswith("sampled 80 of 420 items")
+    assert gates["bench::subjects.zoo::accuracy"]["status"] == "pass"
+    sampled = project.metrics()["sampled"]
+    assert sampled["items"] == 80
+    art = project.metrics()["subjects"]["art"]["accuracy"]
+    assert sampled["accuracy"] == pytest.approx((400 * art + 20 * 0.9) / 420)
+
+
+def test_a_threshold_tighter_than_the_noise_is_told_at_the_start(project):
+    project.thresholds("[benchmarks.bench]\naccuracy = { min = 0.99, confidence = 0.95 }\n")
+    result = project.run()
+    assert result.ret == 1
+    lines = result.outlines
+    (first, *_) = [n for n, line in enumerate(lines) if "cannot be met" in line]
+    assert "thresholds.toml" in lines[first]
+    assert first < next(n for n, line in enumerate(lines) if line.startswith("test_bench.py"))
 
 
 def test_nothing_selected_is_not_green(project):

@@ -62,7 +62,7 @@ def test_passed_gates_of_every_subject_are_one_line():
     result = Result("demo", "mmlu", "letter", "lmeval", 0.25, SUBJECTS)
     lines = rendered(result, thresholds=thresholds)
     (passed,) = [line for line in lines if line.startswith("PASS mmlu::every_subject::")]
-    assert passed.endswith("worst of 55 subjects: subject_02")
+    assert "worst of 55 subjects: subject_02" in passed
     assert sum(line.startswith("FAIL mmlu::every_subject::") for line in lines) == 2
 
 

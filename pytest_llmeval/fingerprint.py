@@ -1,0 +1,85 @@
+"""A protocol in full, and its fingerprint: what a number may be compared with."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+from pytest_llmeval.core import LABELS
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import Protocol
+from pytest_llmeval.core import Template
+from pytest_llmeval.core import canonical_json
+from pytest_llmeval.scorers import get_scorer
+
+
+def protocol_content(protocol: Protocol) -> dict[str, Any]:
+    """All that can move a score under the protocol, and its name, as plain JSON values.
+
+    The template is shown as what it makes of a fixed item, so that any change of its text
+    changes the fingerprint, wherever the code that writes it lives. Raises ConfigError for
+    a template that fails on it, and for an unknown scorer.
+    """
+    try:
+        template = _probe(protocol.template)
+    except Exception as error:
+        raise ConfigError(
+            f"protocol {protocol.name!r}: template {protocol.template.name!r} fails on an item of"
+            f" ten options: {type(error).__name__}: {error}"
+        ) from error
+    decoding = protocol.decoding
+    return {
+        "name": protocol.name,
+        "ask": protocol.ask,
+        "scorer": protocol.scorer,
+        "scorer_version": get_scorer(protocol.scorer).version,
+        "shots": protocol.shots,
+        "draw": "first of the pool" + ("" if protocol.allow_copies else ", without copies"),
+        "shots_used": protocol.shots_used,
+        "chat": protocol.chat,
+        "prefix": protocol.prefix,
+        "samples": protocol.answers_per_item,
+        "decoding": None
+        if protocol.ask == "choices"
+        else {
+            "max_tokens": decoding.max_tokens,
+            "temperature": decoding.temperature,
+            "top_p": decoding.top_p,
+            "top_k": decoding.top_k,
+            "min_p": decoding.min_p,
+            "stop": list(decoding.stop),
+        },
+        "template": template,
+    }
+
+
+def fingerprint(protocol: Protocol) -> str:
+    """SHA-256 (16 hex digits) of the protocol's content without its name."""
+    content = protocol_content(protocol)
+    del content["name"]
+    return hashlib.sha256(canonical_json(content)).hexdigest()[:16]
+
+
+class _AnyField(dict[str, str]):
+    """Has every field, so that a template may use those of its own benchmark."""
+
+    def __missing__(self, key: str) -> str:
+        return f"<{key}>"
+
+
+def _probe(template: Template) -> dict[str, Any]:
+    options = tuple(f" option {label} " for label in LABELS[:10])
+    probe = Item("probe", "probe_subject", " Q? ", 1, options, _AnyField())
+    if not template.choices(probe):
+        probe = replace(probe, gold=" gold text ")
+    return {
+        "name": template.name,
+        "description": template.description(probe.subject),
+        "question": template.question(probe),
+        "choices": list(template.choices(probe)),
+        "shot_answer": template.shot_answer(probe),
+        "delimiter": template.delimiter,
+        "separator": template.separator,
+    }

@@ -1,0 +1,165 @@
+"""A result against a baseline: drops that are beyond tolerance and no play of chance.
+
+A drop fails where it is larger than the file tolerates and the exact paired test calls it
+significant, each subject for itself with Holm-adjusted p. One that is larger but not
+significant passes with a warning; an improvement never fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pytest_llmeval.metrics import Comparison
+from pytest_llmeval.metrics import Counts
+from pytest_llmeval.metrics import Difference
+from pytest_llmeval.metrics import Result
+
+from .measure import answers
+from .measure import drawn
+from .measure import is_draw
+from .measure import too_many
+from .measure import too_many_together
+from .thresholds import RegressionGates
+from .verdict import TOLERANCE
+from .verdict import Scope
+from .verdict import Status
+from .verdict import Verdict
+
+Comparisons = Mapping[tuple[str, str, str], Comparison | str]
+"""(model, benchmark, scorer) → the comparison with the baseline, or why there is none."""
+
+
+def without_baseline(scope: Scope) -> Verdict:
+    """The verdict on all regression gates of a table where the run has no baseline."""
+    reason = "no baseline was given (--llm-baseline RUN)"
+    return scope.verdict("regression", None, "not run", reason)
+
+
+def without_comparison(
+    scope: Scope, gates: RegressionGates, reason: str, status: Status = "undecided"
+) -> Iterator[Verdict]:
+    """Every regression gate of a table, none of which can be measured."""
+    inner = replace(scope, id=f"{scope.id}::regression")
+    each = replace(inner, id=f"{inner.id}::every_subject")
+    for where, metric, limit in (
+        (inner, "max_drop", gates.max_drop),
+        (each, "max_subject_drop", gates.max_subject_drop),
+    ):
+        if limit is not None:
+            text = _text(limit, gates.alpha)
+            yield where.verdict(metric, None, status, reason, text=text, maximum=limit)
+
+
+def judge_regression(
+    scope: Scope, gates: RegressionGates, result: Result, comparison: Comparison | str, limit: int
+) -> Iterator[Verdict]:
+    """The regression gates of a table over one result; ``limit`` is its ``max_errors``."""
+    errors = result.counts.error
+    incomplete = too_many(errors, limit)
+    if isinstance(comparison, str):
+        status: Status = "fail" if incomplete else "undecided"
+        yield from without_comparison(scope, gates, incomplete or comparison, status)
+        return
+    inner = replace(scope, id=f"{scope.id}::regression")
+    if gates.max_drop is not None:
+        yield _judge_drop(
+            inner, "max_drop", gates.max_drop, gates.alpha, result, comparison, incomplete
+        )
+    if gates.max_subject_drop is not None:
+        for subject in sorted(result.subjects):
+            counts = result.subjects[subject]
+            yield _judge_drop(
+                replace(inner, id=f"{inner.id}::every_subject::{subject}", subject=subject),
+                "max_subject_drop",
+                gates.max_subject_drop,
+                gates.alpha,
+                replace(result, subjects={subject: counts}),
+                comparison,
+                too_many_together(counts.error, errors, limit),
+            )
+
+
+def _judge_drop(
+    scope: Scope,
+    metric: str,
+    limit: float,
+    alpha: float,
+    result: Result,
+    comparison: Comparison,
+    incomplete: str | None,
+) -> Verdict:
+    """One drop: of the subject that the scope names, or over all items."""
+    found = comparison.overall
+    if scope.subject is not None:
+        found = comparison.subjects.get(scope.subject, _NOTHING)
+    text = _text(limit, alpha)
+    if incomplete or found.drop is None:
+        items = answers(result.counts.total // result.samples)
+        reason = f"none of {items} is in both runs" if result.counts.total else "no items"
+        status: Status = "fail" if incomplete else "undecided"
+        return scope.verdict(
+            metric, None, status, incomplete or reason, text=text, maximum=limit, n=found.items
+        )
+    warning = None
+    if not _all_paired(result, comparison, found):
+        items = answers(result.counts.total // result.samples)
+        status, reason = "undecided", f"only {found.items:,} of {items} are in both runs"
+    else:
+        beyond = found.drop > limit + TOLERANCE
+        status = "fail" if beyond and found.adjusted <= alpha else "pass"
+        reason = _reason(result, found, scope.subject is not None)
+        if beyond and status == "pass":
+            warning = f"more than {limit:.12g} but not significant at alpha {alpha:.12g}"
+    return scope.verdict(
+        metric,
+        None,
+        status,
+        reason,
+        text=text,
+        measured=found.drop,
+        interval=found.interval,
+        n=found.items,
+        maximum=limit,
+        detectable=found.detectable if status != "undecided" else None,
+        warning=warning,
+    )
+
+
+_NOTHING = Difference(0, None, None, None, None, 0, 0, 1.0, 1.0, None)
+
+
+def _all_paired(result: Result, comparison: Comparison, found: Difference) -> bool:
+    """Whether every item of the benchmark, or of the draw, is paired but for errors.
+
+    A comparison counts the baseline's errors over all subjects only, so that of one subject it
+    is told from missing items where it has none of either, or where nothing at all is missing.
+    """
+    counts = result.counts
+    if counts.missing and not is_draw(result):
+        return False
+    return not comparison.only_candidate or found.items == _answered_in_full(counts, result)
+
+
+def _answered_in_full(counts: Counts, result: Result) -> int:
+    """Items of which every sample was answered."""
+    return sum(items for (n, _), items in counts.tally.items() if n == result.samples)
+
+
+def _reason(result: Result, found: Difference, subject: bool) -> str:
+    text = (
+        f"{found.baseline:.4f} -> {found.candidate:.4f} over {answers(found.items)},"
+        f" {found.newly_wrong:,} newly wrong, {found.newly_right:,} newly right,"
+        f" p = {found.p_value:.3g}"
+    )
+    if subject:
+        text += f" (Holm {found.adjusted:.3g})"
+    left_out = result.counts.attempted // result.samples - found.items
+    if left_out > 0:
+        text += f", {answers(left_out)} with errors left out"
+    return f"{drawn(result)}: {text}" if is_draw(result) else text
+
+
+def _text(limit: float, alpha: float) -> str:
+    return f"<= {limit:.12g}, alpha {alpha:.12g}"

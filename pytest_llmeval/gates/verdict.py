@@ -1,0 +1,155 @@
+"""What became of a gate, and how that is told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from .thresholds import Bound
+
+Status = Literal["pass", "fail", "undecided", "not run"]
+
+# A measured value this close to a bound has reached it. It is far above the rounding of the
+# few operations on floats behind a value, and far below what one item can move: c/n and a bound of
+# d decimals are equal or at least 1 / (n 10^d) apart, which is more for any n 10^d < 10^12.
+TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one gate.
+
+    ``id`` is stable: ``mmlu::subjects.anatomy::accuracy``, with the model in front when several
+    ran. ``measured`` is in the metric's own unit (a proportion; for ``max_errors`` a number of
+    answers) and None where the result is incomplete. ``interval`` is that of the metric, of the
+    bound's confidence or 95 %. ``n`` counts the answers behind ``measured``; for ``pass@k`` the
+    items, for regression gates the items paired. ``min`` and ``max`` are the bound's, both the
+    chance level where that is the bound. ``detectable``: the smallest drop that the gate could
+    have seen with power 80 %. ``warning``: what a gate that passed does not let pass unsaid.
+    ``model`` is None where the verdict concerns all models.
+    """
+
+    id: str
+    model: str | None
+    benchmark: str
+    scorer: str | None
+    subject: str | None
+    metric: str | None
+    bound: str
+    measured: float | None
+    interval: tuple[float, float] | None
+    n: int
+    status: Status
+    reason: str
+    min: float | None = None
+    max: float | None = None
+    detectable: float | None = None
+    warning: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a gate stands: the beginning of its verdict's id, and what it covers."""
+
+    id: str
+    model: str
+    benchmark: str
+    scorer: str | None = None
+    subject: str | None = None
+
+    def verdict(
+        self,
+        metric: str,
+        bound: Bound | None,
+        status: Status,
+        reason: str,
+        *,
+        text: str = "",
+        measured: float | None = None,
+        interval: tuple[float, float] | None = None,
+        n: int = 0,
+        maximum: float | None = None,
+        detectable: float | None = None,
+        warning: str | None = None,
+    ) -> Verdict:
+        """The verdict on a bound, or on a limit told by ``text`` and ``maximum``."""
+        return Verdict(
+            id=f"{self.id}::{metric}",
+            model=self.model,
+            benchmark=self.benchmark,
+            scorer=self.scorer,
+            subject=self.subject,
+            metric=metric,
+            bound=bound.text if bound else text,
+            measured=measured,
+            interval=interval,
+            n=n,
+            status=status,
+            reason=reason,
+            min=bound.min if bound else None,
+            max=bound.max if bound else maximum,
+            detectable=detectable,
+            warning=warning,
+        )
+
+
+def overall(verdicts: Iterable[Verdict], allow_undecided: bool = False) -> Literal["pass", "fail"]:
+    """The build: red for any failed gate, and, unless allowed, for an undecided one or for none
+    decided at all.
+    """
+    statuses = {verdict.status for verdict in verdicts}
+    if "fail" in statuses:
+        return "fail"
+    if allow_undecided:
+        return "pass"
+    return "pass" if "pass" in statuses and "undecided" not in statuses else "fail"
+
+
+def nothing_decided(verdicts: Iterable[Verdict], file: str) -> Verdict | None:
+    """The verdict on a run that no gate of its file had anything to say about (rule 2)."""
+    if {verdict.status for verdict in verdicts} & {"pass", "fail", "undecided"}:
+        return None
+    reason = f"no gate of {file} was decided by this run"
+    return Verdict("no-gate", None, "", None, None, None, "", None, None, 0, "fail", reason)
+
+
+def describe(verdict: Verdict) -> str:
+    """A verdict on one line: status, id, measured value, bound, interval, reason, what it sees.
+
+    ``PASS mmlu::accuracy: 0.2814 (bound >= 0.28) [0.2740, 0.2889] 3,951 of 14,042 correct;
+    sees drops of 0.0106``; ``WARN`` in place of ``PASS`` where there is a warning.
+    """
+    status = "warn" if verdict.warning is not None else verdict.status
+    parts = [f"{status.upper()} {verdict.id}:"]
+    if verdict.measured is not None:
+        parts.append(_show(verdict))
+    elif verdict.bound:
+        parts.append("-")
+    if verdict.bound:
+        parts.append(f"(bound {verdict.bound})")
+    if verdict.interval is not None:
+        parts.append(f"[{verdict.interval[0]:.4f}, {verdict.interval[1]:.4f}]")
+    told = [verdict.reason, verdict.warning or ""]
+    if verdict.detectable is not None:
+        told.append(f"sees drops of {verdict.detectable:.4f}")
+    parts.append("; ".join(text for text in told if text))
+    return " ".join(" ".join(parts).split())
+
+
+def _show(verdict: Verdict) -> str:
+    """The measured value, with more than four decimals where fewer would hide what decided."""
+    value = verdict.measured
+    if value is None or verdict.metric == "max_errors":
+        return f"{value or 0:.0f}"
+    bounds = [bound for bound in (verdict.min, verdict.max) if bound is not None]
+    for digits in range(4, 13):
+        shown = f"{value:.{digits}f}"
+        if all(_side(float(shown), bound) == _side(value, bound) for bound in bounds):
+            break
+    return shown
+
+
+def _side(value: float, bound: float) -> int:
+    return 0 if abs(value - bound) <= TOLERANCE else int(math.copysign(1, value - bound))

@@ -1,0 +1,220 @@
+"""Two runs over the same items, item by item: overall and per subject."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import fields
+from dataclasses import replace
+from typing import Any
+
+from . import _checks
+from .paired import holm
+from .paired import paired_interval
+from .paired import sign_flip
+from .power import detectable_mean_change
+from .result import ItemOutcomes
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two runs over the same items: all of them, or those of one subject.
+
+    ``items``: those paired, with every sample answered in both runs; the accuracies are over
+    them. ``drop`` is baseline less candidate: positive is worse; ``interval`` is its interval.
+    ``newly_wrong``: items on which the candidate has fewer right answers. ``p_value`` is exact
+    and two-sided; ``adjusted`` is Holm's over all subjects with paired items. ``detectable``:
+    the smallest drop found with power 80 %, for a subject at Holm's strictest step.
+    """
+
+    items: int
+    baseline: float | None
+    candidate: float | None
+    drop: float | None
+    interval: tuple[float, float] | None
+    newly_wrong: int
+    newly_right: int
+    p_value: float
+    adjusted: float
+    detectable: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        shown = {field.name: getattr(self, field.name) for field in fields(self)}
+        return shown | {"interval": None if self.interval is None else list(self.interval)}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A candidate against a baseline on one benchmark under one scorer.
+
+    ``baseline`` and ``candidate`` are the models' names; ``subjects`` has every subject of the
+    benchmark, sorted, and ``sizes`` how many items it has there. Item ids are sorted.
+    ``only_baseline``: items that only that run has in full (not run, or cut short, in the
+    other). ``errors_baseline``: items with an error in that run; they are not paired.
+    """
+
+    benchmark: str
+    scorer: str
+    baseline: str
+    candidate: str
+    overall: Difference
+    subjects: Mapping[str, Difference]
+    sizes: Mapping[str, int]
+    newly_wrong: tuple[str, ...]
+    newly_right: tuple[str, ...]
+    only_baseline: tuple[str, ...]
+    only_candidate: tuple[str, ...]
+    errors_baseline: int
+    errors_candidate: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether every item of the benchmark is paired."""
+        return self.overall.items == sum(self.sizes.values())
+
+    def worst(self, count: int = 10) -> list[tuple[str, Difference]]:
+        """The subjects that got worse, largest drop first."""
+        drops = [(d.drop, name, d) for name, d in self.subjects.items() if d.drop and d.drop > 0]
+        drops.sort(key=lambda entry: (-entry[0], entry[1]))
+        return [(name, difference) for _, name, difference in drops[:count]]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        shown = {field.name: getattr(self, field.name) for field in fields(self)}
+        shown.update(
+            overall=self.overall.as_json(),
+            subjects={name: difference.as_json() for name, difference in self.subjects.items()},
+            sizes=dict(self.sizes),
+            complete=self.complete,
+        )
+        for name in ("newly_wrong", "newly_right", "only_baseline", "only_candidate"):
+            shown[name] = list(shown[name])
+        return shown
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """One item in both runs: how many answers it has there, and how many are right."""
+
+    subject: str
+    baseline: int
+    candidate: int
+
+
+def compare_items(
+    baseline: Mapping[str, ItemOutcomes],
+    candidate: Mapping[str, ItemOutcomes],
+    *,
+    benchmark: str,
+    scorer: str,
+    baseline_model: str,
+    candidate_model: str,
+    sizes: Mapping[str, int],
+    confidence: float = 0.95,
+) -> Comparison:
+    """Pair two runs by item id; ``sizes`` as subject -> items of the benchmark.
+
+    Tests at alpha = 1 - confidence. An item is paired when both runs have all samples of it and
+    none is an error; how many all are is the most that an item has in that run. Where the runs
+    differ in it (they are not of one protocol then) rates are compared. Sources: ``sign_flip``,
+    ``paired_interval``, ``holm``, ``detectable_paired_drop``. ValueError for an item of a subject
+    that ``sizes`` lacks or of different subjects.
+    """
+    _checks.confidence(confidence)
+    samples = _samples(baseline), _samples(candidate)
+    pairs = _pairs(baseline, candidate, samples)
+    by_subject: dict[str, list[_Pair]] = {name: [] for name in sorted(sizes)}
+    for item in (*baseline.values(), *candidate.values()):
+        if item.subject not in by_subject:
+            raise ValueError(f"unknown subject {item.subject!r}")
+    for pair in pairs.values():
+        by_subject[pair.subject].append(pair)
+    alpha = 1 - confidence
+    tested = [name for name, subject_pairs in by_subject.items() if subject_pairs]
+    subjects = {
+        name: _difference(subject_pairs, samples, confidence, alpha / max(1, len(tested)))
+        for name, subject_pairs in by_subject.items()
+    }
+    adjusted = holm([subjects[name].p_value for name in tested])
+    for name, p_value in zip(tested, adjusted, strict=True):
+        subjects[name] = replace(subjects[name], adjusted=p_value)
+    full_baseline, full_candidate = _full(baseline, samples[0]), _full(candidate, samples[1])
+    changes = {item: _change(pair, samples) for item, pair in pairs.items()}
+    return Comparison(
+        benchmark,
+        scorer,
+        baseline_model,
+        candidate_model,
+        overall=_difference(pairs.values(), samples, confidence, alpha),
+        subjects=subjects,
+        sizes={name: sizes[name] for name in sorted(sizes)},
+        newly_wrong=tuple(sorted(item for item, change in changes.items() if change > 0)),
+        newly_right=tuple(sorted(item for item, change in changes.items() if change < 0)),
+        only_baseline=tuple(sorted(full_baseline - full_candidate)),
+        only_candidate=tuple(sorted(full_candidate - full_baseline)),
+        errors_baseline=_errors(baseline),
+        errors_candidate=_errors(candidate),
+    )
+
+
+def _samples(items: Mapping[str, ItemOutcomes]) -> int:
+    return max((len(item.outcomes) for item in items.values()), default=1) or 1
+
+
+def _full(items: Mapping[str, ItemOutcomes], samples: int) -> set[str]:
+    """Items that were asked for every sample, whatever became of it."""
+    return {name for name, item in items.items() if len(item.outcomes) == samples}
+
+
+def _errors(items: Mapping[str, ItemOutcomes]) -> int:
+    return sum(item.answered < len(item.outcomes) for item in items.values())
+
+
+def _pairs(
+    baseline: Mapping[str, ItemOutcomes],
+    candidate: Mapping[str, ItemOutcomes],
+    samples: tuple[int, int],
+) -> dict[str, _Pair]:
+    pairs = {}
+    for name, before in baseline.items():
+        after = candidate.get(name)
+        if after is None or (before.answered, after.answered) != samples:
+            continue
+        if before.subject != after.subject:
+            raise ValueError(f"item {name!r} is of {before.subject!r} and of {after.subject!r}")
+        pairs[name] = _Pair(before.subject, before.correct, after.correct)
+    return pairs
+
+
+def _change(pair: _Pair, samples: tuple[int, int]) -> int:
+    """Right answers lost, in the common multiple of both runs' samples."""
+    whole = math.lcm(*samples)
+    return pair.baseline * (whole // samples[0]) - pair.candidate * (whole // samples[1])
+
+
+def _difference(
+    pairs: Iterable[_Pair], samples: tuple[int, int], confidence: float, alpha: float
+) -> Difference:
+    pairs = list(pairs)
+    items, scale = len(pairs), math.lcm(*samples)
+    if not pairs:
+        return Difference(0, None, None, None, None, 0, 0, 1.0, 1.0, None)
+    changes = Counter(_change(pair, samples) for pair in pairs)
+    p_value = sign_flip(changes)
+    squares = sum(change * change * m for change, m in changes.items()) / scale**2
+    return Difference(
+        items,
+        baseline=sum(pair.baseline for pair in pairs) / (items * samples[0]),
+        candidate=sum(pair.candidate for pair in pairs) / (items * samples[1]),
+        drop=sum(change * m for change, m in changes.items()) / (items * scale),
+        interval=paired_interval(changes, scale, confidence),
+        newly_wrong=sum(m for change, m in changes.items() if change > 0),
+        newly_right=sum(m for change, m in changes.items() if change < 0),
+        p_value=p_value,
+        adjusted=p_value,
+        detectable=detectable_mean_change(items, squares, 1 / scale, alpha),
+    )

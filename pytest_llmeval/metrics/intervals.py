@@ -1,0 +1,300 @@
+"""Intervals of accuracies over items with one or several answers, subjects and draws.
+
+An interval never claims certainty for want of spread: all right is not 1 to 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from . import _checks
+from ._normal import two_sided
+from .proportions import score_limits
+from .proportions import wilson_interval
+from .samples import Tally
+from .samples import clustered_standard_error
+from .samples import mean_pass_at_k
+from .samples import mean_pass_hat_k
+from .samples import pass_at_k
+from .samples import pass_hat_k
+from .samples import totals
+
+Interval = tuple[float, float]
+
+
+def effective_size(tally: Tally, population: int | None = None) -> float:
+    """How many independent 0/1 items would tell as much about the accuracy as these answers.
+
+    One answer per item: the items. Several: answers / deff with the design effect deff =
+    (clustered SE / SE of independent answers)^2 (Kish 1965, "Survey Sampling", sec. 8.2; as the
+    n of a binomial interval in Korn & Graubard 1998, Survey Methodology 24, 193-201), kept
+    between the items and the answers; the items where there is no spread to estimate it from.
+
+    ``population``: the benchmark's items, of which these were drawn. The size then grows by
+    (N - 1) / (N - n) (Cochran 1977, "Sampling Techniques", sec. 3.2), infinite at n = N:
+    it is about the benchmark's own value, which a full run would give. 0 without answers.
+    """
+    cells = _checks.cells(tally)
+    items, answers, correct = totals(cells)
+    if population is not None:
+        items, population = _checks.part("items", items, "population", population)
+    if items == 0:
+        return 0.0
+    size = float(items)
+    wrong = answers - correct
+    clustered = clustered_standard_error(tally)
+    if answers > items and clustered and correct and wrong:
+        independent = correct * wrong / (answers * answers * (answers - 1))
+        size = min(float(answers), max(size, answers * independent / clustered**2))
+    if population is None:
+        return size
+    return size * (population - 1) / (population - items) if items < population else math.inf
+
+
+def score_interval(mean: float, size: float, confidence: float = 0.95) -> Interval:
+    """Wilson's score interval (1927, see ``wilson_interval``) for an effective size.
+
+    (0, 1) at size 0, the point at infinity. ValueError for a mean outside [0, 1], a negative
+    size, or a confidence outside (0, 1).
+    """
+    mean = _checks.proportion("mean", mean)
+    z = two_sided(confidence)
+    if not size >= 0:
+        raise ValueError(f"size must not be negative, but is {size!r}")
+    if size == 0:
+        return 0.0, 1.0
+    if math.isinf(size):
+        return mean, mean
+    low, high = score_limits(mean * size, (1 - mean) * size, z)
+    return min(low, mean), max(high, mean)
+
+
+def tally_interval(
+    tally: Tally, confidence: float = 0.95, population: int | None = None
+) -> Interval:
+    """Interval of the accuracy over all answers: ``score_interval`` at ``effective_size``.
+
+    With one answer per item and no population exactly ``wilson_interval``.
+    """
+    items, answers, correct = totals(_checks.cells(tally))
+    if population is None and answers == items:
+        return wilson_interval(correct, answers, confidence)
+    mean = correct / answers if answers else 0.0
+    return score_interval(mean, effective_size(tally, population), confidence)
+
+
+def macro_interval(
+    subjects: Mapping[str, Tally],
+    confidence: float = 0.95,
+    populations: Mapping[str, int] | None = None,
+) -> Interval:
+    """Interval of the macro accuracy: ``score_interval`` at ``macro_effective_size``.
+
+    Subjects without items are left out, as in ``macro_accuracy``; (0, 1) without any.
+    """
+    _checks.confidence(confidence)
+    present = _present(subjects)
+    if not present:
+        return 0.0, 1.0
+    size = macro_effective_size(present, populations)
+    return score_interval(_weighted_mean(present, dict.fromkeys(present, 1)), size, confidence)
+
+
+def macro_effective_size(
+    subjects: Mapping[str, Tally], populations: Mapping[str, int] | None = None
+) -> float:
+    """How many independent 0/1 items would tell as much as these do about the macro accuracy.
+
+    p (1 - p) / V with the macro accuracy p and V its variance, a sum over subjects as in
+    ``macro_standard_error``: a binomial interval at the effective size of a stratified sample
+    (Korn & Graubard 1998, Survey Methodology 24, 193-201; Kish 1965, "Survey Sampling", sec.
+    8.2). A subject with a single item takes p (1 - p) for the variance it cannot show; without
+    any spread the size is that of the weights alone, 1 / sum w^2 / n. One subject: that of
+    ``effective_size``. ``populations`` (subject -> items of the benchmark): Cochran's 1 - n / N
+    is put to each subject's variance. 0 without items.
+    """
+    present = _present(subjects)
+    return _stratified_size(present, dict.fromkeys(present, 1), populations)
+
+
+def stratified_accuracy(
+    subjects: Mapping[str, Tally], populations: Mapping[str, int]
+) -> float | None:
+    """What the whole benchmark would give, from a draw of items per subject: sum N_s/N p_s.
+
+    ``populations``: subject -> items of the benchmark. The stratified mean of Cochran 1977,
+    "Sampling Techniques", eq. 5.1: without bias whatever part of each subject was drawn, unlike
+    the mean over the drawn items. None where a subject with items in the benchmark has none
+    here. ValueError for more items than the benchmark has.
+    """
+    weights = _weights(subjects, populations)
+    return None if weights is None else _weighted_mean(subjects, weights)
+
+
+def stratified_interval(
+    subjects: Mapping[str, Tally],
+    populations: Mapping[str, int],
+    confidence: float = 0.95,
+    *,
+    finite: bool,
+) -> Interval:
+    """Interval of ``stratified_accuracy``: ``score_interval`` at ``stratified_effective_size``.
+
+    (0, 1) where the accuracy is None.
+    """
+    _checks.confidence(confidence)
+    weights = _weights(subjects, populations)
+    if weights is None:
+        return 0.0, 1.0
+    size = stratified_effective_size(subjects, populations, finite=finite)
+    return score_interval(_weighted_mean(subjects, weights), size, confidence)
+
+
+def stratified_effective_size(
+    subjects: Mapping[str, Tally], populations: Mapping[str, int], *, finite: bool
+) -> float:
+    """``macro_effective_size`` with the weights of ``stratified_accuracy``.
+
+    ``finite``: about the benchmark's own value, with the finite-population correction, infinite
+    where every item was drawn; else about the model on items of this kind. 0 where the accuracy
+    is None.
+    """
+    weights = _weights(subjects, populations)
+    if weights is None:
+        return 0.0
+    return _stratified_size(subjects, weights, populations if finite else None)
+
+
+def bootstrap_interval(
+    strata: Sequence[Tally],
+    value: Callable[[int, int], float],
+    confidence: float = 0.95,
+    *,
+    seed: int = 0,
+    resamples: int = 10_000,
+) -> Interval:
+    """Percentile bootstrap of the mean over strata of the mean over items of value(n, c).
+
+    The items of each stratum are drawn with replacement (Efron & Tibshirani 1993, "An
+    Introduction to the Bootstrap", ch. 13), as multinomial counts of the tally's cells: the time
+    goes with the different (n, c), not with the items. Same seed, same interval, whatever the
+    order of the cells. Widened to contain the estimate. Where no stratum has any spread every
+    resample is alike, which is not certainty: then it is ``score_interval`` at the effective
+    size of the strata's numbers of items.
+
+    ``value`` must give proportions. Strata without items are left out; (0, 1) without any.
+    """
+    _checks.confidence(confidence)
+    if _checks.count("resamples", resamples) == 0:
+        raise ValueError("resamples must be at least 1")
+    cells = [_values(tally, value) for tally in strata]
+    cells = [present for present in cells if present]
+    if not cells:
+        return 0.0, 1.0
+    estimate = _estimate(cells)
+    if all(len(values) == 1 for values in cells):
+        size = len(cells) ** 2 / math.fsum(1 / sum(values.values()) for values in cells)
+        return score_interval(estimate, size, confidence)
+    import numpy as np
+
+    generator = np.random.default_rng(_checks.count("seed", seed))
+    means = np.zeros(resamples)
+    for values in cells:
+        rates, items = np.array(list(values)), np.array(list(values.values()))
+        drawn = generator.multinomial(items.sum(), items / items.sum(), size=resamples)
+        means += drawn @ rates / (items.sum() * len(cells))
+    tail = (1 - confidence) / 2
+    low, high = (float(q) for q in np.quantile(means, [tail, 1 - tail]))
+    return max(0.0, min(low, estimate)), min(1.0, max(high, estimate))
+
+
+def pass_at_k_interval(
+    tally: Tally, k: int, confidence: float = 0.95, *, seed: int = 0
+) -> Interval | None:
+    """``bootstrap_interval`` of ``mean_pass_at_k`` over the items; None where that is None."""
+    if mean_pass_at_k(tally, k) is None:
+        return None
+    return bootstrap_interval(
+        [tally], lambda n, c: pass_at_k(n, c, k) or 0.0, confidence, seed=seed
+    )
+
+
+def pass_hat_k_interval(
+    tally: Tally, k: int, confidence: float = 0.95, *, seed: int = 0
+) -> Interval | None:
+    """``bootstrap_interval`` of ``mean_pass_hat_k`` over the items; None where that is None."""
+    if mean_pass_hat_k(tally, k) is None:
+        return None
+    return bootstrap_interval(
+        [tally], lambda n, c: pass_hat_k(n, c, k) or 0.0, confidence, seed=seed
+    )
+
+
+def _present(subjects: Mapping[str, Tally]) -> dict[str, Tally]:
+    return {name: tally for name, tally in sorted(subjects.items()) if _checks.cells(tally)}
+
+
+def _weights(
+    subjects: Mapping[str, Tally], populations: Mapping[str, int]
+) -> Mapping[str, int] | None:
+    """The populations that are not empty; None where one of them has no items here."""
+    for name, tally in subjects.items():
+        if name not in populations:
+            raise ValueError(f"no population of {name!r}")
+        items, _, _ = totals(_checks.cells(tally))
+        _checks.part(f"items of {name!r}", items, "population", populations[name])
+    weights = {name: size for name, size in sorted(populations.items()) if size}
+    present = _present(subjects)
+    return weights if weights and present.keys() == weights.keys() else None
+
+
+def _weighted_mean(subjects: Mapping[str, Tally], weights: Mapping[str, int]) -> float:
+    means = []
+    for name, weight in weights.items():
+        _, answers, correct = totals(_checks.cells(subjects[name]))
+        means.append(weight * (correct / answers))
+    # Divided last: the mean of ones is 1, and equal weights give macro_accuracy to the digit.
+    return min(1.0, math.fsum(means) / sum(weights.values()))
+
+
+def _stratified_size(
+    subjects: Mapping[str, Tally],
+    weights: Mapping[str, int],
+    populations: Mapping[str, int] | None,
+) -> float:
+    if len(weights) <= 1:
+        sizes = populations or {}
+        return math.fsum(effective_size(subjects[name], sizes.get(name)) for name in weights)
+    mean = _weighted_mean(subjects, weights)
+    whole = sum(weights.values())
+    variances, shares = [], []
+    for name, weight in weights.items():
+        items, _, _ = totals(_checks.cells(subjects[name]))
+        factor = (weight / whole) ** 2
+        if populations is not None:
+            items, population = _checks.part("items", items, "population", populations[name])
+            factor *= (population - items) / population
+        error = clustered_standard_error(subjects[name])
+        variances.append(factor * (mean * (1 - mean) if error is None else error * error))
+        shares.append(factor / items)
+    spread, variance, share = mean * (1 - mean), math.fsum(variances), math.fsum(shares)
+    if spread and variance:
+        return spread / variance
+    return 1 / share if share else math.inf
+
+
+def _values(tally: Tally, value: Callable[[int, int], float]) -> dict[float, int]:
+    """Value -> items that have it, ascending: the same whatever the order of the tally."""
+    found: dict[float, int] = {}
+    for n, c, items in _checks.cells(tally):
+        one = _checks.proportion(f"value({n}, {c})", value(n, c))
+        found[one] = found.get(one, 0) + items
+    return dict(sorted(found.items()))
+
+
+def _estimate(strata: Sequence[Mapping[float, int]]) -> float:
+    means = [math.fsum(v * m for v, m in s.items()) / sum(s.values()) for s in strata]
+    return min(1.0, math.fsum(means) / len(means))

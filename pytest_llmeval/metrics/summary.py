@@ -1,0 +1,142 @@
+"""A result as metrics.json shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .intervals import macro_interval
+from .intervals import pass_at_k_interval
+from .intervals import pass_hat_k_interval
+from .intervals import stratified_accuracy
+from .intervals import stratified_interval
+from .intervals import tally_interval
+from .proportions import accuracy
+from .proportions import macro_standard_error
+from .result import Counts
+from .result import Result
+from .samples import Tally
+from .samples import clustered_standard_error
+from .samples import mean_pass_at_k
+from .samples import mean_pass_hat_k
+from .samples import sample_spread
+from .samples import variance_components
+
+_KS = (1, 2, 5, 10, 20, 50, 100)
+
+
+def summarize(result: Result) -> dict[str, Any]:
+    """One result as metrics.json shows it: plain JSON values, subjects sorted by name.
+
+    Counts are in answers (items × samples), ``items`` are the benchmark's. With errors the
+    result is incomplete: ``accuracy`` and all that rests on it is None, and both
+    ``accuracy_answered`` (errors left out) and ``accuracy_with_errors`` (errors in the
+    denominator) are given. Items that were merely not run leave ``accuracy`` over the others,
+    and ``complete`` false; ``sampled`` is what a random draw says of the whole benchmark.
+    With several samples there are ``pass@k``, ``pass^k``, ``by_sample`` (the run's accuracy
+    from sample to sample) and ``variance`` (between and within items) too.
+    """
+    counts = result.counts
+    known = result.accuracy is not None
+    tallies = {name: subject.tally for name, subject in result.subjects.items()}
+    return {
+        "model": result.model,
+        "benchmark": result.benchmark,
+        "scorer": result.scorer,
+        "protocol": result.protocol,
+        "samples": result.samples,
+        "items": sum(map(result.items, result.subjects)),
+        **_core(counts),
+        "macro_accuracy": result.macro_accuracy,
+        "macro_standard_error": macro_standard_error(tallies) if known else None,
+        "macro_interval95": list(macro_interval(tallies)) if known else None,
+        "normalized_gain": result.normalized_gain,
+        "chance": result.chance,
+        "sampled": _sampled(result, tallies) if known else None,
+        **(_several_samples(result, known) if result.samples > 1 else {}),
+        "dropped_shots": result.dropped_shots,
+        "ties": result.ties,
+        "subjects": {
+            name: {"items": result.items(name), **_core(result.subjects[name])}
+            for name in sorted(result.subjects)
+        },
+    }
+
+
+def _core(counts: Counts) -> dict[str, Any]:
+    """The fields that a whole result and each of its subjects share."""
+    value = None if counts.error else accuracy(counts.correct, counts.answered)
+    known = value is not None
+    tally = counts.tally
+    return {
+        "n_total": counts.total,
+        "answered": counts.answered,
+        "correct": counts.correct,
+        "wrong": counts.wrong,
+        "unparsed": counts.unparsed,
+        "truncated": counts.truncated,
+        "errors": counts.error,
+        "missing": counts.missing,
+        "complete": counts.complete,
+        "accuracy": value,
+        "standard_error": clustered_standard_error(tally) if known else None,
+        "wilson95": list(tally_interval(tally)) if known else None,
+        "accuracy_answered": accuracy(counts.correct, counts.answered),
+        "accuracy_with_errors": accuracy(counts.correct, counts.attempted),
+        "unparsed_rate": accuracy(counts.unparsed, counts.answered),
+        "truncated_rate": accuracy(counts.truncated, counts.answered),
+        "error_rate": accuracy(counts.error, counts.attempted),
+    }
+
+
+def _sampled(result: Result, tallies: dict[str, Tally]) -> dict[str, Any] | None:
+    """What the draw says of the whole benchmark; None where the run is no draw."""
+    if not result.sampled:
+        return None
+    sizes = {name: result.items(name) for name in result.subjects}
+    return {
+        "items": sum((result.drawn or {}).values()),
+        "accuracy": stratified_accuracy(tallies, sizes),
+        "interval95": list(stratified_interval(tallies, sizes, finite=True)),
+    }
+
+
+def _several_samples(result: Result, known: bool) -> dict[str, Any]:
+    if not known:
+        return dict.fromkeys(("pass@k", "pass^k", "by_sample", "variance"))
+    tally, samples = result.counts.tally, result.samples
+    parts = variance_components(tally)
+    accuracies = [accuracy(correct, answered) for correct, answered in result.by_sample]
+    spread = sample_spread([value for value in accuracies if value is not None])
+    return {
+        "pass@k": _passes(tally, samples, mean_pass_at_k, pass_at_k_interval),
+        "pass^k": _passes(tally, samples, mean_pass_hat_k, pass_hat_k_interval),
+        "by_sample": spread
+        and {
+            "accuracies": accuracies,
+            "mean": spread.mean,
+            "variance": spread.variance,
+            "interval95": list(spread.interval),
+        },
+        "variance": parts
+        and {
+            "between_items": parts.between_items,
+            "within_items": parts.within_items,
+            "items_share": parts.items_share,
+        },
+    }
+
+
+def _passes(
+    tally: Tally,
+    samples: int,
+    mean: Callable[[Tally, int], float | None],
+    interval: Callable[[Tally, int], tuple[float, float] | None],
+) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    for k in _KS:
+        if k <= samples:
+            limits = interval(tally, k)
+            value = mean(tally, k)
+            shown[str(k)] = limits and {"value": value, "interval95": list(limits)}
+    return shown

@@ -1,0 +1,195 @@
+"""Named baselines: a run as one small JSON file meant for git, outcomes and fingerprints only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core import Outcome
+from pytest_llmeval.core import Record
+from pytest_llmeval.core import RunError
+from pytest_llmeval.runs.folder import RunFolder
+from pytest_llmeval.runs.folder import check_manifest
+from pytest_llmeval.runs.run import Run
+from pytest_llmeval.runs.run import load_run
+from pytest_llmeval.spelling import suggestion
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+"""What a baseline may be called: the stem of its file."""
+
+_KIND = "baseline"
+_LETTERS = {
+    Outcome.CORRECT: "c",
+    Outcome.WRONG: "w",
+    Outcome.UNPARSED: "u",
+    Outcome.ERROR: "e",
+}
+_OUTCOMES = {letter: outcome for outcome, letter in _LETTERS.items()}
+_NOT_RUN = "-"  # a sample without an outcome between others
+# What of run.json is kept where it is there: what results are built from, and where they are from.
+_KEPT = (
+    "started",
+    "models",
+    "own_model",
+    "results",
+    "seed",
+    "limit",
+    "samples",
+    "model_fingerprints",
+)
+
+
+class _Group(NamedTuple):
+    """What is the same in all records of a block of the file."""
+
+    model: str
+    benchmark: str
+    scorer: str
+    protocol: str
+    data: str
+    model_fingerprint: str | None
+
+
+def save_baseline(run: Run, file: Path) -> None:
+    """Write the outcomes of a run to ``file`` in one step; the same run gives the same bytes.
+
+    Items that do not count (their test came to no verdict) are left out. Raises RunError for a
+    run without outcomes, and where the file cannot be written.
+    """
+    groups: dict[_Group, dict[str, dict[str, dict[int, Outcome]]]] = {}
+    for record in run.records:
+        if not record.left_out:
+            subjects = groups.setdefault(_group(record), {})
+            items = subjects.setdefault(record.subject, {})
+            items.setdefault(record.item, {})[record.sample] = record.outcome
+    if not groups:
+        raise RunError(f"{run.path} has no outcomes to save")
+    manifest = {key: run.manifest[key] for key in _KEPT if key in run.manifest}
+    document = {
+        "kind": _KIND,
+        "run": run.manifest.get("run") or run.path.name,
+        **manifest,
+        "outcomes": [
+            {
+                **group._asdict(),
+                "subjects": {name: _pack(groups[group][name]) for name in sorted(groups[group])},
+            }
+            for group in sorted(groups, key=lambda group: tuple(value or "" for value in group))
+        ],
+    }
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot write {file}: {error.strerror or error}") from None
+    RunFolder(file.parent).write(file.name, document)
+
+
+def load_baseline(text: str, folder: Path) -> Run:
+    """The run that ``text`` names: a run folder, a baseline file, or ``folder/<text>.json``.
+
+    Raises ConfigError, offering the nearest name, where there is none; RunError, in one line,
+    for a file that is damaged or no baseline.
+    """
+    path, named = Path(text), folder / f"{text}.json"
+    if (path / "run.json").is_file():
+        return load_run(path)
+    if path.is_file():
+        return read_baseline(path)
+    if NAME.fullmatch(text) and named.is_file():
+        return read_baseline(named)
+    if path.is_dir():
+        return load_run(path)  # which says what is missing in it
+    raise ConfigError(
+        f"no run folder, baseline file or baseline in {folder} is called {text!r}"
+        f"{suggestion(text, _candidates(path, folder))}"
+    )
+
+
+def read_baseline(file: Path) -> Run:
+    """A baseline file as a run: its records have outcomes and fingerprints, nothing else.
+
+    Raises RunError, in one line, for a file that is damaged or no baseline.
+    """
+    try:
+        document = RunFolder(file.parent).read(file.name)
+    except RecursionError:
+        raise RunError(f"{file}: not a baseline of this tool") from None
+    if document.get("kind") != _KIND:
+        raise RunError(f"{file}: not a baseline of this tool")
+    manifest = {key: value for key, value in document.items() if key not in ("kind", "outcomes")}
+    try:
+        check_manifest(manifest, file)
+        records = tuple(record for block in document["outcomes"] for record in _unpack_block(block))
+        run = Run(file, manifest, records)
+        run.measurements()
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        reason = f"no {error}" if isinstance(error, KeyError) else error
+        raise RunError(f"{file}: damaged baseline ({reason})") from None
+    return run
+
+
+def _group(record: Record) -> _Group:
+    return _Group(*(getattr(record, name) for name in _Group._fields))
+
+
+def _pack(items: dict[str, dict[int, Outcome]]) -> dict[str, Any]:
+    """The items of a subject by what became of their samples, without their common prefix."""
+    # What the first and the last in order share, all share. One character at least is left of
+    # every id, so that a space separates any two.
+    first, last = min(items), max(items)
+    shared = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    prefix = first[: min(sum(1 for _ in shared), *(len(item) - 1 for item in items))]
+    packed: dict[str, list[str]] = {}
+    for item in sorted(items):
+        samples = items[item]
+        letters = (
+            _LETTERS[samples[number]] if number in samples else _NOT_RUN
+            for number in range(max(samples) + 1)
+        )
+        packed.setdefault("".join(letters), []).append(item[len(prefix) :])
+    return {"prefix": prefix, "items": {key: " ".join(packed[key]) for key in sorted(packed)}}
+
+
+def _unpack_block(block: dict[str, Any]) -> Iterator[Record]:
+    group = _Group(*(block[name] for name in _Group._fields))
+    if not all(isinstance(value, str) for value in group[:-1]):
+        raise TypeError("names and fingerprints must be texts")
+    for subject, packed in block["subjects"].items():
+        seen: set[str] = set()
+        for letters, rests in packed["items"].items():
+            for item in (packed["prefix"] + rest for rest in rests.split()):
+                if item in seen:
+                    raise ValueError(f"item {item} occurs twice")
+                seen.add(item)
+                yield from _unpack_item(group, subject, item, letters)
+
+
+def _unpack_item(group: _Group, subject: str, item: str, letters: str) -> Iterator[Record]:
+    for sample, letter in enumerate(letters):
+        if letter == _NOT_RUN:
+            continue
+        if letter not in _OUTCOMES:
+            raise ValueError(f"{letter!r} is no outcome")
+        yield Record(
+            **group._asdict(),
+            item=item,
+            subject=subject,
+            outcome=_OUTCOMES[letter],
+            answer=None,
+            gold="",
+            sample=sample,
+        )
+
+
+def _candidates(path: Path, folder: Path) -> list[str]:
+    """What the user may have meant: baselines by name, and what lies beside a path."""
+    names = [file.stem for file in folder.glob("*.json")]
+    if path.parent != Path() and path.parent.is_dir():
+        names += [str(path.parent / file.parent.name) for file in path.parent.glob("*/run.json")]
+        names += [str(file) for file in path.parent.glob("*.json")]
+    return names

@@ -1,0 +1,194 @@
+"""Shards of one run, evaluated apart (``--llm-shard i/n``), joined into the run they make."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core import Outcome
+from pytest_llmeval.core import RunError
+from pytest_llmeval.runs.compare import MismatchError
+from pytest_llmeval.runs.compare import describe_differences
+from pytest_llmeval.runs.compare import differing_fields
+from pytest_llmeval.runs.compare import run_name
+from pytest_llmeval.runs.folder import RunFolder
+from pytest_llmeval.runs.records import RecordWriter
+from pytest_llmeval.runs.records import key
+from pytest_llmeval.runs.run import Run
+
+# What run.json says of a shard's own making: kept beside its name.
+_MAKING = ("started", "finished", "resumed", "command", "versions", "platform", "git")
+
+
+def merge(runs: Sequence[Run], out: Path) -> RunFolder:
+    """Join all shards of one run into the new run folder ``out``.
+
+    Its ``metrics.json`` is, byte for byte, that of the run without shards. Raises ConfigError,
+    in one line, for runs that are no shards of one run, for shards that are missing, given
+    twice, cut short or share items, and where ``out`` is there already; MismatchError, naming
+    the fields with both values, where shards differ in models, protocols, data or draw.
+    """
+    if out.exists():
+        raise ConfigError(f"{out} exists already")
+    shards = _in_order(runs)
+    _check_same(shards)
+    _check_whole(shards)
+    _check_apart(shards)
+    made = Run(out, _manifest(shards), tuple(record for run in shards for record in run.records))
+    hidden = RunFolder(out.parent / f".{out.name}.tmp")
+    # Under its name only when it is whole: what stops halfway leaves no run behind.
+    try:
+        shutil.rmtree(hidden.path, ignore_errors=True)
+        hidden.path.mkdir(parents=True)
+        writer = RecordWriter(hidden.records)
+        for run in shards:
+            writer.append(*run.records)
+        writer.close()
+        hidden.write("metrics.json", made.metrics())
+        hidden.write("run.json", made.manifest)
+        hidden.path.rename(out)
+    except OSError as error:
+        raise RunError(f"cannot write {out}: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(hidden.path, ignore_errors=True)
+    return RunFolder(out)
+
+
+def _in_order(runs: Sequence[Run]) -> list[Run]:
+    """The runs as shards 1 to n, all there, each once."""
+    found: dict[int, Run] = {}
+    parts: int | None = None
+    for run in runs:
+        shard = run.manifest.get("shard")
+        if shard is None:
+            raise ConfigError(f"{run_name(run.path)} is not a shard (--llm-shard I/N)")
+        try:
+            number, of = (int(value) for value in shard)
+        except (TypeError, ValueError):
+            raise RunError(f"{run.path / 'run.json'}: shard {shard!r} is not [I, N]") from None
+        parts = parts or of
+        if of != parts:
+            first = next(iter(found.values()))
+            raise ConfigError(
+                f"{run_name(first.path)} is one of {parts} shards, {run_name(run.path)} one of {of}"
+            )
+        if number in found:
+            raise ConfigError(
+                f"{run_name(found[number].path)} and {run_name(run.path)} are both"
+                f" shard {number}/{of}"
+            )
+        found[number] = run
+    if parts is None:
+        raise ConfigError("no shards to merge")
+    missing = [f"{number}/{parts}" for number in range(1, parts + 1) if number not in found]
+    if missing:
+        verb = "are" if len(missing) > 1 else "is"
+        plural = "s" if len(missing) > 1 else ""
+        raise ConfigError(f"gap: shard{plural} {', '.join(missing)} {verb} missing")
+    return [found[number] for number in sorted(found)]
+
+
+def _check_same(shards: Sequence[Run]) -> None:
+    """Every shard asks the same models for the same, and draws alike."""
+    first, *others = shards
+    for run in others:
+        differences = differing_fields(_shared(first), _shared(run))
+        differences += _weights(first, run)
+        if differences:
+            raise MismatchError(
+                f"{run_name(first.path)} and {run_name(run.path)} are not shards of one run:"
+                f" {describe_differences(differences)}"
+            )
+
+
+def _shared(run: Run) -> dict[str, Any]:
+    """What all shards of one run have in common."""
+    manifest = run.manifest
+    shared = {name: manifest.get(name) for name in ("models", "own_model", "seed", "limit")}
+    for result in manifest["results"]:
+        first = result["ways"][0]
+        shared[f"{result['benchmark']}[{first['protocol']['scorer']}]"] = {
+            **first["protocol"],
+            "fingerprints": [way["fingerprint"] for way in result["ways"]],
+            "data": result["data_hash"],
+            "drawn": result["drawn"],
+            "subjects": result["subjects"],
+        }
+    return shared
+
+
+def _weights(first: Run, other: Run) -> list[tuple[str, Any, Any]]:
+    """Models with different fingerprints; one that answered nothing in a shard has none there."""
+    mine, theirs = _fingerprints(first), _fingerprints(other)
+    if first.manifest.get("own_model") and mine and theirs and mine.keys() != theirs.keys():
+        return [("model", sorted(mine), sorted(theirs))]
+    return [
+        (f"fingerprint of {model}", sorted(mine[model]), sorted(theirs[model]))
+        for model in mine
+        if model in theirs and mine[model] != theirs[model]
+    ]
+
+
+def _fingerprints(run: Run) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for record in run.records:
+        if record.error is None:
+            found.setdefault(record.model, set()).add(record.model_fingerprint or "(none)")
+    return found
+
+
+def _check_whole(shards: Sequence[Run]) -> None:
+    """Every shard has all outcomes, or an error, of each item that it was to run."""
+    for run in shards:
+        selected = run.manifest.get("selected", 0)
+        recorded = sum(
+            len(item.outcomes) >= one.result.samples or Outcome.ERROR in item.outcomes
+            for one in run.measurements()
+            for item in one.items.values()
+        )
+        if recorded < selected:
+            raise ConfigError(
+                f"{run_name(run.path)} has outcomes of {recorded:,} of its {selected:,} items:"
+                " resume it first (--llm-resume)"
+            )
+
+
+def _check_apart(shards: Sequence[Run]) -> None:
+    """No item is in two shards."""
+    seen: dict[tuple[Any, ...], Run] = {}
+    for run in shards:
+        for record in run.records:
+            other = seen.setdefault(key(replace(record, sample=0)), run)
+            if other is not run:
+                raise ConfigError(
+                    f"item {record.item} of {record.benchmark} is in {run_name(other.path)} and in"
+                    f" {run_name(run.path)}"
+                )
+
+
+def _manifest(shards: Sequence[Run]) -> dict[str, Any]:
+    manifests = [run.manifest for run in shards]
+    # "format" is written anew; nothing resumes a merged run, so it has no plan's identity.
+    left_out = {"format", "identity", *_MAKING}
+    merged = {name: value for name, value in manifests[0].items() if name not in left_out}
+    fingerprints: dict[str, str] = {}
+    for manifest in manifests:
+        fingerprints.update(manifest.get("model_fingerprints") or {})
+    merged.update(
+        status="finished",
+        shard=None,
+        selected=sum(manifest.get("selected", 0) for manifest in manifests),
+        model_fingerprints=fingerprints,
+        merged=[
+            {
+                "run": run.path.name,
+                **{name: run.manifest[name] for name in _MAKING if name in run.manifest},
+            }
+            for run in shards
+        ],
+    )
+    return merged

@@ -1,0 +1,235 @@
+"""Several samples of an item: from --llm-samples to records, metrics and gates."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+TEXT = """
+import pytest
+from pytest_llmeval import Benchmark, Dataset, Item, Protocol, Template
+
+def load(data_dir):
+    sizes = {"art": 2, "law": 3}
+    return Dataset(tuple(
+        Item(f"{subject}-{row:04d}", subject, f"{subject} question {row}?", "yes")
+        for subject, size in sizes.items() for row in range(size)
+    ))
+
+TEMPLATE = Template(
+    name="plain",
+    description=lambda subject: "",
+    question=lambda item: item.question,
+    choices=lambda item: (),
+)
+BENCH = Benchmark("bench", load, (Protocol("p", TEMPLATE, scorer="exact_match", ask="text"),))
+
+@pytest.mark.llmeval(BENCH)
+def test_bench(answer):
+    assert answer.correct
+"""
+
+# Item n of a subject is right in its first n samples; asked for a fourth, it is cut off.
+MODEL = """
+import os
+import pytest
+from pytest_llmeval import Response
+
+class Sampling:
+    name = "sampling"
+    asks = frozenset({"text"})
+    fingerprint = "1"
+
+    def answer(self, requests):
+        for request in requests:
+            with open("asked.txt", "a") as file:
+                file.write(f"- {request.id} {request.sample} {request.seed}\\n")
+            yield self.one(request)
+
+    def one(self, request):
+        right = request.sample < int(request.id[-1])
+        cut = "length" if request.sample == 3 else "stop"
+        return Response(request.id, text="yes" if right else "no", sample=request.sample,
+                        finish_reason=cut, seconds=0.5)
+
+@pytest.fixture(scope="session")
+def model():
+    return Sampling()
+"""
+
+
+@pytest.fixture
+def sampled(project):
+    (project.path / "test_bench.py").write_text(TEXT)
+    project.model(MODEL)
+    return project
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_every_sample_counts(sampled, workers):
+    result = sampled.run("--llm-samples=4", "--llm-seed=7", "-n", workers)
+    assert result.ret == 0
+    # An item's test passes when one sample is right: all but the first of each subject.
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(
+        [
+            "bench?exact_match?   5×4 *",
+            "bench?exact_match?: pass@1 0.2000, pass@2 0.3667, pass^2 0.0333",
+            "bench?exact_match?: over 4 samples*varies by ± 0.2828*",
+            "bench?exact_match?: 5 answers (25.0%) were cut off at the token limit",
+            "*3 passed, 2 wrong*",
+        ]
+    )
+    metrics = sampled.metrics()
+    assert metrics["by_sample"]["accuracies"] == [0.6, 0.2, 0.0, 0.0]
+    assert (metrics["samples"], metrics["items"], metrics["n_total"]) == (4, 5, 20)
+    assert (metrics["correct"], metrics["answered"]) == (4, 20)
+    assert metrics["accuracy"] == 0.2
+    assert metrics["truncated"] == 5
+    assert metrics["pass@k"]["1"]["value"] == pytest.approx(0.2)
+    # Items with 0, 1, 0, 1, 2 of 4: two of four drawn hit with 1 - C(n-c,2)/C(4,2).
+    assert metrics["pass@k"]["2"]["value"] == pytest.approx((0 + 0.5 + 0 + 0.5 + 5 / 6) / 5)
+    assert metrics["variance"]["within_items"] == pytest.approx((3 + 3 + 4) / 12 / 5)
+    asked = (sampled.path / "asked.txt").read_text().splitlines()
+    assert sorted(asked) == sorted(
+        f"- {item} {sample} 7"
+        for item in ("art-0000", "art-0001", "law-0000", "law-0001", "law-0002")
+        for sample in range(4)
+    )
+
+
+def test_samples_of_one_item_are_asked_together_and_shown(sampled):
+    result = sampled.run("--llm-samples=2", "-v")
+    items = [line.split()[1] for line in (sampled.path / "asked.txt").read_text().splitlines()]
+    assert items[::2] == items[1::2]
+    result.stdout.fnmatch_lines(["*art-0000? WRONG (wrong: 0 of 2 samples rig*"])
+
+
+def test_gates_on_several_samples(sampled):
+    sampled.thresholds(
+        """
+        [benchmarks.bench]
+        accuracy = 0.2
+        truncated_rate = { max = 0.3 }
+        "pass@1" = 0.2
+        "pass@2" = { min = 0.3 }
+        "pass^2" = { max = 0.1 }
+        """
+    )
+    result = sampled.run("--llm-samples=4")
+    assert result.ret == 0
+    gates = {gate["id"]: gate for gate in sampled.document("gates.json")["gates"]}
+    assert gates["bench::pass@2"]["measured"] == pytest.approx(11 / 30)
+    assert gates["bench::truncated_rate"]["measured"] == 0.25
+    assert all(gate["status"] == "pass" for gate in gates.values())
+
+
+def test_pass_at_more_than_was_sampled_is_a_mistake(sampled):
+    sampled.thresholds('[benchmarks.bench]\n"pass@5" = 0.2\n')
+    result = sampled.run("--llm-samples=4")
+    assert result.ret == 4
+    (line,) = [line for line in result.errlines if line]
+    assert "thresholds.toml" in line
+    assert "pass@5" in line
+    assert "--llm-samples 5" in line
+    assert sampled.asked == []
+
+
+def test_a_sample_without_an_answer_is_an_error_of_its_item(sampled):
+    """The other samples stay what they were, and are not asked again."""
+    sampled.model(
+        MODEL.replace(
+            "        right =",
+            "        import pathlib\n"
+            "        if request.sample == 1 and request.id == 'law-0002' and not"
+            " pathlib.Path('up').exists():\n"
+            "            return Response(request.id, error='server down', sample=1)\n"
+            "        right =",
+        )
+    )
+    result = sampled.run("--llm-samples=3")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*no answer to 1 of 3 samples: server down*"])
+    metrics = sampled.metrics()
+    assert (metrics["errors"], metrics["answered"], metrics["correct"]) == (1, 14, 3)
+    assert metrics["accuracy"] is None
+    assert metrics["pass@k"] is None
+
+    (sampled.path / "up").touch()
+    (sampled.path / "asked.txt").unlink()
+    result = sampled.run("--llm-samples=3", "--llm-resume")
+    assert result.ret == 0
+    assert (sampled.path / "asked.txt").read_text().splitlines() == ["- law-0002 1 0"]
+    assert sampled.metrics()["correct"] == 4
+
+
+def test_a_model_that_ignores_samples_is_asked_as_often(sampled):
+    """A plain function has no sample numbers: its answers are taken in order."""
+    sampled.model(
+        """
+import pytest
+calls = []
+
+def system(prompt):
+    calls.append(prompt)
+    return "yes" if len(calls) % 2 else "no"
+
+@pytest.fixture(scope="session")
+def model():
+    return system
+"""
+    )
+    assert sampled.run("--llm-samples=2").ret == 0
+    assert sampled.metrics()["correct"] == 5
+    assert sampled.metrics()["answered"] == 10
+
+
+def test_recorded_samples_give_the_same_numbers(sampled):
+    sampled.run("--llm-samples=4")
+    first = sampled.metrics()
+    records = sampled.run_folder / "records.jsonl"
+    assert len(records.read_text().splitlines()) == 20
+    (sampled.path / "conftest.py").unlink()
+    assert sampled.run("--llm-samples=4", f"--llm-model=replay:{records}").ret == 0
+    second = sampled.metrics()
+    assert first.pop("model") != second.pop("model")
+    assert first == second
+    # A fifth sample was not recorded: an error, not a wrong answer.
+    assert sampled.run("--llm-samples=5", f"--llm-model=replay:{records}").ret == 1
+    assert sampled.metrics()["errors"] == 5
+
+
+def test_likelihoods_have_one_sample(project):
+    assert project.run("--llm-samples=5").ret == 0
+    assert project.metrics()["samples"] == 1
+    assert project.metrics()["answered"] == 9
+
+
+def test_several_samples_need_the_answer_fixture(sampled):
+    text = TEXT.replace("test_bench(answer):\n    assert answer.correct", "test_bench(item): pass")
+    (sampled.path / "test_bench.py").write_text(text)
+    result = sampled.run("--llm-samples=2")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*does not use `answer`*"])
+
+
+def test_a_body_that_contradicts_the_scorer_is_told(sampled):
+    text = TEXT.replace(
+        "assert answer.correct", "assert all(s.text == 'yes' for s in answer.samples)"
+    )
+    (sampled.path / "test_bench.py").write_text(text)
+    result = sampled.run("--llm-samples=2")
+    result.stdout.fnmatch_lines(["2 items are judged otherwise by their test's body*"])
+    assert sampled.metrics()["correct"] == 4
+    outcomes = [
+        json.loads(line)["outcome"]
+        for line in (sampled.run_folder / "records.jsonl").read_text().splitlines()
+    ]
+    assert outcomes.count("correct") == 4
+
+
+def test_the_number_of_samples_is_at_least_one(sampled):
+    result = sampled.run("--llm-samples=0")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*--llm-samples: 0 is below 1*"])
