@@ -270,6 +270,14 @@ class Answering:
             tie=first.tie,
             reused=item.nodeid in self._evaluate().reused,
             contradicted=contradicted,
+            others={
+                scorer: (
+                    [str(record.outcome) for record in others],
+                    sum(map(truncated, others)),
+                    others[0].tie,
+                )
+                for scorer, others in self._evaluate().others(item.nodeid).items()
+            },
         ).to_wire()
         return report
 

@@ -33,6 +33,7 @@ from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs import merge
 from pytest_llmeval.runs import save_baseline
 from pytest_llmeval.runs.baseline import NAME
+from pytest_llmeval.runs.run import disagreements
 from pytest_llmeval.scorers import SCORERS
 
 USAGE_ERROR = 4
@@ -143,7 +144,7 @@ def _gate(options: argparse.Namespace) -> int:
     nothing = nothing_decided(verdicts, options.thresholds.name)
     if nothing is not None and not options.allow_undecided:
         verdicts.append(nothing)
-    notes = noise_warnings(thresholds, found)
+    notes = [*noise_warnings(thresholds, found), *disagreements(run.measurements())]
     _print(summary_parts(results, verdicts, notes, run.path, comparison))
     return 1 if overall(verdicts, options.allow_undecided) == "fail" else 0
 
@@ -154,7 +155,9 @@ def _show(options: argparse.Namespace) -> int:
         for text in _protocols(run):
             print(text)
         return 0
-    _print(summary_parts(run.results(), None, (), run.path))
+    measurements = run.measurements()
+    results = [one.result for one in measurements]
+    _print(summary_parts(results, None, disagreements(measurements), run.path))
     return 0
 
 

@@ -242,7 +242,8 @@ class Protocol:
     """Everything that can move a score besides the weights.
 
     ``ask`` says what the model is asked for: the log-likelihoods of choices, or text.
-    ``samples`` texts are asked for per item; likelihoods have only one. ``allow_copies`` keeps
+    ``samples`` texts are asked for per item; likelihoods have only one. ``also`` names scorers
+    that score the same responses, each a result of its own. ``allow_copies`` keeps
     a pool item whose question equals the asked one among the shots; only protocols that
     reproduce a tool which does so set it. ``shots_used`` identifies the shots that a data set
     gives this protocol (``bound_to``).
@@ -257,6 +258,7 @@ class Protocol:
     prefix: str = ""
     decoding: Decoding = Decoding()
     samples: int = 1
+    also: tuple[str, ...] = ()
     allow_copies: bool = False
     shots_used: str = ""
 
@@ -278,8 +280,13 @@ class Protocol:
             name=f"{self.name}+generate",
             ask="text",
             scorer="choice",
+            also=(),
             decoding=Decoding(max_tokens=16, stop=("\n\n",)),
         )
+
+    def under_other_scorers(self) -> tuple[Protocol, ...]:
+        """The protocol once for every scorer of ``also``: the same but for what reads the answer."""
+        return tuple(replace(self, scorer=scorer, also=()) for scorer in self.also)
 
     def bound_to(self, dataset: Dataset) -> Protocol:
         """The protocol with the shots that it shows for the items of a data set.
@@ -439,7 +446,8 @@ class Record:
     """One line on disk: an item × sample with its outcome, its response and fingerprints.
 
     ``left_out``: the response stands, but the test did not come to a verdict (it was skipped,
-    or the run was cut short), so the item counts as not run.
+    or the run was cut short), so the item counts as not run. ``response_of`` names the scorer
+    whose record holds the response, where several score the same one.
     """
 
     model: str
@@ -465,6 +473,7 @@ class Record:
     data: str = ""
     model_fingerprint: str | None = None
     left_out: bool = False
+    response_of: str = ""
 
 
 @lru_cache(maxsize=1024)

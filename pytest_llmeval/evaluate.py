@@ -125,6 +125,7 @@ class Evaluator:
         self._chunks: dict[int, Iterator[None]] = {}
         self._ready: dict[str, dict[int, Record]] = {}
         self._written: dict[tuple[str, int], Record] = {}
+        self._others: dict[str, dict[int, tuple[Record, ...]]] = {}
         self._hopeless: Unanswerable | None = None
 
     def records(self, nodeid: str, model: Model) -> tuple[Record, ...]:
@@ -164,12 +165,30 @@ class Evaluator:
             record.left_out,
             record.error,
         ):
-            self.save(record)
+            known = self._others.setdefault(nodeid, {})
+            # A body that overrules the scorer says nothing about other scorers.
+            others = known.get(record.sample) or self._unscored(
+                self._plan.by_nodeid[nodeid].result, record
+            )
+            known[record.sample] = tuple(
+                replace(other, left_out=record.left_out)
+                if record.outcome is not Outcome.ERROR
+                else replace(other, outcome=record.outcome, error=record.error)
+                for other in others
+            )
+            self._save(record, known[record.sample])
 
-    def save(self, record: Record) -> None:
-        """Write a record that replaces what was written for the same item."""
+    def others(self, nodeid: str) -> dict[str, list[Record]]:
+        """Scorer → records by sample, of the other scorers of a settled test."""
+        found: dict[str, list[Record]] = {}
+        for _, records in sorted(self._others.get(nodeid, {}).items()):
+            for record in records:
+                found.setdefault(record.scorer, []).append(record)
+        return found
+
+    def _save(self, record: Record, others: Iterable[Record]) -> None:
         try:
-            self._writer.append(record)
+            self._writer.append(record, *others)
         except RunError as error:
             raise Unanswerable(str(error)) from None
 
@@ -236,8 +255,10 @@ class Evaluator:
                 if stored is not None and reusable(stored, record):
                     # Scored again: the response is what was paid for, the verdict is computed.
                     response = response_of(stored, record.dropped_shots)
-                    again = filled_in(record, response, item, protocol)
-                    self._keep(planned, again, stored)
+                    again = filled_in(record, response, item, protocol.scorer)
+                    self._keep(
+                        planned, again, stored, self._score_otherwise(again, response, item, number)
+                    )
                     self.reused.add(planned.nodeid)
                 else:
                     requests.append(replace(request, sample=sample) if sample else request)
@@ -280,7 +301,10 @@ class Evaluator:
                     continue
                 planned = members[response.id]
                 item = self._items[planned.nodeid]
-                self._finish(planned, filled_in(record, response, item, protocol))
+                scored = filled_in(record, response, item, protocol.scorer)
+                others = self._score_otherwise(scored, response, item, planned.result)
+                self._save(scored, others)
+                self._keep(planned, scored, scored, others)
                 yield
         except (ConfigError, ModelError) as error:
             raise Unanswerable(f"model {model.name}: {error}") from None
@@ -294,12 +318,52 @@ class Evaluator:
                 yield
 
     def _finish(self, planned: PlannedItem, record: Record) -> None:
-        self.save(record)
-        self._keep(planned, record, record)
+        """Save and keep the record of an error."""
+        others = self._unscored(planned.result, record)
+        self._save(record, others)
+        self._keep(planned, record, record, others)
 
-    def _keep(self, planned: PlannedItem, record: Record, written: Record) -> None:
+    def _keep(
+        self, planned: PlannedItem, record: Record, written: Record, others: tuple[Record, ...]
+    ) -> None:
         self._ready.setdefault(planned.nodeid, {})[record.sample] = record
         self._written[planned.nodeid, record.sample] = written
+        if others:
+            self._others.setdefault(planned.nodeid, {})[record.sample] = others
+
+    def _score_otherwise(
+        self, record: Record, response: Response, item: Item, result: int
+    ) -> tuple[Record, ...]:
+        """Short records of the same response under the other scorers of its protocol."""
+        return tuple(
+            replace(
+                filled_in(other, response, item, other.scorer), text=None, logprobs=(), seconds=None
+            )
+            for other in self._unscored(result, record)
+        )
+
+    def _unscored(self, result: int, record: Record) -> tuple[Record, ...]:
+        """What becomes of a record's response under other scorers, without a response."""
+        ways = self._plan.results[result].ways
+        if record.protocol != ways[0].fingerprint:
+            return ()  # a model that gives only text has one way to score it
+        return tuple(
+            replace(
+                record,
+                scorer=other.scorer,
+                protocol=other.ways[0].fingerprint,
+                response_of=record.scorer,
+                answer=None,
+                text=None,
+                logprobs=(),
+                prompt_sha256="",
+                prompt_tokens=None,
+                completion_tokens=None,
+                seconds=None,
+                tie=False,
+            )
+            for other in self._plan.other_scorers(result)
+        )
 
 
 def answerable(protocol: Protocol, model: Model) -> Protocol:
@@ -347,7 +411,7 @@ def response_of(record: Record, missing_shots: int) -> Response:
     )
 
 
-def filled_in(blank: Record, response: Response, item: Item, protocol: Protocol) -> Record:
+def filled_in(blank: Record, response: Response, item: Item, scorer: str) -> Record:
     """The record with the response and its score in it.
 
     A scorer that raises is an error, not a wrong answer.
@@ -356,9 +420,9 @@ def filled_in(blank: Record, response: Response, item: Item, protocol: Protocol)
         verdict = Score(Outcome.ERROR, error=response.error)
     else:
         try:
-            verdict = get_scorer(protocol.scorer)(item, response)
+            verdict = get_scorer(scorer)(item, response)
         except Exception as error:
-            verdict = Score(Outcome.ERROR, error=f"scorer {protocol.scorer}: {error!r}")
+            verdict = Score(Outcome.ERROR, error=f"scorer {scorer}: {error!r}")
     return replace(
         blank,
         outcome=verdict.outcome,

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import field
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 from typing import NamedTuple
@@ -60,7 +61,9 @@ class PlannedResult:
     ``subjects`` gives the number of items the benchmark has per subject, selected or not, and
     ``drawn`` how many of them ``--llm-limit`` leaves. ``ways`` are the protocol and, for a
     model that gives only text, the same with a generated answer, where that is another.
-    ``shots`` names the shots of every subject's first item, for readers.
+    ``shots`` names the shots of every subject's first item, for readers. ``responses_of``: the
+    planned result whose responses this one scores under another scorer (``Protocol.also``); it
+    has no items of its own.
     """
 
     benchmark: str
@@ -71,6 +74,7 @@ class PlannedResult:
     drawn: Mapping[str, int] | None
     ways: tuple[Way, ...]
     shots: Mapping[str, Sequence[str]]
+    responses_of: int | None = None
 
     @property
     def scorer(self) -> str:
@@ -114,6 +118,10 @@ class Plan:
     @cached_property
     def by_nodeid(self) -> dict[str, PlannedItem]:
         return {item.nodeid: item for item in self.items}
+
+    def other_scorers(self, result: int) -> list[PlannedResult]:
+        """The results that score the responses of a planned result under other scorers."""
+        return [one for one in self.results if one.responses_of == result]
 
     @cached_property
     def chunks(self) -> dict[int, list[PlannedItem]]:
@@ -198,7 +206,7 @@ def make_plan(
             costs.append(sum(_cost(one.item) for one in block))
     return Plan(
         models=tuple(models),
-        results=tuple(_planned_result(one) for one in evaluated),
+        results=_planned_results(evaluated),
         items=tuple(
             PlannedItem(
                 one.nodeid,
@@ -224,6 +232,23 @@ def ways(protocol: Protocol) -> tuple[Way, ...]:
 
 def _cost(item: Item) -> int:
     return 50 + len(item.question) + sum(len(option) for option in item.options)
+
+
+def _planned_results(evaluated: Iterable[Evaluated]) -> tuple[PlannedResult, ...]:
+    """One for every test, in their order, then one for every other scorer."""
+    first, others = [], []
+    for number, one in enumerate(evaluated):
+        result = _planned_result(one)
+        first.append(result)
+        others += [
+            replace(
+                result,
+                ways=(Way(fingerprint(other), protocol_content(other)),),
+                responses_of=number,
+            )
+            for other in one.protocol.under_other_scorers()
+        ]
+    return (*first, *others)
 
 
 def _planned_result(one: Evaluated) -> PlannedResult:

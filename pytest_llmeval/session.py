@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import asdict
 from dataclasses import dataclass
+from dataclasses import field
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -46,6 +47,7 @@ from pytest_llmeval.runs.records import key
 from pytest_llmeval.runs.records import read_records
 from pytest_llmeval.runs.run import Measurement
 from pytest_llmeval.runs.run import Run
+from pytest_llmeval.runs.run import disagreements
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.runs.run import measure
 from pytest_llmeval.scorers import SCORERS
@@ -55,7 +57,8 @@ from pytest_llmeval.scorers import SCORERS
 class Reported:
     """What a test report says about its item; travels from worker to controller as a dict.
 
-    ``outcome`` is that of the test, ``samples`` has one for every answer.
+    ``outcome`` is that of the test, ``samples`` has one for every answer. ``others``: scorer
+    → outcomes, truncated answers and tie, under other scorers of the same answers.
     """
 
     outcome: str
@@ -69,6 +72,7 @@ class Reported:
     tie: bool = False
     reused: bool = False
     contradicted: bool = False
+    others: Mapping[str, tuple[Sequence[str], int, bool]] = field(default_factory=dict)
 
     def to_wire(self) -> dict[str, Any]:
         # Not asdict, whose deep copy would cost more than the test that is reported.
@@ -90,6 +94,7 @@ class RunSession:
         self.outcomes: dict[str, Reported] = {}
         self.verdicts: list[Verdict] = []
         self.results: list[Result] = []
+        self._measurements: dict[tuple[int, int], Measurement] = {}
         self.comparison: RunComparison | None = None
         self._check_models()
         self.thresholds = self._read_thresholds()
@@ -109,6 +114,8 @@ class RunSession:
             model = load_model(spec)
             names: dict[tuple[str, str], str] = {}
             for result in self.plan.results:
+                if result.responses_of is not None:
+                    continue
                 planned = result.ways[0].name
                 way = next((way for way in result.ways if way.ask in model.asks), None)
                 if way is None:
@@ -193,8 +200,16 @@ class RunSession:
         result = self.plan.results[planned.result]
         spec = self.plan.models[planned.model]
         way = result.ways[0]
+        others = [other.ways[0] for other in self.plan.other_scorers(planned.result)]
         lost = [str(Outcome.ERROR)] * way.samples
-        self.outcomes[nodeid] = Reported(lost[0], lost, spec, way.scorer, way.fingerprint)
+        self.outcomes[nodeid] = Reported(
+            lost[0],
+            lost,
+            spec,
+            way.scorer,
+            way.fingerprint,
+            others={other.scorer: (lost, 0, False) for other in others},
+        )
         for sample in range(way.samples):
             record = Record(
                 model=spec,
@@ -211,6 +226,15 @@ class RunSession:
                 data=result.data_hash,
             )
             self._writer.append(record)
+            for other in others:
+                self._writer.append(
+                    replace(
+                        record,
+                        scorer=other.scorer,
+                        protocol=other.fingerprint,
+                        response_of=way.scorer,
+                    )
+                )
 
     # The end ---------------------------------------------------------------------------
 
@@ -219,8 +243,10 @@ class RunSession:
         self._leave_out_unreported()
         self._writer.close()
         self._note_what_happened()
-        measurements = self._measure()
+        self._measurements = self._measure()
+        measurements = list(self._measurements.values())
         self.results = [measurement.result for measurement in measurements]
+        self.notes += disagreements(measurements)
         models = list(dict.fromkeys(result.model for result in self.results))
         comparisons = self._compare()
         if self.thresholds is not None and self.gated:
@@ -294,7 +320,7 @@ class RunSession:
         if self.thresholds is None or outcome is None or outcome.outcome != Outcome.ERROR:
             return False
         planned = self.plan.by_nodeid[nodeid]
-        result = self.results[planned.model * len(self.plan.results) + planned.result]
+        result = self._measurements[planned.model, planned.result].result
         gates = self.thresholds.for_model(result.model).get(result.benchmark)
         table = gates and gates.scorers.get(result.scorer, gates)
         return bool(table and result.counts.error <= (table.max_errors or 0))
@@ -306,7 +332,8 @@ class RunSession:
             if planned.nodeid not in self.outcomes:
                 result = self.plan.results[planned.result]
                 model = self._label(self.plan.models[planned.model])
-                for way in result.ways:
+                others = self.plan.other_scorers(planned.result)
+                for way in (*result.ways, *(other.ways[0] for other in others)):
                     silent.add((model, way.fingerprint, planned.item))
         if not silent:
             return
@@ -336,11 +363,16 @@ class RunSession:
                     " scorer"
                 )
 
-    def _measure(self) -> list[Measurement]:
+    def _measure(self) -> dict[tuple[int, int], Measurement]:
+        """By index of model and planned result; an other scorer that scored nothing is left out."""
+        planned, models = self.plan.results, range(len(self.plan.models))
         groups: dict[tuple[int, int], dict[str, ItemOutcomes]] = {
-            (model, result): {}
-            for model in range(len(self.plan.models))
-            for result in range(len(self.plan.results))
+            (model, result): {} for model in models for result in range(len(planned))
+        }
+        others = {
+            (one.responses_of, one.scorer): number
+            for number, one in enumerate(planned)
+            if one.responses_of is not None
         }
         answered: dict[tuple[int, int], Reported] = {}
         for item in self.plan.items:
@@ -355,16 +387,30 @@ class RunSession:
                 dropped_shots=one.dropped_shots,
                 tie=one.tie,
             )
+            for scorer, (samples, truncated, tie) in one.others.items():
+                groups[item.model, others[item.result, scorer]][item.item] = ItemOutcomes(
+                    subject=item.subject,
+                    outcomes=tuple(map(Outcome, samples)),
+                    truncated=truncated,
+                    dropped_shots=one.dropped_shots,
+                    tie=tie,
+                )
             if group not in answered and any(o != Outcome.ERROR for o in one.samples):
                 answered[group] = one
-        measurements = []
-        for group, items in groups.items():
-            model, planned = self._label(self.plan.models[group[0]]), self.plan.results[group[1]]
-            # A model that gives only text is scored by another scorer than was planned: the
-            # items that were answered say which.
-            seen = answered.get(group)
-            protocol, weights = (seen.protocol, seen.fingerprint) if seen else (None, None)
-            measurements.append(measure(planned, model, items, protocol, weights))
+        measurements = {}
+        for (model, number), items in groups.items():
+            result, label = planned[number], self._label(self.plan.models[model])
+            if result.responses_of is None:
+                # A model that gives only text is scored by another scorer than was planned: the
+                # items that were answered say which.
+                seen = answered.get((model, number))
+                protocol = seen.protocol if seen else None
+            elif items:
+                seen, protocol = answered.get((model, result.responses_of)), None
+            else:
+                continue
+            weights = seen.fingerprint if seen else None
+            measurements[model, number] = measure(result, label, items, protocol, weights)
         return measurements
 
     def _label(self, spec: str) -> str:

@@ -68,12 +68,17 @@ class Suite:
                 + (" (call it: mmlu())" if callable(benchmark) else "")
             )
         chosen = choose_protocol(benchmark, protocol, self.settings)
-        get_scorer(chosen.scorer)
+        scorers = (chosen.scorer, *chosen.also)
+        for scorer in scorers:
+            get_scorer(scorer)
+        if len(set(scorers)) < len(scorers):
+            raise ConfigError(f"{test}: protocol {chosen.name!r} names a scorer twice")
         for other in self._by_test.values():
-            if (other.benchmark.name, other.protocol.scorer) == (benchmark.name, chosen.scorer):
+            both = {other.protocol.scorer, *other.protocol.also} & set(scorers)
+            if other.benchmark.name == benchmark.name and both:
                 raise ConfigError(
                     f"{test} and {other.test} both give the result"
-                    f" ({benchmark.name}, {chosen.scorer}): a result has one name and one test"
+                    f" ({benchmark.name}, {min(both)}): a result has one name and one test"
                 )
         dataset, data_hash = self._load(benchmark)
         for other in self._by_test.values():

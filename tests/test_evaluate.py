@@ -8,24 +8,21 @@ import pytest
 
 from pytest_llmeval import Item
 from pytest_llmeval import Outcome
-from pytest_llmeval import Protocol
 from pytest_llmeval import Response
 from pytest_llmeval import evaluate
 from pytest_llmeval.core import Record
-from pytest_llmeval.prompts import LMEVAL_MMLU
 
 ITEM = Item("q0", "s", "What?", 1, ("x", "y"))
-PROTOCOL = Protocol("p", LMEVAL_MMLU, scorer="letter")
 BLANK = Record("m", "b", "letter", "q0", "s", Outcome.ERROR, None, "B", dropped_shots=1)
 
 
 def test_a_response_is_scored():
     response = Response("q0", logprobs=(-2.0, -1.0), dropped_shots=2, prompt_tokens=7)
-    record = evaluate.filled_in(BLANK, response, ITEM, PROTOCOL)
+    record = evaluate.filled_in(BLANK, response, ITEM, "letter")
     assert (record.outcome, record.answer) == (Outcome.CORRECT, "B")
     assert record.dropped_shots == 3
     assert evaluate.response_of(record, 1) == response
-    assert evaluate.filled_in(BLANK, evaluate.response_of(record, 1), ITEM, PROTOCOL) == record
+    assert evaluate.filled_in(BLANK, evaluate.response_of(record, 1), ITEM, "letter") == record
 
 
 def test_a_scorer_that_raises_is_an_error(monkeypatch):
@@ -35,7 +32,7 @@ def test_a_scorer_that_raises_is_an_error(monkeypatch):
         raise ImportError("no module named grader")
 
     monkeypatch.setattr(evaluate, "get_scorer", lambda name: broken)
-    record = evaluate.filled_in(BLANK, Response("q0", text="B"), ITEM, PROTOCOL)
+    record = evaluate.filled_in(BLANK, Response("q0", text="B"), ITEM, "letter")
     assert record.outcome is Outcome.ERROR
     assert "no module named grader" in record.error
     assert record.text == "B"  # kept: it can be scored again

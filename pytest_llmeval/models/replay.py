@@ -140,6 +140,8 @@ class Replay:
         index: dict[str, tuple[_Place, ...]] = {}
         try:
             for number, offset, row in _rows(self._path, self._lines):
+                if row.get("response_of"):
+                    continue  # another scorer's record: the response is in its first scorer's
                 item = _item_id(row, f"{self._path}, line {number}")
                 prompt = _prompt_hash(row, f"{self._path}, line {number}")
                 sample = row.get("sample", 0)

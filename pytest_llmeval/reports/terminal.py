@@ -50,6 +50,8 @@ def summary_parts(
 ) -> Iterable[Any]:
     """The summary as rich renderables, in order; ``verdicts`` is None when nothing was gated."""
     models = list(dict.fromkeys(result.model for result in results))
+    benchmarks = list(dict.fromkeys(result.benchmark for result in results))
+    results = sorted(results, key=lambda result: benchmarks.index(result.benchmark))
     for model in models:
         # Once: with many samples the intervals of pass@k are bootstrapped.
         own = [(result, summarize(result)) for result in results if result.model == model]

@@ -148,6 +148,7 @@ def _check_whole(shards: Sequence[Run]) -> None:
         recorded = sum(
             len(item.outcomes) >= one.result.samples or Outcome.ERROR in item.outcomes
             for one in run.measurements()
+            if not one.scored_again
             for item in one.items.values()
         )
         if recorded < selected:

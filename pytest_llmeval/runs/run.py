@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ class Measurement:
     """What one model did on one benchmark under one scorer, item by item.
 
     ``protocol`` in full and its ``fingerprint``, ``data_hash`` and ``model_fingerprint`` say
-    what it may be compared with.
+    what it may be compared with. ``scored_again``: by another scorer of another's responses.
     """
 
     result: Result
@@ -36,6 +37,7 @@ class Measurement:
     fingerprint: str
     data_hash: str
     model_fingerprint: str | None
+    scored_again: bool = False
 
     @property
     def name(self) -> str:
@@ -75,8 +77,45 @@ def measure(
         drawn=planned.drawn,
     )
     return Measurement(
-        result, items, way.protocol, way.fingerprint, planned.data_hash, model_fingerprint
+        result,
+        items,
+        way.protocol,
+        way.fingerprint,
+        planned.data_hash,
+        model_fingerprint,
+        scored_again=planned.responses_of is not None,
     )
+
+
+def disagreements(measurements: Sequence[Measurement]) -> Iterator[str]:
+    """How far scorers of the same responses disagree, one line for every other scorer."""
+    for other in measurements:
+        if not other.scored_again:
+            continue
+        for first in measurements:
+            about = (first.result.model, first.result.benchmark, _without_scorer(first.protocol))
+            if first.scored_again or about != (
+                other.result.model,
+                other.result.benchmark,
+                _without_scorer(other.protocol),
+            ):
+                continue
+            pairs = [
+                (one is Outcome.CORRECT, another is Outcome.CORRECT)
+                for item, outcomes in first.items.items()
+                if item in other.items
+                for one, another in zip(outcomes.outcomes, other.items[item].outcomes, strict=False)
+            ]
+            more, less = pairs.count((False, True)), pairs.count((True, False))
+            yield (
+                f"{other.result.benchmark}: of {len(pairs):,} answers {other.result.scorer} counts"
+                f" {more:,} as right that {first.result.scorer} does not, and {less:,} the other"
+                " way round"
+            )
+
+
+def _without_scorer(protocol: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in protocol.items() if not name.startswith("scorer")}
 
 
 def truncated(record: Record) -> bool:
@@ -98,7 +137,10 @@ class Run:
         return [PlannedResult.from_json(value) for value in self.manifest["results"]]
 
     def measurements(self) -> list[Measurement]:
-        """One per (model, benchmark, scorer), in the order of ``run.json``."""
+        """One per (model, benchmark, scorer), in the order of ``run.json``.
+
+        An other scorer of the same responses is left out where it scored none.
+        """
         models = self.manifest["models"]
         if self.manifest["own_model"]:
             named = [record.model for record in self.records if record.model not in models]
@@ -107,9 +149,10 @@ class Run:
         for record in self.records:
             if not record.left_out:
                 records.setdefault((record.benchmark, record.protocol), []).append(record)
-        return [
+        found = [
             self._measure(model, planned, records) for model in models for planned in self.planned
         ]
+        return [one for one in found if one.items or not one.scored_again]
 
     def results(self) -> list[Result]:
         """The measurements without their items."""

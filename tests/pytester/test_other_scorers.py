@@ -1,0 +1,189 @@
+"""One generation under several scorers: as many results, one item test, one response on disk."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+TEXT = """
+import pytest
+from pytest_llmeval import Benchmark, Dataset, Item, Protocol, Template
+
+def load(data_dir):
+    return Dataset(tuple(
+        Item(f"tea-{row:04d}", "tea", f"question {row}?", 1, ("one", "two", "three"))
+        for row in range(4)
+    ))
+
+TEMPLATE = Template("plain", lambda subject: "", lambda item: item.question, lambda item: "ABC")
+BENCH = Benchmark("bench", load, (
+    Protocol("p", TEMPLATE, scorer="exact_match", also=("choice",), ask="text"),
+))
+
+@pytest.mark.llmeval(BENCH)
+def test_bench(answer):
+    assert answer.correct
+"""
+
+# exact_match reads B only where it is all there is; choice reads more; neither reads "hm".
+MODEL = """
+import pytest
+from pytest_llmeval import Response
+
+TEXTS = ("B", "The answer is (B).", "The answer is (A).", "hm")
+
+class Talking:
+    name = "talking"
+    asks = frozenset({"text"})
+    fingerprint = "1"
+
+    def answer(self, requests):
+        for request in requests:
+            with open("asked.txt", "a") as file:
+                file.write(f"- {request.id}\\n")
+            yield self.one(request)
+
+    def one(self, request):
+        return Response(request.id, text=TEXTS[int(request.id[-1])], finish_reason="length")
+
+@pytest.fixture(scope="session")
+def model():
+    return Talking()
+"""
+
+
+@pytest.fixture
+def scored(project):
+    (project.path / "test_bench.py").write_text(TEXT)
+    project.model(MODEL)
+    return project
+
+
+def results(project):
+    found = project.document("metrics.json")["results"]
+    assert [result["scorer"] for result in found] == ["exact_match", "choice"]
+    return found
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_every_scorer_is_a_result(scored, workers):
+    scored.thresholds(
+        """
+        [benchmarks.bench.scorers.exact_match]
+        accuracy = 0.25
+        [benchmarks.bench.scorers.choice]
+        accuracy = 0.5
+        unparsed_rate = 0.25
+        truncated_rate = 1
+        """
+    )
+    run = scored.run("-n", workers)
+    assert run.ret == 0
+    exact, choice = results(scored)
+    assert (exact["correct"], exact["unparsed"]) == (1, 3)
+    assert (choice["correct"], choice["wrong"], choice["unparsed"]) == (2, 1, 1)
+    assert exact["truncated"] == choice["truncated"] == 4
+    assert exact["protocol_fingerprint"] != choice["protocol_fingerprint"]
+    run.stdout.fnmatch_lines(
+        [
+            "bench?exact_match?   4 *",
+            "bench?choice? *4 *",
+            "bench: of 4 answers choice counts 1 as right that exact_match does not, and 0 *",
+            "*1 passed, 3 unparsed*4 gates passed*",
+        ]
+    )
+    assert len(scored.asked) == 4
+    lines = (scored.run_folder / "records.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    assert len(records) == 8
+    assert all(("text" in one) != ("response_of" in one) for one in records)
+
+
+def test_a_stored_run_tells_the_same(scored):
+    scored.run()
+    first = scored.document("metrics.json")
+    folder = scored.run_folder
+    shown = scored.pytester.run("llmeval", "show", folder)
+    shown.stdout.fnmatch_lines(["bench?choice? *", "bench: of 4 answers choice counts 1 *"])
+    (scored.path / "thresholds.toml").write_text(
+        "version = 1\n[benchmarks.bench.scorers.choice]\naccuracy = 0.5\n"
+    )
+    assert scored.pytester.run("llmeval", "gate", folder).ret == 0
+    assert scored.pytester.run("llmeval", "baseline", folder, "first").ret == 0
+    # A run under the other scorer alone has the same protocol as the other scorer's result.
+    (scored.path / "test_bench.py").write_text(
+        TEXT.replace('scorer="exact_match", also=("choice",)', 'scorer="choice"')
+    )
+    run = scored.run("--llm-baseline=first")
+    assert run.ret == 0
+    (alone,) = scored.document("metrics.json")["results"]
+    assert alone == first["results"][1]
+    run.stdout.fnmatch_lines(["*0.5000*0.5000*"])
+
+
+def test_resume_scores_again_without_asking(scored):
+    scored.run()
+    first = scored.document("metrics.json")
+    (scored.path / "asked.txt").unlink()
+    scored.run("--llm-resume")
+    assert scored.asked == []
+    assert scored.document("metrics.json") == first
+
+
+def test_a_replay_of_it_gives_the_same(scored):
+    scored.run()
+    first = results(scored)
+    records = scored.run_folder / "records.jsonl"
+    (scored.path / "conftest.py").unlink()
+    assert scored.run(f"--llm-model=replay:{records}").ret == 0
+    for before, after in zip(first, results(scored), strict=True):
+        assert {**after, "model": before["model"]} == before
+
+
+def test_errors_are_errors_of_every_scorer(scored):
+    scored.model(MODEL.replace("text=TEXTS[int(request.id[-1])]", 'error="down"'))
+    assert scored.run().ret == 1
+    assert [result["errors"] for result in results(scored)] == [4, 4]
+    scored.model(MODEL.replace("yield self.one(request)", "import os; os._exit(1)"))
+    assert scored.run("-n", "2").ret == 1
+    assert [result["errors"] for result in results(scored)] == [4, 4]
+
+
+def test_what_a_body_says_is_about_the_first_scorer(scored):
+    text = TEXT.replace("assert answer.correct", "pytest.skip('no')")
+    (scored.path / "test_bench.py").write_text(text)
+    scored.run()
+    found = scored.document("metrics.json")["results"]
+    assert [result["answered"] for result in found] == [0]
+    text = TEXT.replace("assert answer.correct", "assert 'B' in answer.text")
+    (scored.path / "test_bench.py").write_text(text)
+    scored.run()
+    exact, choice = results(scored)
+    assert (exact["correct"], choice["correct"]) == (2, 2)
+    text = TEXT.replace("assert answer.correct", "raise RuntimeError('no')")
+    (scored.path / "test_bench.py").write_text(text)
+    assert scored.run().ret == 1
+    assert [result["errors"] for result in results(scored)] == [4, 4]
+
+
+def test_two_tests_cannot_give_the_same_result(scored):
+    more = TEXT + (
+        "\nOTHER = Benchmark('bench', load, (Protocol('q', TEMPLATE, scorer='choice', ask='text'),))"
+        "\n@pytest.mark.llmeval(OTHER)\ndef test_other(answer): assert answer.correct\n"
+    )
+    (scored.path / "test_bench.py").write_text(more)
+    run = scored.run()
+    assert run.ret == 4
+    run.stderr.fnmatch_lines(["*both give the result (bench, choice)*"])
+
+
+def test_shards_of_it_merge(scored):
+    scored.run("--llm-runs=whole")
+    (whole,) = (scored.path / "whole").iterdir()
+    for part in (1, 2):
+        scored.run(f"--llm-shard={part}/2", "--llm-runs=parts")
+    parts = sorted((scored.path / "parts").iterdir())
+    assert scored.pytester.run("llmeval", "merge", *parts, "--out", "joined").ret == 0
+    joined = scored.path / "joined" / "metrics.json"
+    assert joined.read_bytes() == (whole / "metrics.json").read_bytes()
