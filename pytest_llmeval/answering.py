@@ -75,7 +75,7 @@ class Answering:
             raise ConfigError(f"{test} has two llmeval markers: a test evaluates one benchmark")
         benchmark = marker.args[0] if marker.args else marker.kwargs.get("benchmark")
         evaluated = self.suite.add(test, benchmark, marker.kwargs.get("protocol"))
-        if evaluated.protocol.samples > 1 and "answer" not in metafunc.fixturenames:
+        if evaluated.protocol.answers_per_item > 1 and "answer" not in metafunc.fixturenames:
             raise ConfigError(f"{test} does not use `answer`: it cannot have several samples")
         self._by_test[test] = evaluated
         specs = self.settings.models
@@ -125,6 +125,9 @@ class Answering:
             if evaluated is None or callspec is None:
                 continue
             item, spec = callspec.params["item"], callspec.params.get("model")
+            fixtures.setdefault(_model_fixture(node), test)
+            if not isinstance(item, Item):
+                continue  # a shard without items: pytest collects one test, and skips it
             if spec is not None and spec not in specs:
                 raise ConfigError(
                     f"{test}: its `model` is parametrized by the project; several models are"
@@ -139,7 +142,6 @@ class Answering:
             seen.add((number, id(evaluated), item.id))
             selected.append(Selected(node.nodeid, number, evaluated, item))
             self._items[node.nodeid] = item
-            fixtures.setdefault(_model_fixture(node), test)
         if len(fixtures) > 1:
             raise ConfigError(
                 f"{' and '.join(fixtures.values())} have different `model` fixtures: run them apart"
@@ -155,8 +157,14 @@ class Answering:
                 "no model to evaluate: give --llm-model SPEC (for example --llm-model demo),"
                 " or override the `model` fixture in a conftest.py"
             )
-        seed = self.settings.seed
-        return make_plan(specs or ("model",), self.suite, selected, own_model, seed)
+        return make_plan(
+            specs or ("model",),
+            self.suite,
+            selected,
+            own_model,
+            self.settings.seed,
+            self.settings.shard,
+        )
 
     # Running ---------------------------------------------------------------------------
 

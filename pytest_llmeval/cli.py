@@ -18,11 +18,13 @@ from pytest_llmeval.catalog import NAMES
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.gates import check_names
 from pytest_llmeval.gates import collected_benchmarks
+from pytest_llmeval.gates import errors_allowed
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
 from pytest_llmeval.gates import nothing_decided
 from pytest_llmeval.gates import overall
+from pytest_llmeval.gates import unused_models
 from pytest_llmeval.reports import comparison as reports
 from pytest_llmeval.reports.terminal import summary_parts
 from pytest_llmeval.runs import Run
@@ -130,6 +132,7 @@ def _gate(options: argparse.Namespace) -> int:
         for result in results
     )
     check_names(thresholds, NAMES, found, known_scorers=SCORERS)
+    models = list(dict.fromkeys(result.model for result in results))
     comparison = None
     if options.baseline is not None:
         baseline = load_baseline(options.baseline, _BASELINES)
@@ -137,16 +140,27 @@ def _gate(options: argparse.Namespace) -> int:
     verdicts = judge(
         thresholds,
         results,
-        models=list(dict.fromkeys(result.model for result in results)),
+        models=models,
         collected=[planned["benchmark"] for planned in run.manifest["results"]],
         comparisons=None if comparison is None else comparison.for_gates(),
     )
     nothing = nothing_decided(verdicts, options.thresholds.name)
     if nothing is not None and not options.allow_undecided:
         verdicts.append(nothing)
-    notes = [*noise_warnings(thresholds, found), *disagreements(run.measurements())]
+    notes = [
+        *unused_models(thresholds, models),
+        *noise_warnings(thresholds, found),
+        *disagreements(run.measurements()),
+    ]
     _print(summary_parts(results, verdicts, notes, run.path, comparison))
-    return 1 if overall(verdicts, options.allow_undecided) == "fail" else 0
+    red = overall(verdicts, options.allow_undecided) == "fail"
+    # Items that ended in errors turn the build red as they do in a session.
+    red |= any(
+        counts.error and not errors_allowed(thresholds, result, subject)
+        for result in results
+        for subject, counts in result.subjects.items()
+    )
+    return 1 if red else 0
 
 
 def _show(options: argparse.Namespace) -> int:

@@ -97,9 +97,12 @@ class Dataset:
     pool: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
 
     def content_hash(self) -> str:
-        """SHA-256 (16 hex digits) over all items and the pool: same rows, same hash."""
+        """SHA-256 (16 hex digits) over all items and the pool: same rows, same hash.
+
+        The order of items says nothing; that of the pool decides which are the first.
+        """
         digest = hashlib.sha256()
-        for item in self.items:
+        for item in sorted(self.items, key=lambda item: item.id):
             digest.update(canonical_json(item.as_json()))
         for subject in sorted(self.pool):
             for item in self.pool[subject]:
@@ -245,8 +248,8 @@ class Protocol:
     ``samples`` texts are asked for per item; likelihoods have only one. ``also`` names scorers
     that score the same responses, each a result of its own. ``allow_copies`` keeps
     a pool item whose question equals the asked one among the shots; only protocols that
-    reproduce a tool which does so set it. ``shots_used`` identifies the shots that a data set
-    gives this protocol (``bound_to``).
+    reproduce a tool which does so set it. ``shots_used`` and ``prompts_used`` identify what a data
+    set makes of this protocol (``bound_to``).
     """
 
     name: str
@@ -261,6 +264,7 @@ class Protocol:
     also: tuple[str, ...] = ()
     allow_copies: bool = False
     shots_used: str = ""
+    prompts_used: str = ""
 
     @property
     def answers_per_item(self) -> int:
@@ -289,13 +293,19 @@ class Protocol:
         return tuple(replace(self, scorer=scorer, also=()) for scorer in self.also)
 
     def bound_to(self, dataset: Dataset) -> Protocol:
-        """The protocol with the shots that it shows for the items of a data set.
+        """The protocol with what it makes of a data set, whichever items are selected.
 
-        What the fingerprint covers is the content of every distinct list of shots, whichever
-        items are selected.
+        ``shots_used`` is a hash of every distinct list of shots; ``prompts_used`` of what the
+        template makes of one item for every subject and number of options, which a template may
+        tell apart. Raises ConfigError for a template that fails on one of them.
         """
+        return replace(
+            self, shots_used=self._shots_hash(dataset), prompts_used=self._prompts_hash(dataset)
+        )
+
+    def _shots_hash(self, dataset: Dataset) -> str:
         if self.shots == 0:
-            return replace(self, shots_used="")
+            return ""
         drawn = {
             (item.subject, self.draw_shots(item, dataset.pool.get(item.subject, ())))
             for item in dataset.items
@@ -304,7 +314,31 @@ class Protocol:
             canonical_json([subject, [shot.as_json() for shot in shots]])
             for subject, shots in drawn
         )
-        return replace(self, shots_used=hashlib.sha256(b"\n".join(contents)).hexdigest()[:16])
+        return hashlib.sha256(b"\n".join(contents)).hexdigest()[:16]
+
+    def _prompts_hash(self, dataset: Dataset) -> str:
+        kinds: dict[tuple[str, int], Item] = {}
+        for item in dataset.items:
+            kind = (item.subject, len(item.options))
+            if kind not in kinds or item.id < kinds[kind].id:
+                kinds[kind] = item
+        template, made = self.template, []
+        for _, item in sorted(kinds.items()):
+            try:
+                made.append(
+                    [
+                        template.description(item.subject),
+                        template.question(item),
+                        list(template.choices(item)),
+                        template.shot_answer(item),
+                    ]
+                )
+            except Exception as error:
+                raise ConfigError(
+                    f"protocol {self.name!r}: template {template.name!r} fails on item"
+                    f" {item.id!r}: {type(error).__name__}: {error}"
+                ) from error
+        return hashlib.sha256(canonical_json(made)).hexdigest()[:16]
 
     def draw_shots(self, item: Item, pool: Iterable[Item]) -> tuple[Item, ...]:
         """The first ``shots`` of the pool, leaving out the item and copies of its question.

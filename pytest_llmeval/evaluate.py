@@ -121,6 +121,7 @@ class Evaluator:
         self._writer = writer
         self._recover = recover
         self._stored: dict[tuple[Any, ...], Record] = {}
+        self._last: dict[tuple[Any, ...], Record] = {}
         self._crashed: set[str] = set()
         self._chunks: dict[int, Iterator[None]] = {}
         self._ready: dict[str, dict[int, Record]] = {}
@@ -227,7 +228,10 @@ class Evaluator:
             model_fingerprint=model.fingerprint,
         )
         recovered = self._recover()
-        self._stored.update((stored_key(record), record) for record in recovered.records)
+        for record in recovered.records:
+            self._stored[stored_key(record)] = record
+            if not record.response_of:
+                self._last[self._about(record)] = record
         self._crashed.update(recovered.crashed)
         requests: list[Request] = []
         blank: dict[str, dict[int, Record]] = {}
@@ -256,9 +260,10 @@ class Evaluator:
                     # Scored again: the response is what was paid for, the verdict is computed.
                     response = response_of(stored, record.dropped_shots)
                     again = filled_in(record, response, item, protocol.scorer)
-                    self._keep(
-                        planned, again, stored, self._score_otherwise(again, response, item, number)
-                    )
+                    others = self._score_otherwise(again, response, item, number)
+                    # Written again where something else was written about it since.
+                    latest = self._last.get(self._about(record)) is stored
+                    self._keep(planned, again, stored if latest else None, others)
                     self.reused.add(planned.nodeid)
                 else:
                     requests.append(replace(request, sample=sample) if sample else request)
@@ -266,6 +271,11 @@ class Evaluator:
         yield
         if requests:
             yield from self._ask(model, protocol, requests, members, blank)
+
+    def _about(self, record: Record) -> tuple[Any, ...]:
+        """Which answer a record is, whatever a user's own model was called when it was lost."""
+        model = "" if self._plan.own_model else record.model
+        return (model, record.benchmark, record.item, record.sample)
 
     def _check_name(self, one: Evaluated, protocol: Protocol, model: Model) -> None:
         """Refuse a scorer that a model's limits make the same as another test's."""
@@ -324,10 +334,15 @@ class Evaluator:
         self._keep(planned, record, record, others)
 
     def _keep(
-        self, planned: PlannedItem, record: Record, written: Record, others: tuple[Record, ...]
+        self,
+        planned: PlannedItem,
+        record: Record,
+        written: Record | None,
+        others: tuple[Record, ...],
     ) -> None:
         self._ready.setdefault(planned.nodeid, {})[record.sample] = record
-        self._written[planned.nodeid, record.sample] = written
+        if written is not None:
+            self._written[planned.nodeid, record.sample] = written
         if others:
             self._others.setdefault(planned.nodeid, {})[record.sample] = others
 

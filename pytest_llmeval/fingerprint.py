@@ -19,7 +19,8 @@ def protocol_content(protocol: Protocol) -> dict[str, Any]:
     """All that can move a score under the protocol, and its name, as plain JSON values.
 
     The template is shown as what it makes of a fixed item, so that any change of its text
-    changes the fingerprint, wherever the code that writes it lives. Raises ConfigError for
+    changes the fingerprint, wherever the code that writes it lives; what it makes of the data is
+    in ``prompts_used``. Raises ConfigError for
     a template that fails on it, and for an unknown scorer.
     """
     try:
@@ -36,8 +37,9 @@ def protocol_content(protocol: Protocol) -> dict[str, Any]:
         "scorer": protocol.scorer,
         "scorer_version": get_scorer(protocol.scorer).version,
         "shots": protocol.shots,
-        "draw": "first of the pool" + ("" if protocol.allow_copies else ", without copies"),
+        "draw": _draw(protocol),
         "shots_used": protocol.shots_used,
+        "prompts_used": protocol.prompts_used,
         "chat": protocol.chat,
         "prefix": protocol.prefix,
         "samples": protocol.answers_per_item,
@@ -45,10 +47,10 @@ def protocol_content(protocol: Protocol) -> dict[str, Any]:
         if protocol.ask == "choices"
         else {
             "max_tokens": decoding.max_tokens,
-            "temperature": decoding.temperature,
-            "top_p": decoding.top_p,
+            "temperature": float(decoding.temperature),
+            "top_p": float(decoding.top_p),
             "top_k": decoding.top_k,
-            "min_p": decoding.min_p,
+            "min_p": float(decoding.min_p),
             "stop": list(decoding.stop),
         },
         "template": template,
@@ -60,6 +62,12 @@ def fingerprint(protocol: Protocol) -> str:
     content = protocol_content(protocol)
     del content["name"]
     return hashlib.sha256(canonical_json(content)).hexdigest()[:16]
+
+
+def _draw(protocol: Protocol) -> str | None:
+    if protocol.shots == 0:
+        return None
+    return "first of the pool" + ("" if protocol.allow_copies else ", without copies")
 
 
 class _AnyField(dict[str, str]):

@@ -48,8 +48,8 @@ _OPTIONS = (
 class Settings:
     """What the user asked for, whichever way it was said.
 
-    ``shard`` is (i, n), counted from 1. ``baseline`` is as the user wrote it: a path, or a name
-    to be looked for in the folder ``baselines``.
+    ``shard`` is (i, n), counted from 1. ``baseline`` is a path, or a name to be looked for in the
+    folder ``baselines``.
     """
 
     models: tuple[str, ...]
@@ -141,7 +141,11 @@ def _read(config: pytest.Config, option: _Option) -> Any:
             raise ConfigError(f"{source}: {value} is below {lowest}")
     elif "|" in option.kind and value not in option.kind.split("|"):
         raise ConfigError(f"{source}: {value!r} is not one of {option.kind.replace('|', ', ')}")
-    return None if value == "" else value
+    if value in (None, ""):
+        return None if option.kind == "path" else option.default
+    if option.flag == "baseline" and (start / value).exists():
+        return str(start / value)
+    return value
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:

@@ -61,7 +61,8 @@ class PlannedResult:
     ``subjects`` gives the number of items the benchmark has per subject, selected or not, and
     ``drawn`` how many of them ``--llm-limit`` leaves. ``ways`` are the protocol and, for a
     model that gives only text, the same with a generated answer, where that is another.
-    ``shots`` names the shots of every subject's first item, for readers. ``responses_of``: the
+    ``shots`` names the shots of every subject's first item, for readers. ``asked``: items that the
+    run asks for before any is deselected (a limit and a shard leave fewer). ``responses_of``: the
     planned result whose responses this one scores under another scorer (``Protocol.also``); it
     has no items of its own.
     """
@@ -74,11 +75,21 @@ class PlannedResult:
     drawn: Mapping[str, int] | None
     ways: tuple[Way, ...]
     shots: Mapping[str, Sequence[str]]
+    asked: int = 0
     responses_of: int | None = None
 
     @property
     def scorer(self) -> str:
         return self.ways[0].scorer
+
+    def way_of(self, fingerprints: Iterable[str]) -> Way:
+        """The way that answers were asked for, from the fingerprints of their records.
+
+        A model that gives only text is asked the last way; what was lost before it was known is
+        booked under the first.
+        """
+        seen = set(fingerprints)
+        return next((way for way in reversed(self.ways) if way.fingerprint in seen), self.ways[0])
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> PlannedResult:
@@ -112,6 +123,7 @@ class Plan:
     items: tuple[PlannedItem, ...] = ()
     costs: tuple[int, ...] = ()
     seed: int = 0
+    shard: tuple[int, int] | None = None
     problem: str | None = None
     own_model: bool = False
 
@@ -136,7 +148,11 @@ class Plan:
         content = [
             self.models,
             self.seed,
-            [(r.benchmark, [way.fingerprint for way in r.ways], r.data_hash) for r in self.results],
+            self.shard,
+            [
+                (r.benchmark, [way.fingerprint for way in r.ways], r.data_hash, r.drawn)
+                for r in self.results
+            ],
             sorted((item.model, item.result, item.item) for item in self.items),
         ]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
@@ -149,6 +165,7 @@ class Plan:
                 "items": self.items,
                 "costs": self.costs,
                 "seed": self.seed,
+                "shard": self.shard,
                 "problem": self.problem,
                 "own_model": self.own_model,
             }
@@ -163,6 +180,7 @@ class Plan:
             items=tuple(PlannedItem(*item) for item in value["items"]),
             costs=tuple(value["costs"]),
             seed=value["seed"],
+            shard=value["shard"] and tuple(value["shard"]),
             problem=value["problem"],
             own_model=value["own_model"],
         )
@@ -184,6 +202,7 @@ def make_plan(
     selected: Sequence[Selected],
     own_model: bool,
     seed: int = 0,
+    shard: tuple[int, int] | None = None,
 ) -> Plan:
     """Cut the selected items into chunks of one model, protocol and subject.
 
@@ -220,6 +239,7 @@ def make_plan(
         ),
         costs=tuple(costs),
         seed=seed,
+        shard=shard,
         own_model=own_model,
     )
 
@@ -266,4 +286,5 @@ def _planned_result(one: Evaluated) -> PlannedResult:
         drawn=one.drawn,
         ways=ways(one.protocol),
         shots={subject: ids for subject, ids in shots.items() if ids},
+        asked=len(one.items),
     )

@@ -23,16 +23,19 @@ from pytest_llmeval.gates import Thresholds
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import check_names
 from pytest_llmeval.gates import collected_benchmarks
+from pytest_llmeval.gates import errors_allowed
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
 from pytest_llmeval.gates import nothing_decided
 from pytest_llmeval.gates import overall
+from pytest_llmeval.gates import unused_models
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.models import load_model
 from pytest_llmeval.options import Settings
 from pytest_llmeval.plan import Plan
+from pytest_llmeval.plan import Way
 from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.runs.baseline import load_baseline
 from pytest_llmeval.runs.compare import RunComparison
@@ -43,10 +46,11 @@ from pytest_llmeval.runs.folder import create_run
 from pytest_llmeval.runs.folder import describe
 from pytest_llmeval.runs.folder import find_resumable
 from pytest_llmeval.runs.records import RecordWriter
-from pytest_llmeval.runs.records import key
+from pytest_llmeval.runs.records import latest_records
 from pytest_llmeval.runs.records import read_records
 from pytest_llmeval.runs.run import Measurement
 from pytest_llmeval.runs.run import Run
+from pytest_llmeval.runs.run import count_answers
 from pytest_llmeval.runs.run import disagreements
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.runs.run import measure
@@ -95,8 +99,12 @@ class RunSession:
         self.verdicts: list[Verdict] = []
         self.results: list[Result] = []
         self._measurements: dict[tuple[int, int], Measurement] = {}
+        #: By index of model and result: fingerprints of the protocols and the weights seen.
+        self._asked: dict[tuple[int, int], set[str]] = {}
+        self._weights: dict[tuple[int, int], str] = {}
         self.comparison: RunComparison | None = None
         self._check_models()
+        self.notes += greedy_samples(plan)
         self.thresholds = self._read_thresholds()
         self.baseline = self._read_baseline()
         if self.settings.shard is not None:
@@ -113,7 +121,7 @@ class RunSession:
         for spec in () if self.plan.own_model else self.settings.models:
             model = load_model(spec)
             names: dict[tuple[str, str], str] = {}
-            for result in self.plan.results:
+            for number, result in enumerate(self.plan.results):
                 if result.responses_of is not None:
                     continue
                 planned = result.ways[0].name
@@ -123,6 +131,7 @@ class RunSession:
                         f"--llm-model {spec} cannot generate text, which protocol"
                         f" {planned!r} of {result.benchmark} needs"
                     )
+                self._asked[self.settings.models.index(spec), number] = {way.fingerprint}
                 other = names.setdefault((result.benchmark, way.scorer), planned)
                 if other != planned:
                     raise ConfigError(
@@ -141,16 +150,35 @@ class RunSession:
                 result.scorer,
                 result.subjects,
                 result.chance,
-                max(way.samples for way in result.ways),
+                self._samples(number),
             )
-            for result in self.plan.results
+            for number, result in enumerate(self.plan.results)
         )
         # The catalog is asked for names only here, where a file names benchmarks.
         from pytest_llmeval.catalog import NAMES
 
         check_names(thresholds, NAMES, collected, known_scorers=SCORERS)
-        self.notes += noise_warnings(thresholds, collected)
+        self.notes += unused_models(thresholds, self.settings.models)
+        # The noise is that of the items drawn.
+        drawn = collected_benchmarks(
+            (
+                result.benchmark,
+                result.scorer,
+                result.drawn or result.subjects,
+                result.chance,
+                self._samples(number),
+            )
+            for number, result in enumerate(self.plan.results)
+        )
+        self.notes += noise_warnings(thresholds, drawn)
         return thresholds
+
+    def _samples(self, result: int) -> int:
+        """The most answers per item that a model of the run may be asked for."""
+        planned = self.plan.results[result]
+        known = [ways for (_, number), ways in self._asked.items() if number == result]
+        asked = set().union(*known) or {way.fingerprint for way in planned.ways}
+        return max((w.samples for w in planned.ways if w.fingerprint in asked), default=1)
 
     def _read_baseline(self) -> Run | None:
         """The run to compare with; one that cannot be compared is refused before anything runs."""
@@ -158,11 +186,12 @@ class RunSession:
             return None
         baseline = load_baseline(self.settings.baseline, self.settings.baselines)
         planned = [
-            measure(result, "", {}, way.fingerprint, None)
+            measure(result, way, "", {}, None)
             for result in self.plan.results
             for way in result.ways
         ]
-        check_comparable(baseline, planned, self.settings.allow_mismatch)
+        models = None if self.plan.own_model else self.plan.models
+        check_comparable(baseline, planned, models, self.settings.allow_mismatch)
         return baseline
 
     def _open_folder(self, command: list[str]) -> RunFolder:
@@ -177,13 +206,14 @@ class RunSession:
                 manifest = found.read("run.json")
                 manifest["status"] = "running"
                 manifest.setdefault("resumed", []).append(_now())
+                for ended in ("baseline", "answers"):
+                    manifest.pop(ended, None)
+                (found.path / "comparison.json").unlink(missing_ok=True)
                 found.write("run.json", manifest)
                 return found
             if found is not None:
                 self.notes.append(f"nothing to resume: {found}; a new run was started")
-        manifest = describe(
-            self.plan, command, limit=self.settings.limit, shard=self.settings.shard
-        )
+        manifest = describe(self.plan, command, limit=self.settings.limit)
         folder = create_run(root, self.plan, manifest)
         folder.claim()
         return folder
@@ -192,16 +222,30 @@ class RunSession:
 
     def receive(self, nodeid: str, value: Mapping[str, Any]) -> None:
         """Take the outcome that a test report carries."""
-        self.outcomes[nodeid] = Reported(**value)
+        one = self.outcomes[nodeid] = Reported(**value)
+        planned = self.plan.by_nodeid[nodeid]
+        group = (planned.model, planned.result)
+        self._asked.setdefault(group, set()).add(one.protocol)
+        if one.fingerprint is not None:
+            self._weights.setdefault(group, one.fingerprint)
+
+    def _way(self, model: int, result: int) -> Way:
+        """How a model is asked for a result, as far as is known."""
+        return self.plan.results[result].way_of(self._asked.get((model, result), ()))
 
     def receive_failure(self, nodeid: str, reason: str) -> None:
         """Note a planned test whose report failed without an outcome (a dead worker, say)."""
         planned = self.plan.by_nodeid[nodeid]
         result = self.plan.results[planned.result]
         spec = self.plan.models[planned.model]
-        way = result.ways[0]
-        others = [other.ways[0] for other in self.plan.other_scorers(planned.result)]
-        lost = [str(Outcome.ERROR)] * way.samples
+        way = self._way(planned.model, planned.result)
+        others = [
+            other.ways[0]
+            for other in self.plan.other_scorers(planned.result)
+            if way == result.ways[0]
+        ]
+        # As many as it may turn out to have been asked for.
+        lost = [str(Outcome.ERROR)] * max(way.samples for way in result.ways)
         self.outcomes[nodeid] = Reported(
             lost[0],
             lost,
@@ -210,7 +254,7 @@ class RunSession:
             way.fingerprint,
             others={other.scorer: (lost, 0, False) for other in others},
         )
-        for sample in range(way.samples):
+        for sample in range(len(lost)):
             record = Record(
                 model=spec,
                 benchmark=result.benchmark,
@@ -247,6 +291,8 @@ class RunSession:
         measurements = list(self._measurements.values())
         self.results = [measurement.result for measurement in measurements]
         self.notes += disagreements(measurements)
+        if self.thresholds is None:
+            self.notes.append("nothing was gated: no thresholds.toml")
         models = list(dict.fromkeys(result.model for result in self.results))
         comparisons = self._compare()
         if self.thresholds is not None and self.gated:
@@ -278,6 +324,7 @@ class RunSession:
         manifest["status"] = "interrupted" if cut_short else "finished"
         manifest["finished"] = _now()
         manifest["model_fingerprints"] = fingerprints
+        manifest["answers"] = count_answers(measurements)
         if self.baseline is not None:
             manifest["baseline"] = self.settings.baseline
         self.folder.write("run.json", manifest)
@@ -321,9 +368,7 @@ class RunSession:
             return False
         planned = self.plan.by_nodeid[nodeid]
         result = self._measurements[planned.model, planned.result].result
-        gates = self.thresholds.for_model(result.model).get(result.benchmark)
-        table = gates and gates.scorers.get(result.scorer, gates)
-        return bool(table and result.counts.error <= (table.max_errors or 0))
+        return errors_allowed(self.thresholds, result, planned.subject)
 
     def _leave_out_unreported(self) -> None:
         """Mark answers on disk whose test never came to a verdict, so that both tell the same."""
@@ -337,8 +382,7 @@ class RunSession:
                     silent.add((model, way.fingerprint, planned.item))
         if not silent:
             return
-        latest = {key(record): record for record in read_records(self.folder.records)}
-        for record in latest.values():
+        for record in latest_records(self.folder.records):
             about = (record.model, record.protocol, record.item)
             if about in silent and not record.left_out:
                 self._writer.append(replace(record, left_out=True))
@@ -374,7 +418,6 @@ class RunSession:
             for number, one in enumerate(planned)
             if one.responses_of is not None
         }
-        answered: dict[tuple[int, int], Reported] = {}
         for item in self.plan.items:
             one = self.outcomes.get(item.nodeid)
             if one is None:
@@ -395,29 +438,38 @@ class RunSession:
                     dropped_shots=one.dropped_shots,
                     tie=tie,
                 )
-            if group not in answered and any(o != Outcome.ERROR for o in one.samples):
-                answered[group] = one
         measurements = {}
         for (model, number), items in groups.items():
             result, label = planned[number], self._label(self.plan.models[model])
             if result.responses_of is None:
-                # A model that gives only text is scored by another scorer than was planned: the
-                # items that were answered say which.
-                seen = answered.get((model, number))
-                protocol = seen.protocol if seen else None
+                way = self._way(model, number)
             elif items:
-                seen, protocol = answered.get((model, result.responses_of)), None
+                way = result.ways[0]
             else:
                 continue
-            weights = seen.fingerprint if seen else None
-            measurements[model, number] = measure(result, label, items, protocol, weights)
+            first = number if result.responses_of is None else result.responses_of
+            weights = self._weights.get((model, first))
+            measurements[model, number] = measure(result, way, label, items, weights)
         return measurements
 
     def _label(self, spec: str) -> str:
         """What a model is called: its spec, or the name of the one a user's fixture made."""
         if not self.plan.own_model:
             return spec
-        return next((one.model for one in self.outcomes.values() if one.model != spec), spec)
+        named = {one.model for one in self.outcomes.values()} - {spec}
+        return min(named) if named else spec
+
+
+def greedy_samples(plan: Plan) -> list[str]:
+    """A word on several samples that a deterministic model answers alike."""
+    greedy = {
+        f"protocol {way.name!r} of {result.benchmark} is greedy (temperature 0): its samples differ"
+        " only where the model is not deterministic"
+        for result in plan.results
+        for way in result.ways
+        if way.samples > 1 and way.protocol["decoding"]["temperature"] == 0
+    }
+    return sorted(greedy)
 
 
 def _now() -> str:

@@ -26,7 +26,7 @@ ITEM = Item("q0", "s", "What?", 1, ("x", "y"))
 POOL = tuple(replace(ITEM, id=f"q{number}", question=f"What {number}?") for number in range(1, 5))
 DATA = Dataset((ITEM,), {"s": POOL})
 PROTOCOL = Protocol("p", LMEVAL_MMLU, scorer="choice", shots=2, ask="text").bound_to(DATA)
-WRITTEN = "8f77031e697deaaf"
+WRITTEN = "1a5091d970166efd"
 
 
 def template(**change: Any) -> Protocol:
@@ -43,6 +43,7 @@ CHANGES = {
     "shots": replace(PROTOCOL, shots=3),
     "draw": replace(PROTOCOL, allow_copies=True),
     "shots_used": PROTOCOL.bound_to(Dataset((ITEM,), {"s": POOL[1:]})),
+    "prompts_used": PROTOCOL.bound_to(Dataset((replace(ITEM, question="Why?"),), {"s": POOL})),
     "chat": PROTOCOL.with_chat(),
     "prefix": replace(PROTOCOL, prefix="The answer is"),
     "samples": replace(PROTOCOL, samples=5),
@@ -124,6 +125,29 @@ def test_it_is_the_same_in_every_process(seed, tmp_path):
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert found.stdout.strip() == WRITTEN, found.stderr
+
+
+def test_a_template_may_tell_subjects_and_numbers_of_options_apart():
+    """A change that the fixed item does not show is in what is made of the data."""
+    items = (
+        ITEM,
+        replace(ITEM, id="q8", subject="law"),
+        replace(ITEM, id="q9", options=("x",) * 5),
+    )
+    data = Dataset(items, {"s": POOL, "law": POOL})
+    careful = {
+        "law": lambda item: item.question + ("!" if item.subject == "law" else ""),
+        "five": lambda item: item.question + ("!" if len(item.options) == 5 else ""),
+    }
+    found = {fingerprint(template(question=q).bound_to(data)) for q in careful.values()}
+    plain = fingerprint(template(question=lambda item: item.question).bound_to(data))
+    assert len(found | {plain}) == 3
+
+
+def test_equal_protocols_have_equal_fingerprints():
+    assert fingerprint(decoding(temperature=0)) == fingerprint(decoding(temperature=0.0))
+    none = replace(PROTOCOL, shots=0).bound_to(DATA)
+    assert fingerprint(replace(none, allow_copies=True)) == fingerprint(none)
 
 
 def test_a_template_that_fails_is_told_in_one_line():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from .fold import fold
+from .judge import errors_allowed
 from .judge import judge
 from .names import CollectedBenchmark
 from .names import check_names
 from .names import collected_benchmarks
+from .names import unused_models
 from .noise import noise_warnings
 from .regression import Comparisons
 from .thresholds import Bound
@@ -27,6 +29,7 @@ __all__ = [
     "check_names",
     "collected_benchmarks",
     "describe",
+    "errors_allowed",
     "fold",
     "judge",
     "load_thresholds",
@@ -34,4 +37,5 @@ __all__ = [
     "nothing_decided",
     "overall",
     "parse_thresholds",
+    "unused_models",
 ]

@@ -117,6 +117,22 @@ def _absent(id: str, model: str | None, benchmark: str, status: Status, reason: 
     )
 
 
+def errors_allowed(thresholds: Thresholds, result: Result, subject: str) -> bool:
+    """Whether the file allows for the errors that a result has in a subject.
+
+    By ``max_errors`` of the whole result, or of the subject alone.
+    """
+    table = thresholds.for_model(result.model).get(result.benchmark)
+    if table is None:
+        return False
+    gates = table.scorers.get(result.scorer, table)
+    if result.counts.error <= (gates.max_errors or 0):
+        return True
+    here = result.subjects[subject].error
+    own = (gates.subjects.get(subject), gates.every_subject)
+    return any(one and one.max_errors is not None and here <= one.max_errors for one in own)
+
+
 def _judge_benchmark(
     scope: Scope,
     table: BenchmarkGates,

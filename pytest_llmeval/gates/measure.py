@@ -99,7 +99,7 @@ def _measure_accuracy(result: Result, confidence: float, finite: bool) -> Measur
             populations = {subject: result.items(subject) for subject in result.subjects}
             value = stratified_accuracy(tallies, populations) or 0.0
             limits = stratified_interval(tallies, populations, confidence, finite=finite)
-            sizes.append(stratified_effective_size(tallies, populations, finite=False))
+            sizes.append(stratified_effective_size(tallies, populations))
         else:
             tally = sum((Counter(part) for part in tallies.values()), Counter[tuple[int, int]]())
             correct, answers = _correct(tally)

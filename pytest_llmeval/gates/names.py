@@ -10,6 +10,7 @@ from pytest_llmeval.spelling import nearest
 from pytest_llmeval.spelling import suggestion
 
 from .mistakes import dotted
+from .mistakes import located
 from .mistakes import mistake
 from .thresholds import BenchmarkGates
 from .thresholds import ScorerGates
@@ -73,6 +74,18 @@ def check_names(
                     f"unknown benchmark {name!r}, did you mean {meant!r}? (If it is one that"
                     f" this command does not collect, add required = false to its table.)",
                 )
+
+
+def unused_models(thresholds: Thresholds, models: Iterable[str]) -> list[str]:
+    """One line for each table of a model that did not run but is called much like one that did."""
+    run = list(models)
+    lines = []
+    for name in thresholds.models:
+        meant = None if name in run else nearest(name, set(run), cutoff=0.85)
+        if meant is not None:
+            text = f"applies to no model of this run, did you mean {meant!r}?"
+            lines.append(located(thresholds.file, ("models", name), text))
+    return lines
 
 
 def _declared_absent(thresholds: Thresholds, name: str) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from pytest_llmeval.metrics import macro_interval
 from pytest_llmeval.metrics import score_interval
 from pytest_llmeval.metrics import smallest_significant
 
@@ -115,14 +116,21 @@ def _insignificant(
     name: str, limit: float, items: int, samples: int, comparisons: int, alpha: float
 ) -> str | None:
     """Why a drop just beyond the limit can only warn."""
-    changed = smallest_significant(comparisons, alpha)
     level = f"at alpha {alpha:.12g}"
+    alone = smallest_significant(1, alpha)
+    if items < alone:
+        return (
+            f"can never fail: of {answers(items)} at least {alone} would have to become wrong"
+            f" for a significant drop {level}"
+        )
+    changed = smallest_significant(comparisons, alpha)
     if comparisons > 1:
         level += f" over {comparisons} subjects"
     if items < changed:
+        # Holm's first step is the strictest; later ones come after other subjects have failed.
         return (
-            f"can never fail: of {answers(items)} at least {changed} would have to become wrong"
-            f" for a significant drop {level}"
+            f"can fail only beside other subjects: of {answers(items)} at least {changed} would"
+            f" have to become wrong for a significant drop {level}"
         )
     smallest = changed / (items * samples)
     if limit >= smallest - TOLERANCE:
@@ -141,7 +149,8 @@ def _unreachable(
     scale = _scale(metric, benchmark)
     if bound.confidence is None or scale is None:
         return None
-    lower, _ = score_interval(1.0, _size(sizes), bound.confidence)
+    perfect = {str(number): {(1, 1): size} for number, size in enumerate(sizes)}
+    lower, _ = macro_interval(perfect, bound.confidence)
     items = sum(sizes)
     # The lower limit where all are right, and 1 - x for the upper one where none is.
     for side, value, best in (("min", bound.min, items), ("max", bound.max, 0)):

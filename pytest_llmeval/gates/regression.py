@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pytest_llmeval.metrics import Comparison
-from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import Difference
 from pytest_llmeval.metrics import Result
 
@@ -62,6 +61,10 @@ def judge_regression(
         status: Status = "fail" if incomplete else "undecided"
         yield from without_comparison(scope, gates, incomplete or comparison, status)
         return
+    lacking = too_many(comparison.errors_baseline, limit)
+    if lacking and not incomplete:
+        yield from without_comparison(scope, gates, f"the baseline is {lacking}")
+        return
     inner = replace(scope, id=f"{scope.id}::regression")
     if gates.max_drop is not None:
         yield _judge_drop(
@@ -91,9 +94,11 @@ def _judge_drop(
     incomplete: str | None,
 ) -> Verdict:
     """One drop: of the subject that the scope names, or over all items."""
-    found = comparison.overall
+    # Errors that are allowed for are taken against the candidate.
+    judged = comparison.conservative or comparison
+    found = judged.overall
     if scope.subject is not None:
-        found = comparison.subjects.get(scope.subject, _NOTHING)
+        found = judged.subjects.get(scope.subject, _NOTHING)
     text = _text(limit, alpha)
     if incomplete or found.drop is None:
         items = answers(result.counts.total // result.samples)
@@ -103,13 +108,17 @@ def _judge_drop(
             metric, None, status, incomplete or reason, text=text, maximum=limit, n=found.items
         )
     warning = None
-    if not _all_paired(result, comparison, found):
+    if not _all_paired(result, found):
         items = answers(result.counts.total // result.samples)
         status, reason = "undecided", f"only {found.items:,} of {items} are in both runs"
     else:
         beyond = found.drop > limit + TOLERANCE
         status = "fail" if beyond and found.adjusted <= alpha else "pass"
-        reason = _reason(result, found, scope.subject is not None)
+        plain = comparison.overall
+        if scope.subject is not None:
+            plain = comparison.subjects.get(scope.subject, _NOTHING)
+        against = found.items - plain.items
+        reason = _reason(result, found, scope.subject is not None, against)
         if beyond and status == "pass":
             warning = f"more than {limit:.12g} but not significant at alpha {alpha:.12g}"
     return scope.verdict(
@@ -130,24 +139,15 @@ def _judge_drop(
 _NOTHING = Difference(0, None, None, None, None, 0, 0, 1.0, 1.0, None)
 
 
-def _all_paired(result: Result, comparison: Comparison, found: Difference) -> bool:
-    """Whether every item of the benchmark, or of the draw, is paired but for errors.
-
-    A comparison counts the baseline's errors over all subjects only, so that of one subject it
-    is told from missing items where it has none of either, or where nothing at all is missing.
-    """
+def _all_paired(result: Result, found: Difference) -> bool:
+    """Whether every item of the benchmark, or of the draw, is in both runs."""
     counts = result.counts
     if counts.missing and not is_draw(result):
         return False
-    return not comparison.only_candidate or found.items == _answered_in_full(counts, result)
+    return found.items >= counts.attempted // result.samples
 
 
-def _answered_in_full(counts: Counts, result: Result) -> int:
-    """Items of which every sample was answered."""
-    return sum(items for (n, _), items in counts.tally.items() if n == result.samples)
-
-
-def _reason(result: Result, found: Difference, subject: bool) -> str:
+def _reason(result: Result, found: Difference, subject: bool, against: int) -> str:
     text = (
         f"{found.baseline:.4f} -> {found.candidate:.4f} over {answers(found.items)},"
         f" {found.newly_wrong:,} newly wrong, {found.newly_right:,} newly right,"
@@ -155,9 +155,8 @@ def _reason(result: Result, found: Difference, subject: bool) -> str:
     )
     if subject:
         text += f" (Holm {found.adjusted:.3g})"
-    left_out = result.counts.attempted // result.samples - found.items
-    if left_out > 0:
-        text += f", {answers(left_out)} with errors left out"
+    if against > 0:
+        text += f", {answers(against)} with errors taken against the candidate"
     return f"{drawn(result)}: {text}" if is_draw(result) else text
 
 

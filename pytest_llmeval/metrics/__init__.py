@@ -24,6 +24,7 @@ from .paired import holm
 from .paired import mcnemar
 from .paired import paired_interval
 from .paired import sign_flip
+from .paired import stratified_change
 from .power import detectable_drop
 from .power import detectable_paired_drop
 from .power import smallest_significant
@@ -88,6 +89,7 @@ __all__ = [
     "smallest_significant",
     "standard_error",
     "stratified_accuracy",
+    "stratified_change",
     "stratified_effective_size",
     "stratified_interval",
     "summarize",

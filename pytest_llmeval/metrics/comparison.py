@@ -11,10 +11,13 @@ from dataclasses import fields
 from dataclasses import replace
 from typing import Any
 
+from pytest_llmeval.core import Outcome
+
 from . import _checks
 from .paired import holm
 from .paired import paired_interval
 from .paired import sign_flip
+from .paired import stratified_change
 from .power import detectable_mean_change
 from .result import ItemOutcomes
 
@@ -55,6 +58,8 @@ class Comparison:
     benchmark, sorted, and ``sizes`` how many items it has there. Item ids are sorted.
     ``only_baseline``: items that only that run has in full (not run, or cut short, in the
     other). ``errors_baseline``: items with an error in that run; they are not paired.
+    ``conservative``: the same where there are errors, with those of the baseline taken as right
+    and those of the candidate as wrong answers: what a gate can be sure of.
     """
 
     benchmark: str
@@ -70,6 +75,7 @@ class Comparison:
     only_candidate: tuple[str, ...]
     errors_baseline: int
     errors_candidate: int
+    conservative: Comparison | None = None
 
     @property
     def complete(self) -> bool:
@@ -90,6 +96,7 @@ class Comparison:
             subjects={name: difference.as_json() for name, difference in self.subjects.items()},
             sizes=dict(self.sizes),
             complete=self.complete,
+            conservative=self.conservative and self.conservative.as_json(),
         )
         for name in ("newly_wrong", "newly_right", "only_baseline", "only_candidate"):
             shown[name] = list(shown[name])
@@ -114,9 +121,14 @@ def compare_items(
     baseline_model: str,
     candidate_model: str,
     sizes: Mapping[str, int],
+    drawn: bool = False,
     confidence: float = 0.95,
 ) -> Comparison:
     """Pair two runs by item id; ``sizes`` as subject -> items of the benchmark.
+
+    ``drawn``: the items of one of the runs are a random draw of every subject's. The overall
+    difference is then the estimate for all items, each subject weighing as much as it has
+    there (``stratified_change``), and its p value an approximation.
 
     Tests at alpha = 1 - confidence. An item is paired when both runs have all samples of it and
     none is an error; how many all are is the most that an item has in that run. Where the runs
@@ -142,6 +154,22 @@ def compare_items(
     adjusted = holm([subjects[name].p_value for name in tested])
     for name, p_value in zip(tested, adjusted, strict=True):
         subjects[name] = replace(subjects[name], adjusted=p_value)
+    conservative = None
+    if _errors(baseline) or _errors(candidate):
+        conservative = compare_items(
+            _filled(baseline, Outcome.CORRECT),
+            _filled(candidate, Outcome.WRONG),
+            benchmark=benchmark,
+            scorer=scorer,
+            baseline_model=baseline_model,
+            candidate_model=candidate_model,
+            sizes=sizes,
+            drawn=drawn,
+            confidence=confidence,
+        )
+    overall = _difference(pairs.values(), samples, confidence, alpha)
+    if drawn and overall.items:
+        overall = _weighted(overall, by_subject, subjects, sizes, samples, confidence)
     full_baseline, full_candidate = _full(baseline, samples[0]), _full(candidate, samples[1])
     changes = {item: _change(pair, samples) for item, pair in pairs.items()}
     return Comparison(
@@ -149,7 +177,7 @@ def compare_items(
         scorer,
         baseline_model,
         candidate_model,
-        overall=_difference(pairs.values(), samples, confidence, alpha),
+        overall=overall,
         subjects=subjects,
         sizes={name: sizes[name] for name in sorted(sizes)},
         newly_wrong=tuple(sorted(item for item, change in changes.items() if change > 0)),
@@ -158,7 +186,54 @@ def compare_items(
         only_candidate=tuple(sorted(full_candidate - full_baseline)),
         errors_baseline=_errors(baseline),
         errors_candidate=_errors(candidate),
+        conservative=conservative,
     )
+
+
+def _weighted(
+    overall: Difference,
+    by_subject: Mapping[str, list[_Pair]],
+    subjects: Mapping[str, Difference],
+    sizes: Mapping[str, int],
+    samples: tuple[int, int],
+    confidence: float,
+) -> Difference:
+    """The overall difference of a draw, with subjects weighing what they have in the benchmark."""
+    present = {name: sizes[name] for name, pairs in by_subject.items() if pairs}
+    whole = sum(present.values())
+    weights = {name: size / whole for name, size in present.items()}
+    changes = [
+        (weight, Counter(_change(pair, samples) for pair in by_subject[name]))
+        for name, weight in weights.items()
+    ]
+    interval, p_value = stratified_change(changes, math.lcm(*samples), confidence)
+    before, after, drop = (
+        math.fsum(
+            weight * (getattr(subjects[name], field) or 0) for name, weight in weights.items()
+        )
+        for field in ("baseline", "candidate", "drop")
+    )
+    return replace(
+        overall,
+        baseline=before,
+        candidate=after,
+        drop=drop,
+        interval=interval,
+        p_value=p_value,
+        adjusted=p_value,
+    )
+
+
+def _filled(items: Mapping[str, ItemOutcomes], outcome: Outcome) -> dict[str, ItemOutcomes]:
+    """The items with that outcome in place of errors."""
+    return {
+        name: replace(
+            item, outcomes=tuple(outcome if o is Outcome.ERROR else o for o in item.outcomes)
+        )
+        if Outcome.ERROR in item.outcomes
+        else item
+        for name, item in items.items()
+    }
 
 
 def _samples(items: Mapping[str, ItemOutcomes]) -> int:

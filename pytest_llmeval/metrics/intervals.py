@@ -91,33 +91,23 @@ def macro_interval(
     confidence: float = 0.95,
     populations: Mapping[str, int] | None = None,
 ) -> Interval:
-    """Interval of the macro accuracy: ``score_interval`` at ``macro_effective_size``.
+    """Interval of the macro accuracy: ``stratified_interval`` with equal weights.
 
     Subjects without items are left out, as in ``macro_accuracy``; (0, 1) without any.
+    ``populations`` (subject -> items of the benchmark): with the finite-population correction.
     """
-    _checks.confidence(confidence)
     present = _present(subjects)
-    if not present:
-        return 0.0, 1.0
-    size = macro_effective_size(present, populations)
-    return score_interval(_weighted_mean(present, dict.fromkeys(present, 1)), size, confidence)
+    return _stratified_limits(present, dict.fromkeys(present, 1), populations, confidence)
 
 
-def macro_effective_size(
-    subjects: Mapping[str, Tally], populations: Mapping[str, int] | None = None
-) -> float:
+def macro_effective_size(subjects: Mapping[str, Tally]) -> float:
     """How many independent 0/1 items would tell as much as these do about the macro accuracy.
 
-    p (1 - p) / V with the macro accuracy p and V its variance, a sum over subjects as in
-    ``macro_standard_error``: a binomial interval at the effective size of a stratified sample
-    (Korn & Graubard 1998, Survey Methodology 24, 193-201; Kish 1965, "Survey Sampling", sec.
-    8.2). A subject with a single item takes p (1 - p) for the variance it cannot show; without
-    any spread the size is that of the weights alone, 1 / sum w^2 / n. One subject: that of
-    ``effective_size``. ``populations`` (subject -> items of the benchmark): Cochran's 1 - n / N
-    is put to each subject's variance. 0 without items.
+    1 / sum w^2 / n with the subjects' weights and effective sizes (Kish 1965, "Survey Sampling",
+    sec. 11.7), as if subjects were equally hard. 0 without items.
     """
     present = _present(subjects)
-    return _stratified_size(present, dict.fromkeys(present, 1), populations)
+    return _weights_size(present, dict.fromkeys(present, 1))
 
 
 def stratified_accuracy(
@@ -141,31 +131,35 @@ def stratified_interval(
     *,
     finite: bool,
 ) -> Interval:
-    """Interval of ``stratified_accuracy``: ``score_interval`` at ``stratified_effective_size``.
+    """Interval of ``stratified_accuracy``, as Wilson's is one of a single proportion.
 
-    (0, 1) where the accuracy is None.
+    Wilson's interval is that of a proportion with z^2 items more, half of them right: its centre
+    is their mean, its width that of (n p (1 - p) + z^2 / 4) / (n + z^2)^2. Here the z^2 items are
+    dealt out to the subjects by their shares of w^2 / n, so that a heavy subject that is all
+    right by luck has a width of its own, and many small ones are not all drawn to one half.
+    Variances are those of Cochran 1977, "Sampling Techniques", ch. 5, a subject with a single
+    item taking p (1 - p) from all; equal to ``tally_interval`` for one subject. Coverage is
+    measured in tests/metrics. (0, 1) where the accuracy is None.
+
+    ``finite``: about the benchmark's own value, with the finite-population correction, a point
+    where every item was drawn; else about the model on items of this kind.
     """
     _checks.confidence(confidence)
     weights = _weights(subjects, populations)
     if weights is None:
         return 0.0, 1.0
-    size = stratified_effective_size(subjects, populations, finite=finite)
-    return score_interval(_weighted_mean(subjects, weights), size, confidence)
+    return _stratified_limits(subjects, weights, populations if finite else None, confidence)
 
 
 def stratified_effective_size(
-    subjects: Mapping[str, Tally], populations: Mapping[str, int], *, finite: bool
+    subjects: Mapping[str, Tally], populations: Mapping[str, int]
 ) -> float:
     """``macro_effective_size`` with the weights of ``stratified_accuracy``.
 
-    ``finite``: about the benchmark's own value, with the finite-population correction, infinite
-    where every item was drawn; else about the model on items of this kind. 0 where the accuracy
-    is None.
+    0 where the accuracy is None.
     """
     weights = _weights(subjects, populations)
-    if weights is None:
-        return 0.0
-    return _stratified_size(subjects, weights, populations if finite else None)
+    return 0.0 if weights is None else _weights_size(subjects, weights)
 
 
 def bootstrap_interval(
@@ -214,9 +208,14 @@ def bootstrap_interval(
 def pass_at_k_interval(
     tally: Tally, k: int, confidence: float = 0.95, *, seed: int = 0
 ) -> Interval | None:
-    """``bootstrap_interval`` of ``mean_pass_at_k`` over the items; None where that is None."""
+    """``bootstrap_interval`` of ``mean_pass_at_k`` over the items; None where that is None.
+
+    pass@1 of as many samples of every item is the accuracy, and has its interval.
+    """
     if mean_pass_at_k(tally, k) is None:
         return None
+    if k == 1 and _one_size(tally):
+        return tally_interval(tally, confidence)
     return bootstrap_interval(
         [tally], lambda n, c: pass_at_k(n, c, k) or 0.0, confidence, seed=seed
     )
@@ -225,12 +224,21 @@ def pass_at_k_interval(
 def pass_hat_k_interval(
     tally: Tally, k: int, confidence: float = 0.95, *, seed: int = 0
 ) -> Interval | None:
-    """``bootstrap_interval`` of ``mean_pass_hat_k`` over the items; None where that is None."""
+    """``bootstrap_interval`` of ``mean_pass_hat_k`` over the items; None where that is None.
+
+    pass^1 as pass@1.
+    """
     if mean_pass_hat_k(tally, k) is None:
         return None
+    if k == 1 and _one_size(tally):
+        return tally_interval(tally, confidence)
     return bootstrap_interval(
         [tally], lambda n, c: pass_hat_k(n, c, k) or 0.0, confidence, seed=seed
     )
+
+
+def _one_size(tally: Tally) -> bool:
+    return len({n for n, _ in tally}) == 1
 
 
 def _present(subjects: Mapping[str, Tally]) -> dict[str, Tally]:
@@ -260,30 +268,46 @@ def _weighted_mean(subjects: Mapping[str, Tally], weights: Mapping[str, int]) ->
     return min(1.0, math.fsum(means) / sum(weights.values()))
 
 
-def _stratified_size(
+def _stratified_limits(
     subjects: Mapping[str, Tally],
     weights: Mapping[str, int],
     populations: Mapping[str, int] | None,
-) -> float:
-    if len(weights) <= 1:
-        sizes = populations or {}
-        return math.fsum(effective_size(subjects[name], sizes.get(name)) for name in weights)
-    mean = _weighted_mean(subjects, weights)
-    whole = sum(weights.values())
-    variances, shares = [], []
+    confidence: float,
+) -> Interval:
+    z = two_sided(confidence)
+    if not weights:
+        return 0.0, 1.0
+    if len(weights) == 1:
+        (name,) = weights
+        return tally_interval(subjects[name], confidence, (populations or {}).get(name))
+    mean, whole = _weighted_mean(subjects, weights), sum(weights.values())
+    parts = []
     for name, weight in weights.items():
-        items, _, _ = totals(_checks.cells(subjects[name]))
-        factor = (weight / whole) ** 2
-        if populations is not None:
-            items, population = _checks.part("items", items, "population", populations[name])
-            factor *= (population - items) / population
+        size = effective_size(subjects[name], (populations or {}).get(name))
+        if math.isinf(size):  # all of its items were drawn: nothing about it is uncertain
+            continue
+        items, answers, correct = totals(_checks.cells(subjects[name]))
         error = clustered_standard_error(subjects[name])
-        variances.append(factor * (mean * (1 - mean) if error is None else error * error))
-        shares.append(factor / items)
-    spread, variance, share = mean * (1 - mean), math.fsum(variances), math.fsum(shares)
-    if spread and variance:
-        return spread / variance
-    return 1 / share if share else math.inf
+        variance = mean * (1 - mean) / items if error is None else error * error
+        if populations is not None:
+            variance *= (populations[name] - items) / populations[name]
+        parts.append((weight / whole, size, correct / answers, variance))
+    total = math.fsum(share * share / size for share, size, _, _ in parts)
+    shift, variances = [], []
+    for share, size, rate, variance in parts:
+        dealt = z * z * (share * share / size) / total
+        shift.append(share * dealt * (0.5 - rate) / (size + dealt))
+        variances.append(share * share * (size * size * variance + dealt / 4) / (size + dealt) ** 2)
+    centre, half = mean + math.fsum(shift), z * math.sqrt(math.fsum(variances))
+    return max(0.0, min(mean, centre - half)), min(1.0, max(mean, centre + half))
+
+
+def _weights_size(subjects: Mapping[str, Tally], weights: Mapping[str, int]) -> float:
+    whole = sum(weights.values())
+    shares = [
+        (weight / whole) ** 2 / effective_size(subjects[name]) for name, weight in weights.items()
+    ]
+    return 1 / math.fsum(shares) if shares else 0.0
 
 
 def _values(tally: Tally, value: Callable[[int, int], float]) -> dict[float, int]:

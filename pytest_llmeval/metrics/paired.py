@@ -122,6 +122,39 @@ def paired_interval(
     return max(-1.0, min(mean - half, estimate)), min(1.0, max(mean + half, estimate))
 
 
+def stratified_change(
+    parts: Sequence[tuple[float, Mapping[int, int]]], scale: int = 1, confidence: float = 0.95
+) -> tuple[tuple[float, float], float]:
+    """Interval and two-sided p value of a weighted mean of changes: (weight, differences) each.
+
+    ``paired_interval`` for a draw of items per subject: its two added items are dealt out to
+    the parts by their shares of w^2 / n, as in ``stratified_interval``, and p is that of the
+    normal distribution, 1 where there is no item. Weights sum to 1.
+    """
+    z = two_sided(confidence)
+    sizes = [(weight, sum(changes.values()), changes) for weight, changes in parts]
+    total = math.fsum(weight * weight / items for weight, items, _ in sizes if items)
+    if not total:
+        return (-1.0, 1.0), 1.0
+    means, variances, estimates = [], [], []
+    for weight, items, changes in sizes:
+        if not items:
+            continue
+        dealt = 2 * (weight * weight / items) / total
+        change = sum(d * m for d, m in changes.items()) / scale
+        squares = sum(d * d * m for d, m in changes.items()) / scale**2
+        mean = change / (items + dealt)
+        variance = ((squares + dealt) / (items + dealt) - mean * mean) / (items + dealt)
+        means.append(weight * mean)
+        variances.append(weight * weight * variance)
+        estimates.append(weight * change / items)
+    centre, error = math.fsum(means), math.sqrt(math.fsum(variances))
+    estimate = math.fsum(estimates)
+    low, high = centre - z * error, centre + z * error
+    interval = max(-1.0, min(low, estimate)), min(1.0, max(high, estimate))
+    return interval, math.erfc(abs(centre) / error / math.sqrt(2)) if error else 1.0
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's step-down adjusted p values, in the order of the input.
 

@@ -44,8 +44,9 @@ def detectable_paired_drop(
 
     (z(1 - alpha/2) + z(power)) sqrt(psi / n), psi the share of items that changed: Connor 1987
     (Biometrics 43, 207-211) with psi in place of psi - drop^2, so rather too large, and one
-    change each way added, so that no change is not certainty. No less than what the exact test
-    can call significant at all, ``smallest_significant`` items; at most 1; None without items.
+    change each way added, so that no change is not certainty. Where few items changed, no less than
+    the drop of which ``smallest_significant`` items or more become wrong with this power, which
+    the exact test needs at least. At most 1; None with fewer items than that.
     """
     changed = _checks.count("newly_wrong", newly_wrong) + _checks.count("newly_right", newly_right)
     changed, items = _checks.part("changed", changed, "items", items)
@@ -60,10 +61,15 @@ def detectable_mean_change(
     ``squares`` sums the squares of the changes; the exact test is then ``sign_flip``.
     """
     factor = both_errors(critical(alpha), power)
-    if items == 0:
+    needed = smallest_significant(1, alpha)
+    if items < needed:
         return None
+    from scipy.special import betaincinv
+
     normal = factor * math.sqrt((squares + 2) / (items + 2) / items)
-    return min(1.0, max(normal, smallest_significant(1, alpha) * least / items))
+    # P(binomial(n, d) >= k) is the incomplete beta function I_d(k, n - k + 1).
+    exact = float(betaincinv(needed, items - needed + 1, power))
+    return min(1.0, max(normal, exact * least))
 
 
 def smallest_significant(comparisons: int, alpha: float) -> int:

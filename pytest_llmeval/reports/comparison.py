@@ -16,7 +16,6 @@ from dataclasses import asdict
 from typing import Any
 
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -194,7 +193,7 @@ def _table(comparison: Comparison, verdict: bool) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_row(_everything(comparison), *_cells(comparison.overall, verdict))
     for subject, difference in comparison.worst(_WORST):
-        table.add_row(escape(subject), *_cells(difference, verdict))
+        table.add_row(Text(" ".join(subject.split())), *_cells(difference, verdict))
     return table
 
 

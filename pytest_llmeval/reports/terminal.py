@@ -9,7 +9,6 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -62,9 +61,7 @@ def summary_parts(
         yield from _weakest_subjects(own)
     if comparison is not None:
         yield from comparison_parts(comparison)
-    if verdicts is None:
-        yield Text("nothing was gated: no thresholds.toml", style="yellow")
-    else:
+    if verdicts is not None:
         yield from _gate_lines(verdicts)
     for note in notes:
         yield Text(note, style="yellow")
@@ -86,7 +83,7 @@ def _results_table(results: Iterable[tuple[Result, dict[str, Any]]]) -> Table:
         counts = result.counts
         times = f"×{result.samples}" if result.samples > 1 else ""
         table.add_row(
-            escape(f"{result.benchmark}[{result.scorer}]"),
+            Text(f"{result.benchmark}[{result.scorer}]"),
             f"{-(-counts.attempted // result.samples):,}{times}",
             _accuracy(numbers),
             _number(numbers["macro_accuracy"]),
@@ -114,7 +111,10 @@ def _remarks(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]
     for result, numbers in results:
         counts, name = result.counts, f"{result.benchmark}[{result.scorer}]"
         unit = "answers were asked for" if result.samples > 1 else "items were run"
-        if numbers["sampled"] is not None:
+        if result.sampled and numbers["sampled"] is None:
+            drawn = sum((result.drawn or {}).values())
+            yield Text(f"{name}: a draw of {drawn:,} of {numbers['items']:,} items", style="yellow")
+        elif numbers["sampled"] is not None:
             drawn = numbers["sampled"]
             low, high = drawn["interval95"]
             yield Text(
@@ -165,9 +165,12 @@ def _samples(name: str, numbers: dict[str, Any]) -> Iterable[Text]:
         yield Text(f"{name}: {', '.join(passes)}")
     if (spread := numbers["by_sample"]) is not None:
         low, high = spread["interval95"]
+        same = f"{name}: the accuracy is the same in all {numbers['samples']} samples"
         yield Text(
             f"{name}: over {numbers['samples']} samples of these items the accuracy varies by"
             f" ± {spread['variance'] ** 0.5:.4f}; its mean is between {low:.4f} and {high:.4f} (95 %)"
+            if spread["variance"]
+            else same
         )
     parts = numbers["variance"]
     if parts is not None and parts["items_share"] is not None:

@@ -17,6 +17,7 @@ from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.folder import check_manifest
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
+from pytest_llmeval.runs.run import truncated
 from pytest_llmeval.spelling import suggestion
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -31,6 +32,7 @@ _LETTERS = {
 }
 _OUTCOMES = {letter: outcome for outcome, letter in _LETTERS.items()}
 _NOT_RUN = "-"  # a sample without an outcome between others
+_FLAGS = ("tie", "dropped_shots")  # of the item, as lists of ids where there are any
 # What of run.json is kept where it is there: what results are built from, and where they are from.
 _KEPT = (
     "started",
@@ -61,12 +63,12 @@ def save_baseline(run: Run, file: Path) -> None:
     Items that do not count (their test came to no verdict) are left out. Raises RunError for a
     run without outcomes, and where the file cannot be written.
     """
-    groups: dict[_Group, dict[str, dict[str, dict[int, Outcome]]]] = {}
+    groups: dict[_Group, dict[str, dict[str, dict[int, Record]]]] = {}
     for record in run.records:
         if not record.left_out:
             subjects = groups.setdefault(_group(record), {})
             items = subjects.setdefault(record.subject, {})
-            items.setdefault(record.item, {})[record.sample] = record.outcome
+            items.setdefault(record.item, {})[record.sample] = record
     if not groups:
         raise RunError(f"{run.path} has no outcomes to save")
     manifest = {key: run.manifest[key] for key in _KEPT if key in run.manifest}
@@ -96,14 +98,17 @@ def load_baseline(text: str, folder: Path) -> Run:
     for a file that is damaged or no baseline.
     """
     path, named = Path(text), folder / f"{text}.json"
-    if (path / "run.json").is_file():
-        return load_run(path)
-    if path.is_file():
-        return read_baseline(path)
-    if NAME.fullmatch(text) and named.is_file():
-        return read_baseline(named)
-    if path.is_dir():
-        return load_run(path)  # which says what is missing in it
+    try:
+        if (path / "run.json").is_file():
+            return load_run(path)
+        if path.is_file():
+            return read_baseline(path)
+        if NAME.fullmatch(text) and named.is_file():
+            return read_baseline(named)
+        if path.is_dir():
+            return load_run(path)  # which says what is missing in it
+    except OSError as error:
+        raise RunError(f"{text[:100]!r} cannot be read: {error.strerror or error}") from None
     raise ConfigError(
         f"no run folder, baseline file or baseline in {folder} is called {text!r}"
         f"{suggestion(text, _candidates(path, folder))}"
@@ -137,8 +142,11 @@ def _group(record: Record) -> _Group:
     return _Group(*(getattr(record, name) for name in _Group._fields))
 
 
-def _pack(items: dict[str, dict[int, Outcome]]) -> dict[str, Any]:
-    """The items of a subject by what became of their samples, without their common prefix."""
+def _pack(items: dict[str, dict[int, Record]]) -> dict[str, Any]:
+    """The items of a subject by what became of their samples, without their common prefix.
+
+    A letter for every sample, a capital where the answer was cut off at the token limit.
+    """
     # What the first and the last in order share, all share. One character at least is left of
     # every id, so that a space separates any two.
     first, last = min(items), max(items)
@@ -148,11 +156,26 @@ def _pack(items: dict[str, dict[int, Outcome]]) -> dict[str, Any]:
     for item in sorted(items):
         samples = items[item]
         letters = (
-            _LETTERS[samples[number]] if number in samples else _NOT_RUN
+            _letter(samples[number]) if number in samples else _NOT_RUN
             for number in range(max(samples) + 1)
         )
         packed.setdefault("".join(letters), []).append(item[len(prefix) :])
-    return {"prefix": prefix, "items": {key: " ".join(packed[key]) for key in sorted(packed)}}
+    flags = {
+        flag: " ".join(
+            item[len(prefix) :] for item in sorted(items) if getattr(items[item].get(0), flag, 0)
+        )
+        for flag in _FLAGS
+    }
+    return {
+        "prefix": prefix,
+        "items": {key: " ".join(packed[key]) for key in sorted(packed)},
+        **{flag: listed for flag, listed in flags.items() if listed},
+    }
+
+
+def _letter(record: Record) -> str:
+    letter = _LETTERS[record.outcome]
+    return letter.upper() if truncated(record) else letter
 
 
 def _unpack_block(block: dict[str, Any]) -> Iterator[Record]:
@@ -161,28 +184,36 @@ def _unpack_block(block: dict[str, Any]) -> Iterator[Record]:
         raise TypeError("names and fingerprints must be texts")
     for subject, packed in block["subjects"].items():
         seen: set[str] = set()
+        flags = {flag: set(packed.get(flag, "").split()) for flag in _FLAGS}
         for letters, rests in packed["items"].items():
-            for item in (packed["prefix"] + rest for rest in rests.split()):
+            for rest in rests.split():
+                item = packed["prefix"] + rest
                 if item in seen:
                     raise ValueError(f"item {item} occurs twice")
                 seen.add(item)
-                yield from _unpack_item(group, subject, item, letters)
+                own = {flag: rest in listed for flag, listed in flags.items()}
+                yield from _unpack_item(group, subject, item, letters, **own)
 
 
-def _unpack_item(group: _Group, subject: str, item: str, letters: str) -> Iterator[Record]:
+def _unpack_item(
+    group: _Group, subject: str, item: str, letters: str, tie: bool, dropped_shots: bool
+) -> Iterator[Record]:
     for sample, letter in enumerate(letters):
         if letter == _NOT_RUN:
             continue
-        if letter not in _OUTCOMES:
+        if letter.lower() not in _OUTCOMES:
             raise ValueError(f"{letter!r} is no outcome")
         yield Record(
             **group._asdict(),
             item=item,
             subject=subject,
-            outcome=_OUTCOMES[letter],
+            outcome=_OUTCOMES[letter.lower()],
             answer=None,
             gold="",
             sample=sample,
+            finish_reason="length" if letter.isupper() else None,
+            tie=tie,
+            dropped_shots=int(dropped_shots),
         )
 
 

@@ -163,11 +163,20 @@ def compare(baseline: Run, candidate: Run, *, allow_mismatch: bool = False) -> R
     )
 
 
-def check_comparable(baseline: Run, planned: Sequence[Measurement], allow_mismatch: bool) -> None:
+def check_comparable(
+    baseline: Run,
+    planned: Sequence[Measurement],
+    models: Sequence[str] | None,
+    allow_mismatch: bool,
+) -> None:
     """See before a run starts that its results can be compared with a baseline's.
 
-    ``planned`` has no items yet. Raises what ``compare`` would, except about models.
+    ``planned`` has no items yet; ``models`` is None where their names are not known. Raises what
+    ``compare`` would.
     """
+    if models is not None:
+        names = (f"baseline {run_name(baseline.path)}", "this run")
+        list(_pair_models(names, list(_by_model(baseline)), list(models)))
     own = {(one.result.benchmark, one.result.scorer): one for one in planned}
     found = [(one, (one.result.benchmark, one.result.scorer)) for one in baseline.measurements()]
     pairs = [(one, own[key]) for one, key in found if key in own]
@@ -307,6 +316,7 @@ def _compare_pair(baseline: Measurement, candidate: Measurement) -> Comparison:
             baseline_model=baseline.result.model,
             candidate_model=candidate.result.model,
             sizes=sizes,
+            drawn=baseline.result.sampled or candidate.result.sampled,
         )
     except ValueError as error:  # an item that changed its subject: other data was allowed
         raise MismatchError(f"{baseline.name} cannot be compared: {error}") from None

@@ -171,6 +171,7 @@ def describe(plan: Plan, command: Sequence[str], **more: Any) -> dict[str, Any]:
         "started": datetime.now().astimezone().isoformat(timespec="seconds"),
         "identity": plan.identity,
         "seed": plan.seed,
+        "shard": plan.shard,
         "models": list(plan.models),
         "own_model": plan.own_model,
         "results": [asdict(result) for result in plan.results],
@@ -189,6 +190,8 @@ def _differences(manifest: Mapping[str, Any], plan: Plan) -> list[str]:
         found.append("models")
     if manifest.get("seed") != plan.seed:
         found.append("the seed")
+    if manifest.get("shard") != (plan.shard and list(plan.shard)):
+        found.append("the shard")
     earlier = map(PlannedResult.from_json, manifest.get("results", ()))
     old = {(r.benchmark, r.scorer): r for r in earlier}
     new = {(r.benchmark, r.scorer): r for r in plan.results}

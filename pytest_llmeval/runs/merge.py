@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import RunError
 from pytest_llmeval.runs.compare import MismatchError
 from pytest_llmeval.runs.compare import describe_differences
@@ -19,6 +18,7 @@ from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import key
 from pytest_llmeval.runs.run import Run
+from pytest_llmeval.runs.run import count_answers
 
 # What run.json says of a shard's own making: kept beside its name.
 _MAKING = ("started", "finished", "resumed", "command", "versions", "platform", "git")
@@ -142,19 +142,20 @@ def _fingerprints(run: Run) -> dict[str, set[str]]:
 
 
 def _check_whole(shards: Sequence[Run]) -> None:
-    """Every shard has all outcomes, or an error, of each item that it was to run."""
+    """Every shard has run to its end, with all items of its part."""
     for run in shards:
-        selected = run.manifest.get("selected", 0)
-        recorded = sum(
-            len(item.outcomes) >= one.result.samples or Outcome.ERROR in item.outcomes
-            for one in run.measurements()
-            if not one.scored_again
-            for item in one.items.values()
-        )
-        if recorded < selected:
+        manifest = run.manifest
+        if manifest.get("status") != "finished":
             raise ConfigError(
-                f"{run_name(run.path)} has outcomes of {recorded:,} of its {selected:,} items:"
-                " resume it first (--llm-resume)"
+                f"{run_name(run.path)} was not finished: resume it first (--llm-resume)"
+            )
+        part = sum(result.asked for result in run.planned if result.responses_of is None)
+        part *= len(manifest["models"])
+        selected = manifest.get("selected", 0)
+        if selected != part:
+            raise ConfigError(
+                f"gap: {run_name(run.path)} left out {part - selected:,} of the {part:,} items of"
+                " its shard (-k, -m or a node id)"
             )
 
 
@@ -179,10 +180,16 @@ def _manifest(shards: Sequence[Run]) -> dict[str, Any]:
     fingerprints: dict[str, str] = {}
     for manifest in manifests:
         fingerprints.update(manifest.get("model_fingerprints") or {})
+    results = [
+        {**result, "asked": sum(manifest["results"][number]["asked"] for manifest in manifests)}
+        for number, result in enumerate(manifests[0]["results"])
+    ]
     merged.update(
+        results=results,
         status="finished",
         shard=None,
         selected=sum(manifest.get("selected", 0) for manifest in manifests),
+        answers=sum(count_answers(run.measurements()) for run in shards),
         model_fingerprints=fingerprints,
         merged=[
             {

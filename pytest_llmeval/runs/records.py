@@ -110,6 +110,15 @@ def read_records(path: Path) -> Iterator[Record]:
                 raise RunError(f"{path}, line {number}: damaged record ({error})") from None
 
 
+def latest_records(path: Path) -> list[Record]:
+    """The records that no later one replaces, in the order written. Raises RunError."""
+    latest: dict[tuple[Any, ...], Record] = {}
+    for record in read_records(path):
+        latest.pop(key(record), None)
+        latest[key(record)] = record
+    return list(latest.values())
+
+
 @contextmanager
 def _locked(handle: int) -> Iterator[None]:
     if fcntl is None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import aggregate
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.plan import PlannedResult
+from pytest_llmeval.plan import Way
 from pytest_llmeval.runs.folder import RunFolder
-from pytest_llmeval.runs.records import key
-from pytest_llmeval.runs.records import read_records
+from pytest_llmeval.runs.records import latest_records
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,23 @@ class Measurement:
 
 def measure(
     planned: PlannedResult,
+    way: Way,
     model: str,
     items: Mapping[str, ItemOutcomes],
-    fingerprint: str | None,
     model_fingerprint: str | None,
 ) -> Measurement:
-    """The measurement of a planned result from what became of its items.
+    """The measurement of a planned result, asked for in one of its ways, from its items' outcomes.
 
-    ``fingerprint`` tells which of the planned ways the answers were got; None: no answer was.
+    Outcomes beyond the way's samples are those of an item lost before the way was known.
     """
-    way = next((way for way in planned.ways if way.fingerprint == fingerprint), planned.ways[0])
+    most = max(way.samples for way in planned.ways)
+    if most > way.samples:
+        items = {
+            name: replace(item, outcomes=item.outcomes[: way.samples])
+            if way.samples < len(item.outcomes) <= most
+            else item
+            for name, item in items.items()
+        }
     result = aggregate(
         items.values(),
         model=model,
@@ -143,12 +151,12 @@ class Run:
         """
         models = self.manifest["models"]
         if self.manifest["own_model"]:
-            named = [record.model for record in self.records if record.model not in models]
-            models = named[:1] or models
-        records: dict[tuple[str, str], list[Record]] = {}
+            named = {record.model for record in self.records if record.model not in models}
+            models = [min(named)] if named else models
+        records: dict[str, list[Record]] = {}
         for record in self.records:
             if not record.left_out:
-                records.setdefault((record.benchmark, record.protocol), []).append(record)
+                records.setdefault(record.benchmark, []).append(record)
         found = [
             self._measure(model, planned, records) for model in models for planned in self.planned
         ]
@@ -166,24 +174,24 @@ class Run:
         self,
         model: str,
         planned: PlannedResult,
-        records: Mapping[tuple[str, str], Iterable[Record]],
+        records: Mapping[str, Iterable[Record]],
     ) -> Measurement:
-        # Where a user's own model went by its name, items lost with a worker go by the spec.
-        names = {model, *(self.manifest["models"] if self.manifest["own_model"] else ())}
+        fingerprints = {way.fingerprint for way in planned.ways}
+        # A user's own model is one, whatever its records call it: lost items go by the spec.
         own = [
             record
-            for way in planned.ways
-            for record in records.get((planned.benchmark, way.fingerprint), ())
-            if record.model in names
+            for record in records.get(planned.benchmark, ())
+            if record.protocol in fingerprints
+            and (record.model == model or self.manifest["own_model"])
         ]
-        answered = next((record for record in own if record.outcome is not Outcome.ERROR), None)
         weights = next((r.model_fingerprint for r in own if r.model_fingerprint), None)
-        protocol = answered.protocol if answered else None
-        return measure(planned, model, dict(_outcomes(own)), protocol, weights)
+        way = planned.way_of(record.protocol for record in own)
+        return measure(planned, way, model, dict(_outcomes(own)), weights)
 
 
 def _outcomes(records: Iterable[Record]) -> Iterator[tuple[str, ItemOutcomes]]:
-    # An item lost with a worker may have an earlier answer under another scorer: the later counts.
+    # In the order written: an item lost with a worker may have an earlier answer under another
+    # scorer or name, and one that was resumed a later one.
     by_item: dict[str, dict[int, Record]] = {}
     for record in records:
         by_item.setdefault(record.item, {})[record.sample] = record
@@ -205,10 +213,17 @@ def load_run(path: str | Path) -> Run:
     """Read a run folder. Raises RunError, in one line, for what is missing or damaged in it."""
     folder = RunFolder(Path(path))
     manifest = folder.read_manifest()
-    latest = {key(record): record for record in read_records(folder.records)}
-    run = Run(folder.path, manifest, tuple(latest.values()))
+    run = Run(folder.path, manifest, tuple(latest_records(folder.records)))
     try:
-        run.measurements()
+        counted = count_answers(run.measurements())
     except ValueError as error:
         raise RunError(f"{folder.records} does not belong to its run.json: {error}") from None
+    told = manifest.get("answers", counted)
+    if told != counted:
+        raise RunError(f"{folder.records} has {counted:,} of the {told:,} answers of its run.json")
     return run
+
+
+def count_answers(measurements: Iterable[Measurement]) -> int:
+    """How many answers and errors were counted: what ``run.json`` tells of a run at its end."""
+    return sum(one.result.counts.attempted for one in measurements)

@@ -62,7 +62,7 @@ def test_confidence_decides_by_the_uncorrected_interval(
     assert verdict.reason == (
         f"sampled 100 of 500 items: 50 of 100 correct; the 95 % interval {how} the bound"
     )
-    size = stratified_effective_size(tallies(RUN), ALL, finite=False)
+    size = stratified_effective_size(tallies(RUN), ALL)
     assert verdict.detectable == detectable_drop(verdict.measured, size)
 
 

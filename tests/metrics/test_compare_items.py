@@ -64,7 +64,7 @@ def test_by_hand() -> None:
     assert (overall.newly_wrong, overall.newly_right) == (2, 1)
     assert overall.p_value == overall.adjusted == mcnemar(2, 1) == 1
     assert overall.interval == paired_interval({1: 2, -1: 1, 0: 3})
-    assert overall.detectable == detectable_paired_drop(6, 2, 1) == 1
+    assert overall.detectable == detectable_paired_drop(6, 2, 1)
     assert list(found.subjects) == list(found.sizes) == ["s", "t"]
     assert (found.subjects["s"].drop, found.subjects["t"].drop) == (0.25, 0)
     assert found.complete

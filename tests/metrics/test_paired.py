@@ -21,6 +21,7 @@ from pytest_llmeval.metrics import holm
 from pytest_llmeval.metrics import mcnemar
 from pytest_llmeval.metrics import paired_interval
 from pytest_llmeval.metrics import sign_flip
+from pytest_llmeval.metrics import stratified_change
 
 
 @pytest.mark.parametrize("total", [1, 2, 3, 5, 10, 31, 100, 501, 1000])
@@ -248,3 +249,36 @@ def test_paired_interval_refuses_nonsense(
 ) -> None:
     with pytest.raises(ValueError, match=r"whole number|negative|larger|at least 1|confidence"):
         paired_interval(tally, scale, confidence)
+
+
+def test_a_change_in_one_part_is_its_paired_interval() -> None:
+    changes = {1: 7, -1: 2, 0: 31}
+    interval, p_value = stratified_change([(1.0, changes)])
+    assert interval == pytest.approx(paired_interval(changes))
+    assert p_value == pytest.approx(mcnemar(7, 2), abs=0.1)
+    assert stratified_change([(1.0, {})]) == ((-1.0, 1.0), 1.0)
+    assert stratified_change([(0.5, {0: 9}), (0.5, {0: 9})])[1] == 1.0
+
+
+def test_the_stratified_change_covers_and_raises_few_false_alarms() -> None:
+    """One heavy subject and nine light ones, ten items drawn of each, a fifth of them flipping."""
+    rng = np.random.default_rng(6)
+    weights = [0.9, *[0.1 / 9] * 9]
+    covered = alarms = 0
+    for _ in range(1500):
+        parts = []
+        for weight in weights:
+            worse, better, same = rng.multinomial(10, [0.1, 0.1, 0.8])
+            parts.append((weight, {1: int(worse), -1: int(better), 0: int(same)}))
+        (low, high), p_value = stratified_change(parts)
+        covered += low <= 0 <= high
+        alarms += p_value <= 0.05
+    assert covered / 1500 >= 0.94
+    assert alarms / 1500 <= 0.06
+
+
+def test_a_drop_in_a_heavy_subject_is_weighed() -> None:
+    parts = [(0.9, {1: 6, 0: 4}), *[(0.1 / 9, {0: 10})] * 9]
+    (low, high), p_value = stratified_change(parts)
+    assert low <= 0.54 <= high
+    assert p_value < 0.01

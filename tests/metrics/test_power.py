@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import assume
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
@@ -72,12 +73,14 @@ def test_detectable_paired_drop_by_hand() -> None:
     expected = (1.959963984540054 + 0.8416212335729143) * math.sqrt(12 / 102 / 100)
     assert detectable_paired_drop(100, 7, 3) == pytest.approx(expected)
     assert detectable_paired_drop(0, 0, 0) is None
-    assert detectable_paired_drop(3, 0, 0) == 1
+    assert detectable_paired_drop(3, 0, 0) is None  # three items cannot show anything
 
 
-def test_no_drop_is_found_that_the_exact_test_cannot_call_significant() -> None:
+@pytest.mark.parametrize("items", [6, 20, 100, 14_042])
+def test_where_nothing_changed_the_exact_test_has_the_power(items: int) -> None:
     """Six newly wrong items and none newly right is p = 1/32; five are 1/16."""
-    assert detectable_paired_drop(100, 0, 0) == 0.06
+    drop = defined(detectable_paired_drop(items, 0, 0))
+    assert binom.sf(5, items, drop) == pytest.approx(0.8)
 
 
 paired = st.integers(1, 5000).flatmap(
@@ -92,6 +95,7 @@ def test_paired_drops_are_seen_sooner_by_looser_tests(
     drawn: tuple[int, int, int], alpha: float, power: float
 ) -> None:
     items, worse, better = drawn
+    assume(detectable_paired_drop(items, worse, better, alpha / 57, power) is not None)
     drop = defined(detectable_paired_drop(items, worse, better, alpha, power))
     assert 0 < drop <= 1
     assert drop == detectable_paired_drop(items, better, worse, alpha, power)

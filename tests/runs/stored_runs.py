@@ -82,6 +82,7 @@ def make_run(
     if samples > 1:
         protocol = replace(protocol, ask="text", samples=samples)
     result = planned({**items, **dict.fromkeys(not_run, "")}, protocol, data, benchmark)
+    result = replace(result, asked=len(items))
     records = [one for model in models for one in records_of(result, model, items)]
     document = {
         "status": "finished",

@@ -72,7 +72,8 @@ def test_five_shots_and_none_are_refused_with_both_values(make_run, monkeypatch,
         compare(make_run("a", ITEMS, five), make_run("b", ITEMS))
     assert str(caught.value) == (
         "a and b cannot be compared: mmlu[letter]: name 'five' against 'plain';"
-        " shots 5 against 0; shots_used '0a1b' against ''"
+        " shots 5 against 0; draw 'first of the pool, without copies' against None;"
+        " shots_used '0a1b' against ''"
     )
 
 
@@ -108,9 +109,15 @@ def test_what_is_allowed_to_differ_gives_numbers_and_no_verdict(make_run):
     (comparison,) = found.comparisons
     assert comparison.overall.drop == 0.25
     assert not found.comparable(comparison)
-    assert [mismatch.text for mismatch in found.mismatches] == ["shots 5 against 0"]
+    assert [mismatch.text for mismatch in found.mismatches] == [
+        "shots 5 against 0",
+        "draw 'first of the pool, without copies' against None",
+    ]
     (reason,) = found.for_gates().values()
-    assert reason == "protocols or data differ (shots 5 against 0): no verdict"
+    assert reason == (
+        "protocols or data differ (shots 5 against 0; draw 'first of the pool, without copies'"
+        " against None): no verdict"
+    )
 
 
 def test_a_mismatch_touches_its_own_result_alone(make_run, tmp_path):

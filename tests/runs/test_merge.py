@@ -100,7 +100,8 @@ def test_however_the_items_are_split(cuts, seed, tmp_path_factory):
     for part, (start, end) in enumerate(pairwise(bounds), start=1):
         own = {item: ITEMS[item] for item in ids[start:end]}
         run = make(f"s{part}", own, shard=[part, len(bounds) - 1])
-        shards.append(replace(run, manifest={**run.manifest, "results": whole.manifest["results"]}))
+        results = [{**whole.manifest["results"][0], "asked": len(own)}]
+        shards.append(replace(run, manifest={**run.manifest, "results": results}))
     folder = merge(shards, path / "merged")
     assert folder.read("metrics.json") == {"format": folder.read("run.json")["format"]} | (
         whole.metrics()
@@ -144,17 +145,31 @@ def test_an_item_in_two_shards(make_run, tmp_path):
 
 def test_a_shard_that_was_interrupted(make_run, tmp_path):
     one, two = cut(make_run, 2)
-    torn = replace(two, records=two.records[:-2])
-    refused([one, torn], tmp_path / "m", r"shard-2 has outcomes of 4 of its 6 items: resume it")
+    for status in ("interrupted", "running"):
+        cut_short = changed(two, status=status)
+        refused([one, cut_short], tmp_path / "m", r"shard-2 was not finished: resume it first")
+
+
+def test_a_shard_of_which_items_were_deselected(make_run, tmp_path):
+    one, two = cut(make_run, 2)
+    said = r"gap: .*shard-2 left out 2 of the 6 items of its shard"
+    refused([one, changed(two, selected=4)], tmp_path / "m", said)
+
+
+def test_an_item_that_its_test_skipped_is_no_gap(make_run, tmp_path):
+    one, two = cut(make_run, 2)
     out = (replace(two.records[0], left_out=True), *two.records[1:])
-    refused([one, replace(two, records=out)], tmp_path / "m", r"outcomes of 5 of its 6 items")
+    shards = [changed(one, answers=6), changed(replace(two, records=out), answers=5)]
+    folder = merge(shards, tmp_path / "m")
+    (result,) = load_run(folder.path).results()
+    assert (result.counts.attempted, result.counts.missing) == (11, 1)
 
 
-def test_a_sample_that_is_missing_is_an_interruption_too(make_run, tmp_path):
-    items = dict.fromkeys(ITEMS, "ccc")
-    one, two = cut(make_run, 2, items)
-    torn = replace(two, records=two.records[:-1])
-    refused([one, torn], tmp_path / "m", r"outcomes of 5 of its 6 items")
+def test_records_that_were_lost_are_noticed(make_run):
+    run = make_run("a", ITEMS, answers=12)
+    store(replace(run, records=run.records[:-1]))
+    with pytest.raises(RunError, match=r"has 11 of the 12 answers of its run\.json$"):
+        load_run(run.path)
 
 
 def test_an_item_lost_with_a_worker_is_an_outcome(make_run, tmp_path):
