@@ -297,7 +297,7 @@ class Protocol:
 
         ``shots_used`` is a hash of every distinct list of shots; ``prompts_used`` of what the
         template makes of one item for every subject and number of options, which a template may
-        tell apart. Raises ConfigError for a template that fails on one of them.
+        tell apart.
         """
         return replace(
             self, shots_used=self._shots_hash(dataset), prompts_used=self._prompts_hash(dataset)
@@ -333,11 +333,8 @@ class Protocol:
                         template.shot_answer(item),
                     ]
                 )
-            except Exception as error:
-                raise ConfigError(
-                    f"protocol {self.name!r}: template {template.name!r} fails on item"
-                    f" {item.id!r}: {type(error).__name__}: {error}"
-                ) from error
+            except Exception as error:  # the item's own error, when it is asked
+                made.append([f"{type(error).__name__}: {error}"])
         return hashlib.sha256(canonical_json(made)).hexdigest()[:16]
 
     def draw_shots(self, item: Item, pool: Iterable[Item]) -> tuple[Item, ...]:
