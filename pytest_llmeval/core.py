@@ -13,11 +13,13 @@ import re
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
+from random import Random
 from typing import Any
 from typing import Literal
 
@@ -91,10 +93,15 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The items of a benchmark and, by subject, the pool that few-shot examples come from."""
+    """The items of a benchmark and, by subject, the pool that few-shot examples come from.
+
+    ``warnings``: what is doubtful in the data itself (a key that contradicts itself, two equal
+    options), one line each, for people to read.
+    """
 
     items: tuple[Item, ...]
     pool: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
     def content_hash(self) -> str:
         """SHA-256 (16 hex digits) over all items and the pool: same rows, same hash.
@@ -185,6 +192,7 @@ class Prompt:
     """A rendered prompt, kept in parts so that a model can drop whole shots or build a chat.
 
     ``shots`` are (question, answer) pairs. ``prefix`` is text the answer is made to start with.
+    ``shots_as_text``: in a chat, shots and question are one turn of the user.
     """
 
     description: str
@@ -193,13 +201,17 @@ class Prompt:
     delimiter: str = " "
     separator: str = "\n\n"
     prefix: str = ""
+    shots_as_text: bool = False
 
     @property
     def text(self) -> str:
         """The prompt as one string, up to where the answer starts."""
-        shots = "".join(f"{q}{self.delimiter}{a}{self.separator}" for q, a in self.shots)
         prefix = f"{self.delimiter}{self.prefix}" if self.prefix else ""
-        return f"{self.description}{shots}{self.question}{prefix}"
+        return f"{self.description}{self._shots_text}{self.question}{prefix}"
+
+    @property
+    def _shots_text(self) -> str:
+        return "".join(f"{q}{self.delimiter}{a}{self.separator}" for q, a in self.shots)
 
     @property
     def sha256(self) -> str:
@@ -213,11 +225,14 @@ class Prompt:
     def messages(self) -> list[dict[str, str]]:
         """The prompt as chat messages: description as system, every shot as a turn of its own.
 
-        A ``prefix`` is the beginning of the assistant's turn and is not among the messages.
+        With ``shots_as_text`` they stand before the question instead, in one turn. A ``prefix``
+        is the beginning of the assistant's turn and is not among the messages.
         """
         messages = []
         if self.description:
             messages.append({"role": "system", "content": self.description.rstrip()})
+        if self.shots_as_text:
+            return [*messages, {"role": "user", "content": self._shots_text + self.question}]
         for question, answer in self.shots:
             messages.append({"role": "user", "content": question})
             messages.append({"role": "assistant", "content": answer})
@@ -239,6 +254,11 @@ class Decoding:
 
 Ask = Literal["choices", "text"]
 
+Draw = Literal["first", "lmeval"]
+"""How shots are drawn from the pool: the first of it, or as lm-eval draws them at random."""
+
+_LMEVAL_SEED = 1234
+
 
 @dataclass(frozen=True)
 class Protocol:
@@ -248,8 +268,13 @@ class Protocol:
     ``samples`` texts are asked for per item; likelihoods have only one. ``also`` names scorers
     that score the same responses, each a result of its own. ``allow_copies`` keeps
     a pool item whose question equals the asked one among the shots; only protocols that
-    reproduce a tool which does so set it. ``shots_used`` and ``prompts_used`` identify what a data
-    set makes of this protocol (``bound_to``).
+    reproduce a tool which does so set it. ``examples`` are shots that the protocol itself
+    brings; they take the place of the pool. ``shots_as_text``: in a chat, the shots are text
+    before the question instead of turns of their own.
+
+    ``bound_to`` a data set, a protocol has three more: ``shots_used`` and ``prompts_used``
+    identify what it shows there, ``drawn`` says where in the pool an item's shots stand under
+    ``draw="lmeval"``, which depends on the item's place in the whole data set.
     """
 
     name: str
@@ -263,8 +288,12 @@ class Protocol:
     samples: int = 1
     also: tuple[str, ...] = ()
     allow_copies: bool = False
+    draw: Draw = "first"
+    examples: tuple[Item, ...] = ()
+    shots_as_text: bool = False
     shots_used: str = ""
     prompts_used: str = ""
+    drawn: Mapping[str, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def answers_per_item(self) -> int:
@@ -299,20 +328,27 @@ class Protocol:
         template makes of one item for every subject and number of options, which a template may
         tell apart.
         """
+        lmeval = self.draw == "lmeval" and self.shots > 0
+        bound = replace(self, drawn=_draw_as_lmeval(dataset, self.shots) if lmeval else {})
         return replace(
-            self, shots_used=self._shots_hash(dataset), prompts_used=self._prompts_hash(dataset)
+            bound, shots_used=bound._shots_hash(dataset), prompts_used=self._prompts_hash(dataset)
         )
 
     def _shots_hash(self, dataset: Dataset) -> str:
         if self.shots == 0:
             return ""
+        # A draw by the item's place is another one for items in another order.
         drawn = {
-            (item.subject, self.draw_shots(item, dataset.pool.get(item.subject, ())))
+            (
+                item.subject,
+                item.id if self.draw == "lmeval" else "",
+                self.draw_shots(item, dataset.pool.get(item.subject, ())),
+            )
             for item in dataset.items
         }
         contents = sorted(
-            canonical_json([subject, [shot.as_json() for shot in shots]])
-            for subject, shots in drawn
+            canonical_json([subject, item, [shot.as_json() for shot in shots]])
+            for subject, item, shots in drawn
         )
         return hashlib.sha256(b"\n".join(contents)).hexdigest()[:16]
 
@@ -341,10 +377,13 @@ class Protocol:
         """The first ``shots`` of the pool, leaving out the item and copies of its question.
 
         A pure function of protocol and item: order of evaluation, workers and selection do
-        not enter. Fewer are returned when fewer remain; the caller reports it.
+        not enter. Fewer are returned when fewer remain; the caller reports it. Raises
+        ConfigError for ``draw="lmeval"`` when the protocol is not bound to the item's data.
         """
+        if self.shots and self.draw == "lmeval":
+            return self._shots_of_lmeval(item, tuple(pool))
         shots: list[Item] = []
-        for candidate in pool:
+        for candidate in self.examples or pool:
             if len(shots) == self.shots:
                 break
             if not self.allow_copies and (
@@ -354,18 +393,35 @@ class Protocol:
             shots.append(candidate)
         return tuple(shots)
 
+    def _shots_of_lmeval(self, item: Item, pool: Sequence[Item]) -> tuple[Item, ...]:
+        numbers = self.drawn.get(item.id)
+        if numbers is None or len(numbers) != min(self.shots, len(pool)):
+            raise ConfigError(
+                f"protocol {self.name!r} draws {self.shots} shots by the item's place in its data"
+                f" set, and it is not bound to one with {item.id!r} (Protocol.bound_to)"
+            )
+        return tuple(pool[number] for number in numbers)
+
     def render(self, item: Item, pool: Iterable[Item]) -> Prompt:
         """The prompt of an item with its shots."""
         template = self.template
-        # In a chat the turn itself separates question and answer (lm-eval does the same).
-        delimiter = "" if self.chat and not self.prefix else template.delimiter
+        shots = tuple(_shot(template, shot) for shot in self.draw_shots(item, pool))
+        as_text = self.chat and self.shots_as_text
+        delimiter = template.delimiter
+        if self.chat and not self.prefix:
+            # The turn itself separates question and answer (lm-eval does the same), except
+            # where there is none: between question and answer of a shot that is text.
+            if as_text:
+                shots = tuple((f"{question}{delimiter}", answer) for question, answer in shots)
+            delimiter = ""
         return Prompt(
             description=template.description(item.subject),
-            shots=tuple(_shot(template, shot) for shot in self.draw_shots(item, pool)),
+            shots=shots,
             question=template.question(item),
             delimiter=delimiter,
             separator=template.separator,
             prefix=self.prefix,
+            shots_as_text=as_text,
         )
 
     def request(self, item: Item, pool: Iterable[Item], seed: int = 0) -> Request:
@@ -409,6 +465,7 @@ class Response:
 
     ``sample``: which of several; where a model leaves it out, they are taken in order.
     ``logprobs``: one natural-log probability per choice, in the request's order.
+    ``reasoning``: the thought before the answer, which ``text`` does not hold.
     ``dropped_shots``: shots left out because the prompt exceeded the model's window.
     ``seconds``: this request's share of what its batch cost. ``error`` set: the machinery
     failed and there is no answer. Numbers of other libraries become Python's; what cannot be
@@ -425,6 +482,7 @@ class Response:
     seconds: float | None = None
     error: str | None = None
     sample: int | None = None
+    reasoning: str | None = None
 
     def __post_init__(self) -> None:
         # Here, at the border, once, rather than in everything that writes or sends responses.
@@ -507,7 +565,22 @@ class Record:
     response_of: str = ""
 
 
-@lru_cache(maxsize=1024)
+def _draw_as_lmeval(dataset: Dataset, shots: int) -> dict[str, tuple[int, ...]]:
+    """Item id → places in its subject's pool: what lm-eval's sampler draws for the item.
+
+    That tool makes one random generator a task (here: a subject) and draws for one item after
+    the other, so an item's shots are those of the n-th draw, n its place among the items.
+    """
+    generators: dict[str, Random] = {}
+    drawn: dict[str, tuple[int, ...]] = {}
+    for item in dataset.items:
+        generator = generators.setdefault(item.subject, Random(_LMEVAL_SEED))
+        size = len(dataset.pool.get(item.subject, ()))
+        drawn[item.id] = tuple(generator.sample(range(size), min(shots, size)))
+    return drawn
+
+
+@lru_cache(maxsize=8192)
 def _shot(template: Template, item: Item) -> tuple[str, str]:
     """A shot's question and answer; all items of a subject show the same few."""
     return template.question(item), template.shot_answer(item)
@@ -536,6 +609,7 @@ def _finite(value: Any) -> float:
 _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
     "error": mend,
     "text": mend,
+    "reasoning": mend,
     "finish_reason": mend,
     "logprobs": lambda values: tuple(float(value) for value in values),
     "prompt_tokens": int,

@@ -41,6 +41,7 @@ def protocol_content(protocol: Protocol) -> dict[str, Any]:
         "shots_used": protocol.shots_used,
         "prompts_used": protocol.prompts_used,
         "chat": protocol.chat,
+        "shots_as_text": protocol.chat and protocol.shots_as_text,
         "prefix": protocol.prefix,
         "samples": protocol.answers_per_item,
         "decoding": None
@@ -67,7 +68,10 @@ def fingerprint(protocol: Protocol) -> str:
 def _draw(protocol: Protocol) -> str | None:
     if protocol.shots == 0:
         return None
-    return "first of the pool" + ("" if protocol.allow_copies else ", without copies")
+    if protocol.draw == "lmeval":
+        return "from the pool at random, as lm-eval draws"
+    source = "the protocol's own" if protocol.examples else "the pool"
+    return f"first of {source}" + ("" if protocol.allow_copies else ", without copies")
 
 
 class _AnyField(dict[str, str]):

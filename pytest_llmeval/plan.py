@@ -62,7 +62,8 @@ class PlannedResult:
     ``drawn`` how many of them ``--llm-limit`` leaves. ``ways`` are the protocol and, for a
     model that gives only text, the same with a generated answer, where that is another.
     ``shots`` names the shots of every subject's first item, for readers. ``asked``: items that the
-    run asks for before any is deselected (a limit and a shard leave fewer). ``responses_of``: the
+    run asks for before any is deselected (a limit and a shard leave fewer). ``warnings``: what is
+    odd about the data. ``responses_of``: the
     planned result whose responses this one scores under another scorer (``Protocol.also``); it
     has no items of its own.
     """
@@ -76,6 +77,7 @@ class PlannedResult:
     ways: tuple[Way, ...]
     shots: Mapping[str, Sequence[str]]
     asked: int = 0
+    warnings: Sequence[str] = ()
     responses_of: int | None = None
 
     @property
@@ -287,4 +289,5 @@ def _planned_result(one: Evaluated) -> PlannedResult:
         ways=ways(one.protocol),
         shots={subject: ids for subject, ids in shots.items() if ids},
         asked=len(one.items),
+        warnings=one.dataset.warnings,
     )

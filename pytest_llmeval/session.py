@@ -104,6 +104,7 @@ class RunSession:
         self._weights: dict[tuple[int, int], str] = {}
         self.comparison: RunComparison | None = None
         self._check_models()
+        self.notes += dict.fromkeys(w for result in plan.results for w in result.warnings)
         self.notes += greedy_samples(plan)
         self.thresholds = self._read_thresholds()
         self.baseline = self._read_baseline()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from pytest_llmeval import Dataset
 from pytest_llmeval import Item
 from pytest_llmeval import Protocol
 from pytest_llmeval import Response
+from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import check_dataset
 from pytest_llmeval.prompts import LMEVAL_MMLU
@@ -34,6 +36,68 @@ def test_shots_leave_out_the_item_and_copies_of_it():
     assert [shot.id for shot in lenient.draw_shots(POOL[0], copies)] == ["q0", "q1"]
 
 
+def test_examples_of_its_own_take_the_place_of_the_pool():
+    own = tuple(replace(ITEM, id=f"own{number}", question=f"Own {number}?") for number in (1, 2, 3))
+    protocol = replace(PROTOCOL, examples=own)
+    assert [shot.id for shot in protocol.draw_shots(ITEM, POOL)] == ["own1", "own2"]
+    assert [shot.id for shot in protocol.draw_shots(own[0], ())] == ["own2", "own3"]
+    assert replace(protocol, shots=0).draw_shots(ITEM, POOL) == ()
+
+
+LMEVAL = replace(PROTOCOL, draw="lmeval")
+POOLS = {
+    subject: tuple(replace(ITEM, id=f"{subject}{n}", question=f"{n}?") for n in range(100))
+    for subject in "st"
+}
+
+
+def drawn(items, protocol=LMEVAL):
+    """Item id → ids of its shots, under the protocol bound to these items."""
+    bound = protocol.bound_to(Dataset(tuple(items), POOLS))
+    return {
+        item.id: [shot.id for shot in bound.draw_shots(item, POOLS[item.subject])] for item in items
+    }
+
+
+def test_lmeval_draws_by_the_place_in_the_data_set():
+    """Neither selection nor order of asking enter: the whole set is what a protocol is bound to."""
+    items = [replace(ITEM, id=f"i{n}") for n in range(20)]
+    bound = LMEVAL.bound_to(Dataset(tuple(items), POOLS))
+    generator = random.Random(1234)
+    for item in items:
+        expected = [POOLS["s"][n] for n in generator.sample(range(100), 2)]
+        assert list(bound.draw_shots(item, POOLS["s"])) == expected
+    again = {item.id: bound.draw_shots(item, POOLS["s"]) for item in reversed(items[5:])}
+    assert again["i7"] == bound.draw_shots(items[7], POOLS["s"])
+
+
+def test_lmeval_has_a_generator_for_every_subject():
+    items = [
+        replace(ITEM, id=f"{subject}-{n}", subject=subject) for n in (0, 1) for subject in "st"
+    ]
+    found = drawn(items)
+    for n in (0, 1):
+        assert [name[1:] for name in found[f"s-{n}"]] == [name[1:] for name in found[f"t-{n}"]]
+    assert found["s-0"] != found["s-1"]
+
+
+def test_lmeval_takes_a_small_pool_whole():
+    bound = replace(LMEVAL, shots=9).bound_to(Dataset((ITEM,), {"s": tuple(POOL)}))
+    assert {shot.id for shot in bound.draw_shots(ITEM, POOL)} == {"q0", "q1", "q2", "q3"}
+
+
+def test_lmeval_shots_of_an_item_that_has_no_place_are_refused():
+    with pytest.raises(ConfigError, match=r"'p' draws 2 shots by the item's place.* with 'q0'"):
+        LMEVAL.draw_shots(ITEM, POOL)
+    other = LMEVAL.bound_to(Dataset((replace(ITEM, id="other"),), POOLS))
+    # What was drawn for another number of shots is not a part of what this one draws.
+    changed = replace(LMEVAL.bound_to(Dataset((ITEM,), POOLS)), shots=3)
+    for protocol in (other, changed):
+        with pytest.raises(ConfigError, match="not bound to one with 'q0'"):
+            protocol.draw_shots(ITEM, POOLS["s"])
+    assert replace(LMEVAL, shots=0).draw_shots(ITEM, POOL) == ()
+
+
 def test_a_prompt_drops_whole_shots_from_the_end():
     prompt = PROTOCOL.render(ITEM, POOL)
     assert len(prompt.shots) == 2
@@ -50,6 +114,26 @@ def test_a_chat_has_a_turn_for_every_shot():
         "user",
     ]
     assert messages[2]["content"] == "B"  # no delimiter: the turn separates
+
+
+def test_shots_may_be_text_in_a_chat():
+    protocol = replace(PROTOCOL.with_chat(), shots_as_text=True)
+    prompt = protocol.render(ITEM, POOL)
+    plain = PROTOCOL.render(ITEM, POOL)
+    system, user = prompt.messages()
+    assert system == {"role": "system", "content": plain.description.rstrip()}
+    assert user == {"role": "user", "content": plain.text.removeprefix(plain.description)}
+    # The letter that is compared stands alone in the turn; in the shots it does not.
+    assert prompt.delimiter == ""
+    assert prompt.without_last_shot().messages()[1]["content"].count("Answer: B") == 1
+    started = replace(protocol, prefix="The answer is").render(ITEM, POOL)
+    assert started.messages() == prompt.messages()
+    assert started.text == f"{plain.text} The answer is"
+
+
+def test_warnings_about_the_data_are_not_the_data():
+    dataset = Dataset((ITEM,), warnings=("q0: doubtful",))
+    assert dataset.content_hash() == Dataset((ITEM,)).content_hash()
 
 
 def test_content_hash_covers_items_and_pool():

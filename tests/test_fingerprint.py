@@ -26,7 +26,7 @@ ITEM = Item("q0", "s", "What?", 1, ("x", "y"))
 POOL = tuple(replace(ITEM, id=f"q{number}", question=f"What {number}?") for number in range(1, 5))
 DATA = Dataset((ITEM,), {"s": POOL})
 PROTOCOL = Protocol("p", LMEVAL_MMLU, scorer="choice", shots=2, ask="text").bound_to(DATA)
-WRITTEN = "1a5091d970166efd"
+WRITTEN = "c658ddad9218892b"
 
 
 def template(**change: Any) -> Protocol:
@@ -42,6 +42,7 @@ CHANGES = {
     "scorer": replace(PROTOCOL, scorer="exact_match"),
     "shots": replace(PROTOCOL, shots=3),
     "draw": replace(PROTOCOL, allow_copies=True),
+    "shots_as_text": replace(PROTOCOL.with_chat(), shots_as_text=True),
     "shots_used": PROTOCOL.bound_to(Dataset((ITEM,), {"s": POOL[1:]})),
     "prompts_used": PROTOCOL.bound_to(Dataset((replace(ITEM, question="Why?"),), {"s": POOL})),
     "chat": PROTOCOL.with_chat(),
@@ -93,8 +94,21 @@ def test_the_version_of_the_scorer_changes_the_fingerprint(monkeypatch):
     assert fingerprint(PROTOCOL) != before
 
 
+def test_every_way_to_draw_shots_is_another():
+    """Also where the shots that are drawn happen to be the same."""
+    ways = (
+        PROTOCOL,
+        replace(PROTOCOL, allow_copies=True),
+        replace(PROTOCOL, examples=POOL),
+        replace(PROTOCOL, draw="lmeval"),
+    )
+    assert len({fingerprint(way) for way in ways}) == len(ways)
+
+
 def test_what_moves_no_score_does_not_change_it():
     assert fingerprint(replace(PROTOCOL, name="other")) == fingerprint(PROTOCOL)
+    # Outside a chat, shots are text anyway.
+    assert fingerprint(replace(PROTOCOL, shots_as_text=True)) == fingerprint(PROTOCOL)
     # Decoding and several samples do not enter where nothing is generated.
     choices = replace(PROTOCOL, ask="choices", scorer="letter")
     for same in (replace(choices, decoding=Decoding(max_tokens=3)), replace(choices, samples=5)):
@@ -108,6 +122,8 @@ def test_the_shots_are_those_that_are_used():
     assert PROTOCOL.bound_to(DATA) == PROTOCOL
     changed = Dataset((ITEM,), {"s": (POOL[0], replace(POOL[1], gold=0))})
     assert fingerprint(PROTOCOL.bound_to(changed)) != fingerprint(PROTOCOL)
+    examples = [replace(PROTOCOL, examples=pool).bound_to(DATA) for pool in (POOL, POOL[1:])]
+    assert fingerprint(examples[0]) != fingerprint(examples[1])
     none = replace(PROTOCOL, shots=0)
     assert none.bound_to(DATA) == none.bound_to(changed)
 

@@ -1,29 +1,47 @@
-"""``replay:FILE``: recorded answers as a model. A jsonl file, plain or gzipped, one answer a line.
+"""``replay:FILE``: recorded answers as a model, one answer (or one item's answers) a record.
 
-A line names its item by ``item`` or ``id``, or by ``subject`` and ``row``; it holds the answer as
-``prediction``, ``text`` or ``response``, or as ``logprobs``. Several samples of an item are told
-apart by ``sample``. ``records.jsonl`` of a run is such a file. Where a line carries
-``prompt_sha256``, its answer is given to that prompt only.
+FILE is ``.jsonl``, ``.json`` (a list of objects), either of them gzipped (``.gz``), or a ``.zip`` that
+holds one such file. ``records.jsonl`` of a run is such a file.
+
+A record names its item by ``item`` or ``id``, or by ``subject`` and ``row``; it holds the answer as
+``prediction``, ``text`` or ``response``, or as ``logprobs``. Several samples of an item are records
+told apart by ``sample``, or a list in one record (``samples``, or a list where a text is expected),
+whose first is sample 0. Where a record carries ``prompt_sha256``, its answer is given to that
+prompt only.
+
+Other files are read with a mapping, ``replay:FILE?text=FIELD&item=FIELD``: what each part of a
+record (``KEYS``) is called there. ``answer.text`` is a field inside a field. An item that no field
+names as the benchmark does is put together: ``item={category}-{question_id:04d}``, ``{#}`` being the
+record's place in the file, from 0. What comes out is made an id as the benchmarks make theirs,
+with ``sources.safe_id``: "HumanEval/0" is the item ``HumanEval_0``.
 
 What is kept in memory is where each answer stands in the file, not the answer: a file of 100,000
-long answers costs no more than one of 100,000 letters.
+long answers costs no more than one of 100,000 letters. Only a list in one piece of JSON is read
+whole, once, and laid down in a temporary file as lines.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
+import re
 import shutil
 import tempfile
 import weakref
+import zipfile
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import IO
 from typing import Any
+from typing import NamedTuple
+from urllib.parse import parse_qsl
 
 from pytest_llmeval.core import Ask
 from pytest_llmeval.core import ConfigError
@@ -37,45 +55,90 @@ from pytest_llmeval.sources.local import parse_object
 from pytest_llmeval.sources.local import unreadable
 from pytest_llmeval.sources.names import row_id
 from pytest_llmeval.sources.names import safe_id
+from pytest_llmeval.spelling import suggestion
 
-# Lines looked at to see what kind of answers a file holds.
+KEYS = ("item", "text", "logprobs", "sample", "prompt_sha256", "finish_reason", "name")
+"""What a mapping may name; ``name`` is not a field but what the model is called in reports."""
+
+# Records looked at to see what kind of answers a file holds.
 _PEEK = 1000
-_TEXT_FIELDS = ("prediction", "text", "response")
+_TEXT_FIELDS = ("prediction", "text", "response", "samples")
+_PLACEHOLDER = re.compile(r"\{([^{}:]+)(?::0(\d{1,2})d?)?\}")
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
+_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz", ".zip")
+_DAMAGED = (*READ_ERRORS, zipfile.BadZipFile, NotImplementedError, RuntimeError)
 
-# The sample, the recorded prompt's hash (None: any prompt), the line's place in the file, and
-# its number.
-_Place = tuple[int, bytes | None, int, int]
+
+class _Place(NamedTuple):
+    """Where an answer stands: byte and number of its record, and which of the record's texts.
+
+    ``prompt``: the recorded prompt's hash; None: any prompt.
+    """
+
+    sample: int
+    prompt: bytes | None
+    offset: int
+    number: int
+    element: int
 
 
 def open_model(rest: str) -> Replay:
-    """The model of the spec ``replay:<rest>``.
+    """The model of the spec ``replay:<rest>``, with ``rest`` as ``FILE[?key=field&…]``.
 
-    Raises ConfigError where there is no such file or its first lines are not recorded answers.
+    Raises ConfigError where there is no such file, for a mapping that cannot be, and where the
+    first records are not recorded answers.
     """
-    path = Path(rest).expanduser()
-    if not rest:
-        raise ConfigError("model spec 'replay:' names no file: replay:FILE.jsonl")
+    spec = f"replay:{rest}"
+    target, _, query = rest.partition("?")
+    path = Path(target).expanduser()
+    if not target:
+        raise ConfigError(f"model spec {spec!r} names no file: replay:FILE.jsonl")
     if path.is_dir():
-        raise ConfigError(f"model spec 'replay:{rest}': a folder; a jsonl file was expected")
+        raise ConfigError(f"model spec {spec!r}: a folder; a file of answers was expected")
     if not path.is_file():
-        raise ConfigError(f"model spec 'replay:{rest}': no such file{nearest_sibling(path)}")
-    return Replay(path)
+        raise ConfigError(f"model spec {spec!r}: no such file{nearest_sibling(path)}")
+    return Replay(path, _read_mapping(spec, query))
+
+
+def _read_mapping(spec: str, query: str) -> dict[str, str]:
+    mapping: dict[str, str] = {}
+    for key, value in parse_qsl(query.replace("+", "%2B"), keep_blank_values=True):
+        if key not in KEYS:
+            raise ConfigError(f"model spec {spec!r}: unknown key {key!r}{suggestion(key, KEYS)}")
+        if key in mapping or not value:
+            fault = "is given twice" if key in mapping else "names no field"
+            raise ConfigError(f"model spec {spec!r}: {key} {fault}")
+        mapping[key] = value
+    if "name" in mapping and not _NAME.fullmatch(mapping["name"]):
+        raise ConfigError(
+            f"model spec {spec!r}: name {mapping['name']!r}: use letters, digits, '_', '.', '-'"
+        )
+    if re.search(r"[{}]", _PLACEHOLDER.sub("", mapping.get("item", ""))):
+        raise ConfigError(
+            f"model spec {spec!r}: item {mapping['item']!r}: write {{field}} or, for a number with"
+            " leading zeros, {field:04d}"
+        )
+    return mapping
 
 
 class Replay:
     """Recorded answers. The file is indexed by the first ``answer``, not before."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, mapping: Mapping[str, str]) -> None:
         self._path = path
-        stem = path.name.removesuffix(".gz").removesuffix(".jsonl")
-        self.name = safe_id(stem, 60)
+        self._mapping = mapping
+        self.name = mapping.get("name") or safe_id(_stem(path), 60)
         self.asks = self._peek()
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 (16 hex digits) of the file's bytes: other answers are another model."""
+        """SHA-256 (16 hex digits) of file and mapping: other answers are another model."""
         with self._path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+            digest = hashlib.file_digest(file, "sha256")
+        fields = {key: value for key, value in self._mapping.items() if key != "name"}
+        if fields:
+            digest.update(json.dumps(fields, sort_keys=True).encode())
+        return digest.hexdigest()[:16]
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Response]:
         """The recorded answer to every request, in the order of the requests.
@@ -87,7 +150,7 @@ class Replay:
             yield self._answer(request)
 
     def _answer(self, request: Request) -> Response:
-        places = [p for p in self._index.get(request.id, ()) if p[0] == request.sample]
+        places = [p for p in self._index.get(request.id, ()) if p.sample == request.sample]
         if not places:
             which = f", sample {request.sample}" if request.sample else ""
             return _failed(request, f"no recorded answer for {request.id}{which}")
@@ -98,60 +161,187 @@ class Replay:
                 f"recorded for another prompt: the answer for {request.id} in {self._path.name}"
                 " belongs to a prompt with another hash",
             )
-        _, _, offset, number = place
-        self._lines.seek(offset)
-        row = parse_object(self._path, number, self._lines.readline())
-        return _response(request, row, f"{self._path}, line {number}")
+        self._lines.seek(place.offset)
+        row = parse_object(self._path, place.number, self._lines.readline())
+        return self._response(request, row, place)
+
+    def _response(self, request: Request, row: dict[str, Any], place: _Place) -> Response:
+        where = f"{self._path}, line {place.number}"
+        if row.get("error"):
+            return _failed(request, str(row["error"]))
+        if request.ask == "choices":
+            try:
+                values = tuple(
+                    math.nan if value is None else float(value)
+                    for value in self._field(row, "logprobs") or ()
+                )
+            except (TypeError, ValueError):
+                return _failed(request, f"{where}: logprobs is not a list of numbers")
+            if not values:
+                return _failed(request, f"{where}: no log-probabilities were recorded")
+            return Response(request.id, logprobs=values, sample=request.sample)
+        texts = self._texts(row)
+        text = texts[place.element] if texts else None
+        if text is None:
+            return _failed(request, f"{where}: no text was recorded")
+        finish, tokens = self._field(row, "finish_reason"), row.get("completion_tokens")
+        return Response(
+            request.id,
+            text=text,
+            sample=request.sample,
+            finish_reason=finish if isinstance(finish, str) else None,
+            completion_tokens=tokens if isinstance(tokens, int) else None,
+        )
 
     def _peek(self) -> frozenset[Ask]:
         asks: set[Ask] = set()
         empty = True
         try:
-            with open_binary(self._path) as file:
+            # A packed list is laid down as lines now, and read only this once.
+            lines = _is_lines(self._path)
+            with open_binary(self._path) if lines else nullcontext(self._lines) as file:
                 for _, _, row in islice(_rows(self._path, file), _PEEK):
                     empty = False
-                    asks |= _kinds(row)
+                    if any(text is not None for text in self._texts(row)):
+                        asks.add("text")
+                    if self._field(row, "logprobs"):
+                        asks.add("choices")
                     if len(asks) == 2:
                         break
-        except READ_ERRORS as error:
+                    last = row
+        except _DAMAGED as error:
             raise unreadable(self._path, error) from None
         if empty:
             raise DataError(f"{self._path}: no recorded answers")
+        for key in ("text", "logprobs"):
+            if not asks and key in self._mapping:
+                raise ConfigError(
+                    f"{self._path}: no record holds {key} in field {self._mapping[key]!r}"
+                    f"{suggestion(self._mapping[key], last)}"
+                )
         # Nothing but errors so far: whatever is asked, the answer is that error.
         return frozenset(asks or ("choices", "text"))
 
     @cached_property
     def _lines(self) -> IO[bytes]:
-        """The file, unpacked into a temporary one where it is gzipped: lines are read by place."""
+        """The records as lines in a file that can be read by place.
+
+        What is packed is unpacked into a temporary file, and a list in one piece of JSON is laid
+        down there as lines.
+        """
         file: IO[bytes]
-        if self._path.suffix == ".gz":
-            file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the model
-            with open_binary(self._path) as packed:
-                shutil.copyfileobj(packed, file)
-            file.seek(0)
-        else:
+        if _is_lines(self._path) and self._path.suffix != ".gz":
             file = self._path.open("rb")
+        else:
+            file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the model
+            _unpack(self._path, file)
+            file.seek(0)
         weakref.finalize(self, file.close)
         return file
 
     @cached_property
     def _index(self) -> dict[str, tuple[_Place, ...]]:
-        """Where each item's answers stand: the last line for a sample and prompt hash counts."""
+        """Where each item's answers stand: the last record for a sample and prompt hash counts."""
         index: dict[str, tuple[_Place, ...]] = {}
         try:
-            for number, offset, row in _rows(self._path, self._lines):
+            self._lines.seek(0)
+            for position, (number, offset, row) in enumerate(_rows(self._path, self._lines)):
                 if row.get("response_of"):
                     continue  # another scorer's record: the response is in its first scorer's
-                item = _item_id(row, f"{self._path}, line {number}")
-                prompt = _prompt_hash(row, f"{self._path}, line {number}")
-                sample = row.get("sample", 0)
-                if not isinstance(sample, int):
-                    raise DataError(f"{self._path}, line {number}: sample is not a whole number")
-                others = tuple(p for p in index.get(item, ()) if p[:2] != (sample, prompt))
-                index[item] = (*others, (sample, prompt, offset, number))
-        except READ_ERRORS as error:
+                where = f"{self._path}, line {number}"
+                item = self._item_id(row, position, where)
+                prompt = _prompt_hash(self._field(row, "prompt_sha256"), where)
+                sample = self._field(row, "sample")
+                if not isinstance(sample, int | None):
+                    raise DataError(f"{where}: sample is not a whole number")
+                for element in range(max(1, len(self._texts(row)))):
+                    place = _Place((sample or 0) + element, prompt, offset, number, element)
+                    others = (p for p in index.get(item, ()) if p[:2] != place[:2])
+                    index[item] = (*others, place)
+        except _DAMAGED as error:
             raise unreadable(self._path, error) from None
         return index
+
+    def _field(self, row: dict[str, Any], key: str) -> Any:
+        """What the record holds under the name that the mapping gives to a key."""
+        return _look_up(row, self._mapping.get(key, key))
+
+    def _texts(self, row: dict[str, Any]) -> list[str | None]:
+        """The texts of a record, one a sample; lists in lists (as lm-eval writes) are one list."""
+        names = (self._mapping["text"],) if "text" in self._mapping else _TEXT_FIELDS
+        for name in names:
+            value = _look_up(row, name)
+            if value is not None:
+                return [_as_text(one) for one in _flat(value)]
+        return []
+
+    def _item_id(self, row: dict[str, Any], position: int, where: str) -> str:
+        pattern = self._mapping.get("item")
+        if pattern is not None and "{" in pattern:
+
+            def filled(match: re.Match[str]) -> str:
+                name, width = match.groups()
+                value = position if name == "#" else _look_up(row, name)
+                if isinstance(value, bool) or not isinstance(value, str | int):
+                    raise DataError(f"{where}: names no item (no field {name!r})")
+                return str(value).zfill(int(width or 0))
+
+            return safe_id(_PLACEHOLDER.sub(filled, pattern))
+        for name in (pattern,) if pattern is not None else ("item", "id"):
+            value = _look_up(row, name)
+            if isinstance(value, str | int):
+                return safe_id(str(value))
+        subject, number = row.get("subject"), row.get("row")
+        if pattern is None and isinstance(subject, str) and isinstance(number, int):
+            return row_id(subject, number)
+        wanted = f"field {pattern!r}" if pattern is not None else "item, id, or subject and row"
+        raise DataError(f"{where}: names no item ({wanted})")
+
+
+def _stem(path: Path) -> str:
+    ending = next((e for e in sorted(_ENDINGS, key=len)[::-1] if path.name.endswith(e)), "")
+    return path.name.removesuffix(ending)
+
+
+def _is_lines(path: Path) -> bool:
+    """Whether a file holds one record a line: all but zip files and pieces of JSON."""
+    return not path.name.endswith((".zip", ".json", ".json.gz"))
+
+
+def _unpack(path: Path, target: IO[bytes]) -> None:
+    """Write the records of a packed file, or of a list in one piece of JSON, as lines."""
+    if path.suffix != ".zip":
+        with open_binary(path) as packed:
+            _copy_lines(path, path.name, packed, target)
+        return
+    with zipfile.ZipFile(path) as archive:
+        members = [
+            name
+            for name in archive.namelist()
+            if name.endswith((".json", ".jsonl")) and not name.startswith("__MACOSX/")
+        ]
+        if len(members) != 1:
+            names = f": {', '.join(members[:5])}" if members else ""
+            raise DataError(
+                f"{path}: {len(members)} files of answers where one .json or .jsonl was"
+                f" expected{names}"
+            )
+        with archive.open(members[0]) as packed:
+            _copy_lines(path, members[0], packed, target)
+
+
+def _copy_lines(path: Path, name: str, source: IO[bytes], target: IO[bytes]) -> None:
+    if not name.endswith((".json", ".json.gz")):
+        shutil.copyfileobj(source, target)
+        return
+    try:
+        records = json.loads(source.read())
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: {name} is not valid JSON ({error})") from None
+    if not isinstance(records, list):
+        raise DataError(f"{path}: {name} is not a list of records but {type(records).__name__}")
+    for record in records:
+        target.write(json.dumps(record).encode("ascii") + b"\n")
 
 
 def _rows(path: Path, file: IO[bytes]) -> Iterator[tuple[int, int, dict[str, Any]]]:
@@ -172,19 +362,29 @@ def _rows(path: Path, file: IO[bytes]) -> Iterator[tuple[int, int, dict[str, Any
         offset += len(line)
 
 
-def _item_id(row: dict[str, Any], where: str) -> str:
-    for name in ("item", "id"):
-        if isinstance(row.get(name), str | int):
-            # As in the benchmark: "HumanEval/0" is the item HumanEval_0.
-            return safe_id(str(row[name]))
-    subject, position = row.get("subject"), row.get("row")
-    if isinstance(subject, str) and isinstance(position, int):
-        return row_id(subject, position)
-    raise DataError(f"{where}: names no item (field item, id, or subject and row)")
+def _look_up(row: Any, name: str) -> Any:
+    """The field of that name, or along a dotted path; None where there is none."""
+    if isinstance(row, dict) and name in row:
+        return row[name]
+    head, dot, rest = name.partition(".")
+    return _look_up(row[head], rest) if dot and isinstance(row, dict) and head in row else None
 
 
-def _prompt_hash(row: dict[str, Any], where: str) -> bytes | None:
-    value = row.get("prompt_sha256")
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, list):
+        for one in value:
+            yield from _flat(one)
+    else:
+        yield value
+
+
+def _as_text(value: Any) -> str | None:
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return str(value)
+    return None
+
+
+def _prompt_hash(value: Any, where: str) -> bytes | None:
     if not value:
         return None
     try:
@@ -196,54 +396,11 @@ def _prompt_hash(row: dict[str, Any], where: str) -> bytes | None:
 def _matching(places: Sequence[_Place], request: Request) -> _Place | None:
     """The answer recorded for the request's prompt, else one recorded for no certain prompt."""
     # Most files have one answer an item, without a hash: no prompt is hashed for those.
-    if places[0][1] is None and len(places) == 1:
+    if places[0].prompt is None and len(places) == 1:
         return places[0]
     asked = bytes.fromhex(request.prompt.sha256)
-    by_hash = {place[1]: place for place in places}
+    by_hash = {place.prompt: place for place in places}
     return by_hash.get(asked) or by_hash.get(None)
-
-
-def _kinds(row: dict[str, Any]) -> set[Ask]:
-    kinds: set[Ask] = set()
-    if _text(row) is not None:
-        kinds.add("text")
-    if row.get("logprobs"):
-        kinds.add("choices")
-    return kinds
-
-
-def _text(row: dict[str, Any]) -> str | None:
-    for name in _TEXT_FIELDS:
-        value = row.get(name)
-        if isinstance(value, str | int | float) and not isinstance(value, bool):
-            return str(value)
-    return None
-
-
-def _response(request: Request, row: dict[str, Any], where: str) -> Response:
-    if row.get("error"):
-        return _failed(request, str(row["error"]))
-    finish, tokens = row.get("finish_reason"), row.get("completion_tokens")
-    if request.ask == "choices":
-        try:
-            values = tuple(
-                math.nan if value is None else float(value) for value in row.get("logprobs") or ()
-            )
-        except (TypeError, ValueError):
-            return _failed(request, f"{where}: logprobs is not a list of numbers")
-        if not values:
-            return _failed(request, f"{where}: no log-probabilities were recorded")
-        return Response(request.id, logprobs=values, sample=request.sample)
-    text = _text(row)
-    if text is None:
-        return _failed(request, f"{where}: no text was recorded")
-    return Response(
-        request.id,
-        text=text,
-        sample=request.sample,
-        finish_reason=finish if isinstance(finish, str) else None,
-        completion_tokens=tokens if isinstance(tokens, int) else None,
-    )
 
 
 def _failed(request: Request, error: str) -> Response:

@@ -3,7 +3,25 @@
 from __future__ import annotations
 
 from pytest_llmeval.prompts.cloze import CLOZE
+from pytest_llmeval.prompts.gsm8k import GSM8K_COT
+from pytest_llmeval.prompts.gsm8k import GSM8K_ZERO_SHOT
+from pytest_llmeval.prompts.gsm8k import LMEVAL_GSM8K
 from pytest_llmeval.prompts.hendrycks import HENDRYCKS
 from pytest_llmeval.prompts.lmeval import LMEVAL_MMLU
+from pytest_llmeval.prompts.mgsm import MGSM_DIRECT
+from pytest_llmeval.prompts.mgsm import MGSM_NATIVE_COT
+from pytest_llmeval.prompts.mmlu_pro import LMEVAL_MMLU_PRO
+from pytest_llmeval.prompts.mmlu_pro import MMLU_PRO
 
-__all__ = ["CLOZE", "HENDRYCKS", "LMEVAL_MMLU"]
+__all__ = [
+    "CLOZE",
+    "GSM8K_COT",
+    "GSM8K_ZERO_SHOT",
+    "HENDRYCKS",
+    "LMEVAL_GSM8K",
+    "LMEVAL_MMLU",
+    "LMEVAL_MMLU_PRO",
+    "MGSM_DIRECT",
+    "MGSM_NATIVE_COT",
+    "MMLU_PRO",
+]

@@ -1,4 +1,4 @@
-"""What the lettered multiple-choice formats share: options as ``A. …`` lines, letters as answers."""
+"""What formats share: options as ``A. …`` lines, letters as answers, or neither of them."""
 
 from __future__ import annotations
 
@@ -19,3 +19,13 @@ def option_lines(item: Item) -> str:
 def labels(item: Item) -> tuple[str, ...]:
     """The letters of the item's options: the texts whose likelihood is compared."""
     return tuple(LABELS[: len(item.options)])
+
+
+def no_choices(_item: Item) -> tuple[str, ...]:
+    """Nothing to compare: what the formats for generated answers give as choices."""
+    return ()
+
+
+def no_description(_subject: str) -> str:
+    """No text before the first question."""
+    return ""

@@ -1,6 +1,7 @@
 """(item, response) → score; ``get_scorer`` finds a scorer by its name.
 
-An error response is an error score under every scorer, never a wrong answer.
+An error response is an error score under every scorer, never a wrong answer. ``choice`` and
+``number`` are ours; scorers that are named for a tool reproduce what that tool reads.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
@@ -17,7 +19,24 @@ from pytest_llmeval.scorers.choice import choice
 from pytest_llmeval.scorers.choice import extract_choice
 from pytest_llmeval.scorers.likelihood import cloze
 from pytest_llmeval.scorers.likelihood import letter
+from pytest_llmeval.scorers.lmeval import lmeval_cot_strict
+from pytest_llmeval.scorers.lmeval import lmeval_flexible
+from pytest_llmeval.scorers.lmeval import lmeval_strict
+from pytest_llmeval.scorers.lmeval import mmlu_pro_lmeval
+from pytest_llmeval.scorers.mathematics import math
+from pytest_llmeval.scorers.mmlu_pro import mmlu_pro_official
+from pytest_llmeval.scorers.mmlu_pro import mmlu_pro_official_first
+from pytest_llmeval.scorers.mmlu_pro import with_random_guesses
+from pytest_llmeval.scorers.number import extract_number
+from pytest_llmeval.scorers.number import number
+from pytest_llmeval.scorers.number import numbers_equal
+from pytest_llmeval.scorers.simple_evals import simple_evals
+from pytest_llmeval.scorers.text import OPTIONS
+from pytest_llmeval.scorers.text import contains
 from pytest_llmeval.scorers.text import exact_match
+from pytest_llmeval.scorers.text import exact_match_with
+from pytest_llmeval.scorers.text import normalise
+from pytest_llmeval.scorers.zero_shot_cot import zero_shot_cot
 from pytest_llmeval.spelling import suggestion
 
 
@@ -26,12 +45,13 @@ class Scorer:
     """A scorer by name. ``version`` grows whenever a change makes it score anything differently.
 
     The version is part of every protocol's fingerprint, so that numbers of two versions are not
-    compared unnoticed.
+    compared unnoticed. ``needs``: the module of an optional library, and the extra that has it.
     """
 
     name: str
     version: int
     score: Callable[[Item, Response], Score]
+    needs: tuple[str, str] | None = None
 
     def __call__(self, item: Item, response: Response) -> Score:
         return self.score(item, response)
@@ -42,17 +62,64 @@ SCORERS: Mapping[str, Scorer] = {
     for scorer in (
         Scorer("letter", 1, letter),
         Scorer("cloze", 1, cloze),
-        Scorer("choice", 1, choice),
-        Scorer("exact_match", 1, exact_match),
+        Scorer("choice", 2, choice),
+        Scorer("number", 1, number),
+        Scorer("math", 1, math, needs=("math_verify", "math")),
+        Scorer("exact_match", 2, exact_match),
+        Scorer("contains", 1, contains),
+        Scorer("lmeval_strict", 1, lmeval_strict),
+        Scorer("lmeval_flexible", 1, lmeval_flexible),
+        Scorer("lmeval_cot_strict", 1, lmeval_cot_strict),
+        Scorer("mmlu_pro_lmeval", 1, mmlu_pro_lmeval),
+        Scorer("mmlu_pro_official", 1, mmlu_pro_official),
+        Scorer("mmlu_pro_official_first", 1, mmlu_pro_official_first),
+        Scorer("simple_evals", 1, simple_evals),
+        Scorer("zero_shot_cot", 1, zero_shot_cot),
     )
 }
 
-__all__ = ["SCORERS", "Scorer", "extract_choice", "get_scorer"]
+__all__ = [
+    "SCORERS",
+    "Scorer",
+    "extract_choice",
+    "extract_number",
+    "get_scorer",
+    "normalise",
+    "numbers_equal",
+    "with_random_guesses",
+]
 
 
 def get_scorer(name: str) -> Scorer:
-    """The scorer of that name; ConfigError with the nearest valid name for an unknown one."""
+    """The scorer of that name; ConfigError with the nearest valid name for an unknown one.
+
+    ``exact_match`` may be followed by options of its normaliser: ``exact_match+case+articles``.
+    ConfigError also where the scorer's library is not installed.
+    """
+    base, *options = name.split("+")
+    if options and base == "exact_match":
+        return _exact_match(name, options)
     try:
-        return SCORERS[name]
+        scorer = SCORERS[name]
     except KeyError:
         raise ConfigError(f"unknown scorer {name!r}{suggestion(name, SCORERS)}") from None
+    if scorer.needs is not None and find_spec(scorer.needs[0]) is None:
+        module, extra = scorer.needs
+        raise ConfigError(
+            f"scorer {name!r} needs {module.replace('_', '-')}:"
+            f" pip install 'pytest-llmeval[{extra}]'"
+        )
+    return scorer
+
+
+def _exact_match(name: str, options: list[str]) -> Scorer:
+    for option in options:
+        if option not in OPTIONS:
+            raise ConfigError(
+                f"scorer {name!r}: unknown option {option!r}{suggestion(option, OPTIONS)}"
+            )
+    ordered = "+".join(("exact_match", *sorted(set(options))))
+    if name != ordered:
+        # One scorer, one name: results under two names would look like two results.
+        raise ConfigError(f"scorer {name!r}: write it {ordered!r}")
+    return Scorer(name, SCORERS["exact_match"].version, exact_match_with(options))

@@ -1,149 +1,314 @@
 """Reading the chosen option out of generated text.
 
-Only what is unmistakable counts: an explicit statement, a label that stands alone, or the whole
-text of an option. Anything else is no answer; nothing is guessed. Every pattern is bounded, so
-that the time is linear in the text whatever the text is.
+Only what is unmistakable counts: an explicit statement ("the answer is (B)", a box, "B is the
+answer"), a label that has the first or the last line to itself, the whole text of an option. Two
+labels offered at once, a denial, a question are no statement. Nothing is guessed.
+
+The text is searched once for labels and once for words that announce an answer, both from its
+end; of either only a bounded number is looked at, each through windows of bounded width. So the
+time is linear in the text, whatever the text is.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
+from pytest_llmeval.scorers import phrases
+from pytest_llmeval.scorers.languages import LETTERS
+from pytest_llmeval.scorers.reply import own_answer
+from pytest_llmeval.scorers.reply import verdict
+from pytest_llmeval.scorers.reply import what_is_wrong
 
-_REASONING = re.compile(r"<(/?)(?:think|thinking|reasoning)>", re.IGNORECASE)
-_MARKUP = re.compile(r"\\(?:boxed|text|textbf|mathrm|mathbf)\b|[*$`{}]")
-# White space is one blank by the time these are used.
-_ANCHOR = re.compile(
-    r"\b(?:answer|option|choice)(?: is ?:?| ?[:=]) ?(?:(?:option|choice|letter) )?", re.IGNORECASE
-)
-_LABEL = re.compile(
-    r"""[(\["']{0,2}
-    (?: ([A-Z])(?![\w'\u2019])                    # a capital that is a word of its own
-      | ([a-z])(?=[)\].,;:!?"']|\ ?$) )      # a small letter only where a statement ends
-    [)\]"']{0,2}""",
-    re.VERBOSE,
-)
-# "A metal …" and "I think …" are words; "A because …" is an answer.
-_WORD = re.compile(r" (?!(?:because|since|as|which|and|or|but|due|with)\b)[a-z]")
-_HEDGE = re.compile(r" ?(?:\bor\b|\band\b|/|&) ?(?:option )?[(\[]?[A-Za-z](?![\w'\u2019])")
-_LINE_LABEL = re.compile(r"^[(\[]?([A-Z])(?:[)\].:]{1,2}(?= |$)|$)", re.MULTILINE)
-_LONE = re.compile(r"[(\[]?([A-Za-z])[)\]]?[.:]?")
+_STEP = 1 << 14  # characters searched at a time, from the end of the text
+_LOOKAHEAD = 64  # more than any pattern looks ahead
+_LABELS_READ = 250  # labels looked at, from the last
+_WORDS_READ = 30  # announcements looked at, from the last
+_BEFORE = 160  # characters before a label that may say what it is
+_AFTER = 160
+_EDGE = 2000  # characters at either end in which lines are looked at
 
 
 def choice(item: Item, response: Response) -> Score:
     """The option that the generated text names; no readable option is ``unparsed``."""
-    if response.error is not None:
-        return Score(Outcome.ERROR, error=response.error)
-    if response.text is None:
-        return Score(Outcome.ERROR, error="the response has no text")
-    if not item.options or not isinstance(item.gold, int):
-        return Score(Outcome.ERROR, error="the item has no options to choose from")
-    answer = extract_choice(response.text, item.options)
-    if answer is None:
-        return Score(Outcome.UNPARSED)
-    return Score(
-        Outcome.CORRECT if answer == item.gold_label else Outcome.WRONG,
-        answer=answer,
-    )
+    fault = what_is_wrong(item, response, options=True)
+    if fault is not None:
+        return Score(Outcome.ERROR, error=fault)
+    answer = extract_choice(response.text or "", item.options)
+    return verdict(answer, answer == item.gold_label)
 
 
 def extract_choice(text: str, options: Sequence[str], *, labels: str | None = None) -> str | None:
     """The label of the option that ``text`` settles on, or None.
 
-    ``labels`` are the options' letters, by default A, B, C… Reasoning blocks that are closed
-    are dropped; one that is not closed means that no answer was reached. Then, first hit wins:
-    the last explicit statement ("the answer is (B)", "Answer: B"), a label that stands alone
-    at the first or the last line, the whole text of one option. Never raises.
+    ``labels`` are the options' letters, by default A, B, C…; the letters that other scripts use
+    instead are read as these. Closed reasoning blocks are dropped, an open one means that no
+    answer was reached; a next question that the model goes on to ask is cut off. Then, first hit
+    wins: the last explicit statement, a label alone on the first or last line, the only labelled
+    line, the only option called correct, the text of one option. Never raises.
     """
     labels = (LABELS if labels is None else labels)[: len(options)]
-    visible = _without_reasoning(text)
-    if visible is None:
+    reply = own_answer(text)
+    if not reply or not labels:
         return None
-    lines = [" ".join(line.split()) for line in _MARKUP.sub("", visible).split("\n")]
-    lines = [line for line in lines if line]
-    if not lines:
+    reader = _Reader(reply, tuple(options[: len(labels)]), labels)
+    found = reader.stated()
+    if found is not None:
+        return found.label
+    return (
+        reader.alone_on_a_line()
+        or reader.only_labelled_line()
+        or reader.only_correct()
+        or reader.option_text()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A statement and where it stands; ``label`` None where it names several options or none."""
+
+    label: str | None
+    start: int
+
+
+class _Reader:
+    """One reply, read with the labels and options of one item."""
+
+    def __init__(self, text: str, options: tuple[str, ...], labels: str) -> None:
+        self.text = text
+        self.labels = labels
+        self.pattern, self.meaning = _grammar(labels)
+        # Longest first, so that "iron" is not found in "iron oxide".
+        self.options = sorted(
+            (
+                (plain, label)
+                for label, option in zip(labels, options, strict=True)
+                if (plain := phrases.plain(option)) and plain.upper() not in labels
+            ),
+            key=lambda pair: -len(pair[0]),
+        )
+        self.weak: set[str] = set()
+
+    # Explicit statements
+
+    def stated(self) -> _Found | None:
+        """The last explicit statement."""
+        label = self._stated_label()
+        text = self._stated_text(after=-1 if label is None else label.start)
+        return text or label
+
+    def _stated_label(self) -> _Found | None:
+        for seen, match in enumerate(self._labels_from_the_end()):
+            if seen == _LABELS_READ:
+                break
+            found = self._judge(match)
+            if found is not None:
+                return found
         return None
-    found, label = _stated(" ".join(lines), options, labels)
-    if found:
-        return label
-    return _standing_alone(lines, labels) or _option_text(visible, options, labels)
 
+    def _labels_from_the_end(self) -> Iterator[re.Match[str]]:
+        yield from _from_the_end(self.pattern, self.text)
 
-def _without_reasoning(text: str) -> str | None:
-    """``text`` without reasoning blocks; None where one is left open.
+    def _judge(self, match: re.Match[str]) -> _Found | None:
+        """What is said of the label at ``match``: a statement, or None."""
+        start, end = match.span()
+        before = self.text[max(0, start - _BEFORE) : start]
+        after = self.text[end : end + _AFTER]
+        label = self.meaning[match.group()]
+        if phrases.in_a_formula(after):
+            return None
+        how = phrases.announced(before, after)
+        if how is None:
+            if phrases.called_the_answer(before, after):
+                return _Found(label, start)
+            if phrases.called_correct(before, after):
+                self.weak.add(label)
+            return None
+        if phrases.denied(after) or (how != "colon" and phrases.asked(after)):
+            return None
+        whole = self._option_at(start)
+        if whole is not None and len(whole[0]) > 1:
+            return _Found(whole[1], start)
+        own = self._own_text(label, after)
+        if own is None and phrases.is_a_word(match.group(), before, after, how):
+            return None
+        if how == "loose" and own is None and not phrases.ends_a_clause(after):
+            return None
+        rest = after if own is None else after[own:]
+        other = self.pattern.search(rest, 0, 40)
+        if (
+            other is not None
+            and self.meaning[other.group()] != label
+            and other.group() not in "ai"
+            and phrases.offers_another(rest[: other.start()], rest[other.end() :])
+        ):
+            return _Found(None, start)
+        return _Found(label, start)
 
-    A closing tag without an opening one ends a block that the chat template opened.
-    """
-    kept: list[str] = []
-    inside, position = False, 0
-    for tag in _REASONING.finditer(text):
-        if not tag.group(1):
-            if not inside:
-                kept.append(text[position : tag.start()])
-            inside = True
-            continue
-        if not inside:
-            kept.clear()
-        inside, position = False, tag.end()
-    return None if inside else "".join([*kept, text[position:]])
+    def _own_text(self, label: str, after: str) -> int | None:
+        """Where the label's own option text ends in ``after``, if it follows the label."""
+        said, places = phrases.plain_with_places(after)
+        opening = len(said) - len(said.lstrip(" .:,-–—"))
+        for plain, owner in self.options:
+            if owner == label and said.startswith(plain[:_AFTER], opening):
+                last = opening + len(plain) - 1
+                return places[last] + 1 if last < len(places) else len(after)
+        return None
 
-
-def _stated(line: str, options: Sequence[str], labels: str) -> tuple[bool, str | None]:
-    """Whether there is an explicit statement, and the label of the last one (None: a hedge)."""
-    found, label = False, None
-    for anchor in _ANCHOR.finditer(line):
-        match = _LABEL.match(line, anchor.end())
-        if match is not None:
-            letter = match.group(1) or match.group(2).upper()
-            if letter in "AI" and _WORD.match(line, match.end()):
+    def _stated_text(self, after: int) -> _Found | None:
+        """The last announcement, later than ``after``, that the whole text of an option follows."""
+        for seen, match in enumerate(_from_the_end(phrases.ANNOUNCEMENT, self.text)):
+            if match.start() <= after or seen == _WORDS_READ:
+                break
+            start = phrases.announced_from(self.text, match)
+            if start is None:
                 continue
-            found = True
-            label = None if _HEDGE.match(line, match.end()) else _known(letter, labels)
-    if not found:
-        # "The answer is iron oxide.": looked at for the last anchor only, to stay linear.
-        anchors = list(_ANCHOR.finditer(line))
-        if anchors:
-            label = _option_text(line[anchors[-1].end() :], options, labels)
-            found = label is not None
-    return found, label
-
-
-def _standing_alone(lines: list[str], labels: str) -> str | None:
-    """The label that the first or last line consists of or opens with, if it is the only one."""
-    if len(lines) == 1:
-        lone = _LONE.fullmatch(lines[0])
-        if lone is not None:
-            return _known(lone.group(1).upper(), labels)
-    marked = [
-        (number, match.group(1))
-        for number, line in enumerate(lines)
-        if (match := _LINE_LABEL.match(line)) and match.group(1) in labels
-    ]
-    # A list of the options again, or two answers: nothing is settled.
-    if len({label for _, label in marked}) != 1:
+            whole = self._option_at(start)
+            if whole is not None and whole[1] is not None:
+                return _Found(whole[1], match.start())
+            if whole is None and phrases.REFUSAL.match(self.text, start):
+                return _Found(None, match.start())
         return None
-    at_edge = marked[0][0] == 0 or marked[-1][0] == len(lines) - 1
-    return marked[0][1] if at_edge else None
+
+    def _option_at(self, start: int) -> tuple[str, str | None] | None:
+        """The option whose whole text a clause starting here is, with its label.
+
+        The label is None where two options have this text, or where another one is offered too.
+        """
+        if not self.options:
+            return None
+        length = len(self.options[0][0])
+        said = phrases.plain(self.text[start : start + 2 * length + 80])
+        for plain, label in self.options:
+            if said.startswith(plain) and phrases.clause_ends_at(said, len(plain)):
+                if any(text == plain and other != label for text, other in self.options):
+                    return plain, None
+                rest = said[len(plain) :]
+                for text, other in self.options:
+                    if other != label and phrases.offers_text(rest, text):
+                        return plain, None
+                return plain, label
+        return None
+
+    # Loose forms
+
+    def alone_on_a_line(self) -> str | None:
+        """The label that the last line, or else the first, consists of.
+
+        Not where several lines do, and not where a list was cut off behind its next label.
+        """
+        alone = [label for line in self._edge_lines() if (label := self._lone(line)) is not None]
+        if len(set(alone)) != 1 or len(alone) > 2:
+            return None
+        lines = self._edge_lines()
+        last = self._lone(lines[-1])
+        if last is None:
+            return self._lone(lines[0])
+        listed = [label for _, label in self._marked(lines[:-1])]
+        place = self.labels.index(last)
+        if listed and place and listed[-1] == self.labels[place - 1] and lines[-1].endswith(")"):
+            return None
+        return last
+
+    def _lone(self, line: str) -> str | None:
+        if len(line) > 60 or phrases.is_cut_off(line):
+            return None
+        bare = phrases.bare(line)
+        return self.meaning.get(bare) if len(bare) == 1 else None
+
+    def only_labelled_line(self) -> str | None:
+        """The label that the first or last line opens with, if no line opens with another."""
+        lines = self._edge_lines()
+        marked = self._marked(lines)
+        if len({label for _, label in marked}) != 1:
+            return None
+        at_edge = marked[0][0] == 0 or marked[-1][0] == len(lines) - 1
+        if marked[0][1] == "I" and any(line.lstrip(" *(").startswith("II") for line in lines):
+            return None  # a list with Roman numbers
+        return marked[0][1] if at_edge else None
+
+    def _marked(self, lines: Sequence[str]) -> list[tuple[int, str]]:
+        """The number and label of every line that opens with a label and says more.
+
+        Small letters number the parts of an answer.
+        """
+        return [
+            (number, self.meaning[match.group(1)])
+            for number, line in enumerate(lines)
+            if (match := phrases.LABELLED_LINE.match(line))
+            and match.group(1) in self.meaning
+            and not match.group(1).islower()
+        ]
+
+    def only_correct(self) -> str | None:
+        """The only option of which it is said that it is correct."""
+        return self.weak.pop() if len(self.weak) == 1 else None
+
+    def option_text(self) -> str | None:
+        """The option whose whole text is the reply, a line at its edge, or what it ends in."""
+        kept = self._edge_lines()
+        lines = [phrases.plain(line) for line in kept]
+        found = [
+            (number, label)
+            for number, line in enumerate(lines)
+            for plain, label in self.options
+            if plain == line and not phrases.is_cut_off(kept[number])
+        ]
+        if found:
+            at_edge = found[-1][0] == len(lines) - 1 or found[0][0] == 0
+            return found[0][1] if at_edge and len({label for _, label in found}) == 1 else None
+        if not phrases.COMPLETE.search(self.text[-20:]):
+            return None  # cut off: who knows what it was about to say
+        sentence = phrases.last_sentence(self.text[-_EDGE:])
+        if phrases.NEGATED.search(sentence):
+            return None
+        for plain, label in self.options:
+            if sentence.endswith(plain) and phrases.is_told_of(sentence[: -len(plain)]):
+                same = sum(text == plain for text, _ in self.options)
+                return label if same == 1 else None
+        return None
+
+    def _edge_lines(self) -> list[str]:
+        """The lines that are not empty, of a long text those near its ends; at least one."""
+        text = self.text
+        if len(text) > 2 * _EDGE:
+            text = text[:_EDGE] + "\n" + text[-_EDGE:]
+        return [line for line in text.split("\n") if line.strip()]
 
 
-def _option_text(text: str, options: Sequence[str], labels: str) -> str | None:
-    """The label of the one option that ``text`` is, apart from case, blanks and a full stop."""
-    said = _plain(text)
-    matches = [
-        label for label, option in zip(labels, options, strict=False) if _plain(option) == said
-    ]
-    return matches[0] if said and len(matches) == 1 else None
+@lru_cache(maxsize=64)
+def _grammar(labels: str) -> tuple[re.Pattern[str], dict[str, str]]:
+    """The pattern of a label that stands by itself, and which label each of its forms is."""
+    meaning = {label: label for label in labels}
+    for letters in LETTERS.values():
+        for letter, label in zip(letters, labels, strict=False):
+            if letter != " ":
+                meaning.setdefault(letter, label)
+    small = {label.lower(): label for label in labels if label.lower() not in meaning}
+    meaning.update(small)
+    large = {label.upper(): label for label in labels if label.upper() not in meaning}
+    meaning.update(large)
+    return phrases.label_pattern(labels + "".join(large), "".join(small), meaning), meaning
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.split()).rstrip(" .").casefold()
-
-
-def _known(letter: str, labels: str) -> str | None:
-    return letter if letter in labels else None
+def _from_the_end(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """The pattern's matches, last first; a stretch of the text is searched when it is needed."""
+    end = len(text)
+    while end > 0:
+        start = max(0, end - _STEP)
+        found = []
+        # What stands shortly behind decides whether something matches.
+        for match in pattern.finditer(text, start, min(len(text), end + _LOOKAHEAD)):
+            if match.start() >= end:
+                break
+            found.append(match)
+        yield from reversed(found)
+        end = start

@@ -1,4 +1,6 @@
-"""Readers for local csv and jsonl files, plain or gzipped. Everything in a csv cell is text.
+"""Readers for local files: csv, tsv and jsonl, plain or gzipped, and parquet.
+
+Everything in a cell of csv or tsv is text.
 
 pandas is not used on purpose: it turns the options ``None``, ``NA`` and ``nan`` into missing
 values and numbers into floats.
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import importlib
 import io
 import json
 import zlib
@@ -17,6 +20,7 @@ from typing import IO
 from typing import Any
 from typing import cast
 
+from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import DataError
 from pytest_llmeval.spelling import nearest
 
@@ -84,6 +88,49 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     yield number, parse_object(path, number, line)
     except READ_ERRORS as error:
         raise unreadable(path, error) from None
+
+
+def read_tsv(path: Path) -> list[list[str]]:
+    """All lines of a tab-separated file that are not blank, cut at tabs; quotes are text.
+
+    Raises DataError with file and line for bytes that are not UTF-8.
+    """
+    rows: list[list[str]] = []
+    try:
+        with open_binary(path) as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                except UnicodeDecodeError as error:
+                    raise DataError(
+                        f"{path}, line {number}: not UTF-8 (byte 0x{line[error.start]:02x})"
+                    ) from None
+                if text.strip():
+                    rows.append(text.removesuffix("\n").removesuffix("\r").split("\t"))
+    except READ_ERRORS as error:
+        raise unreadable(path, error) from None
+    return rows
+
+
+def read_parquet(path: Path) -> list[dict[str, Any]]:
+    """All rows of a parquet file.
+
+    Raises ConfigError where pyarrow is not installed (it comes with the extra ``hub``), DataError
+    in one line for a file that is not parquet.
+    """
+    try:
+        parquet: Any = importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise ConfigError(
+            f"{path} cannot be read, pyarrow is not installed: pip install 'pytest-llmeval[hub]'"
+        ) from None
+    try:
+        rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except ValueError as error:  # pyarrow's own errors are ValueErrors
+        raise DataError(f"{path}: not a parquet file ({_one_line(error)[:200]})") from None
+    return rows
 
 
 def parse_object(path: Path, number: int, line: bytes) -> dict[str, Any]:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import re
 import tracemalloc
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_llmeval.catalog import gsm8k
+from pytest_llmeval.catalog import mmlu_pro
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Prompt
@@ -17,11 +23,27 @@ from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
 from pytest_llmeval.models.base import Model
 from pytest_llmeval.models.replay import open_model
+from pytest_llmeval.sources import safe_id
 
 
 def write(path: Path, *rows: dict[str, Any], end: bytes = b"") -> Path:
     content = b"".join(json.dumps(row).encode() + b"\n" for row in rows) + end
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+def write_packed(path: Path, *rows: dict[str, Any]) -> Path:
+    """The rows as the file's name says: lines or one list, gzipped or in a zip file."""
+    whole = json.dumps(rows, indent=1).encode()
+    lines = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("__MACOSX/._answers.json", "x")
+            archive.writestr("folder/", "")
+            archive.writestr("folder/answers.json", whole)
+        return path
+    data = lines if ".jsonl" in path.suffixes else whole
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     return path
 
 
@@ -65,6 +87,187 @@ def test_asks_is_what_the_file_holds(tmp_path: Path) -> None:
     assert open_model(str(write(tmp_path / "a.jsonl", text))).asks == {"text"}
     assert open_model(str(write(tmp_path / "b.jsonl", text, both))).asks == {"text", "choices"}
     assert isinstance(open_model(str(tmp_path / "a.jsonl")), Model)
+
+
+PACKED = ["f.jsonl", "f.jsonl.gz", "f.json", "f.json.gz", "f.zip"]
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_every_kind_of_file(tmp_path: Path, name: str) -> None:
+    rows = [{"item": f"i{n}", "text": f"answer {n} é\u2028"} for n in range(20)]
+    model = open_model(str(write_packed(tmp_path / name, *rows)))
+    assert (model.name, model.asks) == ("f", {"text"})
+    for _ in range(2):  # asked twice, and not in the order of the file
+        answers = list(model.answer([request("i17"), request("i0"), request("i99")]))
+        assert [answer.text for answer in answers] == [
+            "answer 17 é\u2028",
+            "answer 0 é\u2028",
+            None,
+        ]
+
+
+def test_a_zip_of_lines(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "f.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("answers.jsonl", '{"item": "i", "text": "A"}\n{"item": "j", "text": "B"}')
+    assert [one.text for one in ask(tmp_path / "f.zip", request("j"), request("i"))] == ["B", "A"]
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_a_mapping_names_the_fields(tmp_path: Path, name: str) -> None:
+    rows = [
+        {
+            "question_id": 70 + n,
+            "category": "computer science",
+            "by": {"large": {"solution": f"{n}!"}},
+        }
+        for n in (0, 1)
+    ]
+    path = write_packed(tmp_path / name, *rows)
+    model = open_model(
+        f"{path}?text=by.large.solution&item={{category}}-{{question_id:04d}}&name=large"
+    )
+    assert model.name == "large"
+    found = model.answer([request("computer_science-0071"), request("computer_science-0070")])
+    assert [answer.text for answer in found] == ["1!", "0!"]
+
+
+def test_items_may_be_numbered_by_field_or_by_place(tmp_path: Path) -> None:
+    rows = [{"idx": 12, "out": "a"}, {"idx": "7", "out": "b"}]
+    path = write_packed(tmp_path / "f.json", *rows)
+    for pattern, names in (
+        ("gsm8k-{idx:04d}", ("gsm8k-0012", "gsm8k-0007")),
+        ("gsm8k-{idx}", ("gsm8k-12", "gsm8k-7")),
+        ("gsm8k-{#:04d}", ("gsm8k-0000", "gsm8k-0001")),
+        ("idx", ("12", "7")),
+        ("a+b {idx}", (safe_id("a+b 12"), safe_id("a+b 7"))),
+    ):
+        found = ask_with(f"{path}?text=out&item={pattern}", *map(request, names))
+        assert [one.text for one in found] == ["a", "b"], (pattern, found)
+
+
+def ask_with(spec: str, *requests: Request) -> list[Response]:
+    return list(open_model(spec).answer(requests))
+
+
+@pytest.mark.parametrize("key", ["samples", "text", "response"])
+def test_a_list_of_texts_are_the_samples(tmp_path: Path, key: str) -> None:
+    path = write(tmp_path / "f.jsonl", {"item": "i", key: ["a", 2, None]}, {"item": "j", key: []})
+    sampled = [replace(request("i"), sample=n) for n in (2, 0, 1, 3)]
+    none, first, second, missing = ask(path, *sampled)
+    assert (first.text, first.sample, second.text, second.sample) == ("a", 0, "2", 1)
+    assert none.error == f"{path}, line 1: no text was recorded"
+    assert missing.error == "no recorded answer for i, sample 3"
+    assert ask(path, request("j"))[0].error == f"{path}, line 2: no text was recorded"
+
+
+def test_lists_in_lists_and_a_first_sample(tmp_path: Path) -> None:
+    """lm-eval logs ``resps`` as a list of lists; a record may hold the later samples only."""
+    path = write(
+        tmp_path / "f.jsonl",
+        {"doc_id": 3, "resps": [["a"]]},
+        {"doc_id": 3, "resps": [["b"], ["c"]], "n": 1},
+    )
+    spec = f"{path}?text=resps&item=gsm8k-{{doc_id:04d}}&sample=n"
+    found = ask_with(spec, *(replace(request("gsm8k-0003"), sample=n) for n in range(3)))
+    assert [one.text for one in found] == ["a", "b", "c"]
+
+
+def test_a_mapping_of_log_probabilities_and_finish_reasons(tmp_path: Path) -> None:
+    row = {"item": "i", "scores": [-1, -2], "out": "B", "why": "length", "prompt_sha256": "zz"}
+    spec = f"{write(tmp_path / 'f.jsonl', row)}?logprobs=scores&text=out&finish_reason=why"
+    choices, text = ask_with(
+        f"{spec}&prompt_sha256=hash", request("i", choices=("A", "B")), request("i")
+    )
+    assert choices.logprobs == (-1.0, -2.0)
+    assert (text.text, text.finish_reason) == ("B", "length")
+
+
+def test_a_mapping_makes_another_model(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.jsonl", {"item": "i", "a": "A", "b": "B"})
+    specs = [f"{path}?text=a", f"{path}?text=b", f"{path}?text=a&name=other"]
+    prints = [open_model(spec).fingerprint for spec in specs]
+    assert prints[0] == prints[2] != prints[1]
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("txt=out", "unknown key 'txt'; did you mean 'text'"),
+        ("text=", "text names no field"),
+        ("text=out&text=b", "text is given twice"),
+        ("text=ou", "no record holds text in field 'ou'; did you mean 'out'"),
+        ("name=a b", "name 'a b': use letters"),
+        ("text=out&item={id", r"item '{id': write {field} or, for a number with leading zeros"),
+        ("text=out&item={id:4d}", "item '{id:4d}': write"),
+    ],
+)
+def test_a_mapping_that_cannot_be_is_one_line(tmp_path: Path, query: str, message: str) -> None:
+    path = write(tmp_path / "f.jsonl", {"id": "i", "out": "B"})
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
+        open_model(f"{path}?{query}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_mapped_item_that_a_record_lacks_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.jsonl", {"id": "i", "out": "B"}, {"out": "C"})
+    for pattern, message in (("id", "(field 'id')"), ("q-{id}", "(no field 'id')")):
+        with pytest.raises(DataError, match=re.escape(f"line 2: names no item {message}")):
+            ask_with(f"{path}?text=out&item={pattern}", request("i"))
+
+
+def test_packed_files_that_are_no_recording_are_one_line(tmp_path: Path) -> None:
+    for name, content, message in (
+        ("a.json", b"{", "a.json is not valid JSON"),
+        ("b.json", b'{"item": "i"}', "b.json is not a list of records but dict"),
+        ("c.json", b"[1]", "line 1: a JSON object was expected, not int"),
+        ("d.json", b"[]", "no recorded answers"),
+        ("e.zip", b"PK", "cannot be read"),
+        ("f.json.gz", b"x", "cannot be read"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ConfigError, match=message):
+            open_model(str(tmp_path / name))
+    for names in ([], ["a.json", "b.jsonl"]):
+        with zipfile.ZipFile(tmp_path / "g.zip", "w") as archive:
+            for name in ["readme.txt", *names]:
+                archive.writestr(name, "[]")
+        with pytest.raises(DataError, match=f"{len(names)} files of answers where one"):
+            open_model(str(tmp_path / "g.zip"))
+
+
+def test_published_outputs_are_read_as_they_are(public: Path) -> None:
+    """Every recorded answer of three layouts is found under the benchmark's own ids."""
+    by_id = "item={category}-{question_id:04d}"
+    outputs = public / "mmlu_pro_outputs"
+    for benchmark, spec, missing in (
+        (
+            mmlu_pro(),
+            f"{outputs}/model_outputs_Llama-2-7b-hf_5shots.zip?text=generated_text&{by_id}",
+            0,
+        ),
+        (
+            mmlu_pro(),
+            f"{outputs}/model_outputs_gemini-1.5-flash-002_5shots.zip?text=model_outputs&{by_id}",
+            20,
+        ),
+        (
+            gsm8k(),
+            f"{public}/gsm8k/example_model_solutions.jsonl.gz"
+            "?text=175b_verification.solution&item=gsm8k-{#:04d}",
+            0,
+        ),
+    ):
+        items = benchmark.source(public).items
+        answers = ask_with(spec, *(request(item.id) for item in items))
+        assert sum(answer.text is None for answer in answers) == missing
+
+
+@pytest.fixture
+def public() -> Path:
+    folder = Path(os.environ.get("LLMEVAL_DATA") or Path(__file__).parents[3] / "shared" / "data")
+    if not (folder / "mmlu_pro_outputs").is_dir():
+        pytest.skip(f"no public data: {folder}/mmlu_pro_outputs does not exist (set LLMEVAL_DATA)")
+    return folder
 
 
 def test_an_item_that_was_not_recorded_is_an_error(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 from pathlib import Path
@@ -12,6 +13,12 @@ import datasets
 import lm_eval.api.task
 
 ROOT = Path(__file__).resolve().parents[2]
+EXEMPLARS = [
+    {"question": f"Wort: wie viel ist 1 + {n}?", "answer": f"{'x' * 40}{n}", "answer_number": n + 1}
+    for n in range(3)
+]
+"""Made-up shots for MGSM, whose own are not among the local files."""
+
 _ARC_SPLITS = {"train": "Train", "validation": "Dev", "test": "Test"}
 
 
@@ -22,15 +29,32 @@ def data_folder() -> Path | None:
 
 
 def feed(folder: Path) -> None:
-    """From here on lm-eval's tasks load MMLU and ARC from the folder, and nothing else."""
+    """From here on lm-eval's tasks load their rows from the folder, and nothing else."""
 
-    def load_dataset(path: str, name: str, **_: Any) -> datasets.DatasetDict:
+    def load_dataset(path: str, name: str | None = None, **_: Any) -> datasets.DatasetDict:
         if path == "cais/mmlu":
             return datasets.DatasetDict(
                 {split: _mmlu(folder, split, name) for split in ("dev", "test")}
             )
         if path == "allenai/ai2_arc":
             return datasets.DatasetDict({split: _arc(folder, split, name) for split in _ARC_SPLITS})
+        if path == "openai/gsm8k":
+            return datasets.DatasetDict(
+                {
+                    split: datasets.Dataset.from_list(_jsonl(folder / "gsm8k" / f"{split}.jsonl"))
+                    for split in ("train", "test")
+                }
+            )
+        if path == "TIGER-Lab/MMLU-Pro":
+            pro = folder / "mmlu_pro"
+            files = {"test": pro / "test.jsonl.gz", "validation": pro / "validation.jsonl"}
+            return datasets.DatasetDict(
+                {split: datasets.Dataset.from_list(_jsonl(file)) for split, file in files.items()}
+            )
+        if path == "juletxara/mgsm":
+            return datasets.DatasetDict(
+                {"test": _mgsm(folder, name), "train": datasets.Dataset.from_list(EXEMPLARS)}
+            )
         raise LookupError(f"no local rows for {path}")
 
     lm_eval.api.task.datasets.load_dataset = load_dataset
@@ -68,5 +92,21 @@ def _arc(folder: Path, split: str, name: str) -> datasets.Dataset:
                 "answerKey": row["answerKey"],
             }
             for row in rows
+        ]
+    )
+
+
+def _jsonl(path: Path) -> list[dict[str, Any]]:
+    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return [json.loads(line) for line in data.decode().split("\n") if line]
+
+
+def _mgsm(folder: Path, language: str | None) -> datasets.Dataset:
+    text = (folder / "mgsm" / f"mgsm_{language}.tsv").read_text(encoding="utf-8")
+    rows = [line.split("\t") for line in text.split("\n") if line]
+    return datasets.Dataset.from_list(
+        [
+            {"question": question, "answer": None, "answer_number": int(number.replace(",", ""))}
+            for question, number in rows
         ]
     )

@@ -1,20 +1,24 @@
-"""csv and jsonl readers: everything is text, and what cannot be read is one line."""
+"""Readers of local files: everything is text, and what cannot be read is one line."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import io
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import DataError
 from pytest_llmeval.sources.local import _parse_csv
 from pytest_llmeval.sources.local import read_csv
 from pytest_llmeval.sources.local import read_jsonl
+from pytest_llmeval.sources.local import read_parquet
+from pytest_llmeval.sources.local import read_tsv
 
 
 def csv_file(folder: Path, content: bytes, name: str = "f.csv") -> Path:
@@ -136,3 +140,37 @@ def test_bad_jsonl_names_file_and_line(tmp_path: Path, line: bytes, message: str
     with pytest.raises(DataError, match=rf"f\.jsonl, line 2: {message}") as caught:
         list(read_jsonl(path))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["f.tsv", "f.tsv.gz"])
+def test_tsv_cells_are_cut_at_tabs_and_quotes_are_text(tmp_path: Path, name: str) -> None:
+    content = '\ufeff"a\t1,000\r\n\nb "c"\u2028\t \nlast'.encode()
+    assert read_tsv(csv_file(tmp_path, content, name)) == [
+        ['"a', "1,000"],
+        ['b "c"\u2028', " "],
+        ["last"],
+    ]
+
+
+def test_bad_tsv_names_file_and_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"f\.tsv, line 2: not UTF-8 \(byte 0xff\)"):
+        read_tsv(csv_file(tmp_path, b"a\tb\n\xff\n", "f.tsv"))
+    with pytest.raises(DataError, match=r"no such file; did you mean 'f\.tsv'"):
+        read_tsv(tmp_path / "g.tsv")
+
+
+def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = [{"a": ["x", "N/A"], "b": 1}, {"a": [], "b": None}]
+    parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "f.parquet")
+    assert read_parquet(tmp_path / "f.parquet") == rows
+    (tmp_path / "damaged.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DataError, match=r"damaged\.parquet: not a parquet file") as caught:
+        read_parquet(tmp_path / "damaged.parquet")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(DataError, match=r"g\.parquet: no such file; did you mean 'f\.parquet'"):
+        read_parquet(tmp_path / "g.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(ConfigError, match=r"pip install 'pytest-llmeval\[hub\]'"):
+        read_parquet(tmp_path / "f.parquet")

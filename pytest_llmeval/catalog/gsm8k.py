@@ -1,0 +1,156 @@
+"""GSM8K (Cobbe et al., 2021): 1,319 test problems, 7,473 training problems as shots.
+
+The same items, ids and content hash whichever way the rows come: the official jsonl files or the
+hub. Item ids are ``gsm8k-<row>``. An incomplete copy is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.core import Benchmark
+from pytest_llmeval.core import DataError
+from pytest_llmeval.core import Dataset
+from pytest_llmeval.core import Decoding
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import Protocol
+from pytest_llmeval.prompts.gsm8k import COT_EXAMPLES
+from pytest_llmeval.prompts.gsm8k import GSM8K_COT
+from pytest_llmeval.prompts.gsm8k import GSM8K_ZERO_SHOT
+from pytest_llmeval.prompts.gsm8k import LMEVAL_GSM8K
+from pytest_llmeval.sources import hub
+from pytest_llmeval.sources.find import check_sizes
+from pytest_llmeval.sources.find import first_file
+from pytest_llmeval.sources.find import load_first
+from pytest_llmeval.sources.local import read_jsonl
+from pytest_llmeval.sources.names import row_id
+
+REPO = "openai/gsm8k"
+REVISION = "e53f048856ff4f594e959d75785d2c2d37b678ee"
+TEST_ROWS = 1319
+TRAIN_ROWS = 7473
+
+_SUBJECT = "gsm8k"
+_END = ("</s>", "<|im_end|>")
+
+# lm-eval's two protocols are its tasks gsm8k and gsm8k_cot: its stop strings, and its 256 tokens.
+# The paper names no stop strings; `cot` has theirs, and room for a model that explains at length.
+PROTOCOLS = (
+    Protocol(
+        "cot",
+        GSM8K_COT,
+        scorer="number",
+        shots=8,
+        examples=COT_EXAMPLES,
+        ask="text",
+        decoding=Decoding(max_tokens=512, stop=("Q:", *_END)),
+    ),
+    Protocol(
+        "lmeval",
+        LMEVAL_GSM8K,
+        scorer="lmeval_strict",
+        also=("lmeval_flexible", "number"),
+        shots=5,
+        draw="lmeval",
+        ask="text",
+        decoding=Decoding(max_tokens=256, stop=("Question:", *_END)),
+    ),
+    Protocol(
+        "lmeval_cot",
+        GSM8K_COT,
+        scorer="lmeval_cot_strict",
+        also=("lmeval_flexible", "number"),
+        shots=8,
+        examples=COT_EXAMPLES,
+        ask="text",
+        decoding=Decoding(max_tokens=256, stop=("Q:", *_END)),
+    ),
+    Protocol(
+        "zero_shot",
+        GSM8K_ZERO_SHOT,
+        scorer="number",
+        ask="text",
+        decoding=Decoding(max_tokens=512, stop=("Q:", *_END)),
+    ),
+)
+
+
+def gsm8k() -> Benchmark:
+    """The benchmark; its rows are read when they are first needed."""
+    return Benchmark("gsm8k", source=load, protocols=PROTOCOLS)
+
+
+def load(data_dir: Any = None) -> Dataset:
+    """The complete data: from ``DIR/gsm8k`` where the data folder has it, else from the hub.
+
+    Raises DataError where it is found nowhere or is incomplete.
+    """
+    return load_first("gsm8k", data_dir, from_folder, from_hub)
+
+
+def from_folder(folder: Path) -> Dataset:
+    """The items of ``{test,train}.jsonl`` (or ``.jsonl.gz``), or of a clone of the hub's.
+
+    In a clone of the official repository the files stand in ``grade_school_math/data``.
+    """
+    for root in (folder, folder / "grade_school_math" / "data"):
+        test = first_file(root, "test.jsonl", "test.jsonl.gz")
+        train = first_file(root, "train.jsonl", "train.jsonl.gz")
+        if test is not None and train is not None:
+            return _dataset(str(root), _jsonl_rows(test), _jsonl_rows(train))
+    if any((folder / "main").glob("test-*.parquet")):
+        return from_hub(str(folder))
+    raise DataError(
+        f"{folder}: not a copy of gsm8k (neither test.jsonl and train.jsonl nor"
+        " main/test-*.parquet)"
+    )
+
+
+def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
+    """The items of the hub's configuration ``main``, splits test and train."""
+    test, train = (
+        [
+            (f"{path}, {split}, row {number}", row)
+            for number, row in enumerate(hub.load_rows(path, "main", split, revision))
+        ]
+        for split in ("test", "train")
+    )
+    return _dataset(path, test, train)
+
+
+_Rows = Iterable[tuple[str, dict[str, Any]]]
+
+
+def _jsonl_rows(path: Path) -> _Rows:
+    return ((f"{path}, line {number}", row) for number, row in read_jsonl(path))
+
+
+def _dataset(where: str, test: _Rows, train: _Rows) -> Dataset:
+    items = tuple(_item(place, row_id(_SUBJECT, n), row) for n, (place, row) in enumerate(test))
+    # A shot is not the test item with the same row.
+    shots = tuple(
+        _item(place, f"train-{row_id(_SUBJECT, n)}", row) for n, (place, row) in enumerate(train)
+    )
+    check_sizes(
+        "gsm8k",
+        where,
+        [
+            ("test", {_SUBJECT: len(items)}, {_SUBJECT: TEST_ROWS}),
+            ("train", {_SUBJECT: len(shots)}, {_SUBJECT: TRAIN_ROWS}),
+        ],
+    )
+    return Dataset(items=items, pool={_SUBJECT: shots})
+
+
+def _item(where: str, name: str, row: dict[str, Any]) -> Item:
+    """``gold`` is the number after ``####`` without thousands separators."""
+    question, answer = row.get("question"), row.get("answer")
+    if not isinstance(question, str) or not isinstance(answer, str):
+        raise DataError(f"{where}: texts question and answer were expected")
+    _, mark, number = answer.rpartition("####")
+    gold = number.strip().replace(",", "")
+    if not mark or not gold.removeprefix("-").isdecimal():
+        raise DataError(f"{where}: the answer does not end with '#### ' and a whole number")
+    return Item(name, _SUBJECT, question, gold, fields={"answer": answer})

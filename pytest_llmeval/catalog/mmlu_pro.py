@@ -1,0 +1,220 @@
+"""MMLU-Pro (Wang et al., 2024): 12,032 questions of 14 categories with 3 to 10 options.
+
+The same items, ids and content hash whichever way the rows come: the hub, its parquet files, or
+jsonl. Item ids are ``<category>-<question_id>``, such as ``business-0070``. Options that only fill
+the list up (``N/A`` at its end) are dropped. An incomplete copy is refused; a key that contradicts
+itself and equal options are told as warnings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.core import LABELS
+from pytest_llmeval.core import Benchmark
+from pytest_llmeval.core import DataError
+from pytest_llmeval.core import Dataset
+from pytest_llmeval.core import Decoding
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import Protocol
+from pytest_llmeval.core import subject_sizes
+from pytest_llmeval.prompts.lmeval import LMEVAL_MMLU
+from pytest_llmeval.prompts.mmlu_pro import LMEVAL_MMLU_PRO
+from pytest_llmeval.prompts.mmlu_pro import MMLU_PRO
+from pytest_llmeval.prompts.mmlu_pro import PADDING
+from pytest_llmeval.sources import hub
+from pytest_llmeval.sources.find import check_sizes
+from pytest_llmeval.sources.find import first_file
+from pytest_llmeval.sources.find import load_first
+from pytest_llmeval.sources.local import read_jsonl
+from pytest_llmeval.sources.local import read_parquet
+from pytest_llmeval.sources.names import row_id
+
+REPO = "TIGER-Lab/MMLU-Pro"
+REVISION = "3373e0b32277875b8db2aa555a333b78a08477ea"
+VALIDATION_ROWS = 5
+
+# Test rows of every category, counted in the release of 12,032.
+TEST_ROWS: Mapping[str, int] = {
+    "biology": 717,
+    "business": 789,
+    "chemistry": 1132,
+    "computer_science": 410,
+    "economics": 844,
+    "engineering": 969,
+    "health": 818,
+    "history": 381,
+    "law": 1101,
+    "math": 1351,
+    "other": 924,
+    "philosophy": 499,
+    "physics": 1299,
+    "psychology": 798,
+}
+
+# Both tools stop at the next question and leave room for 2,048 tokens. The official script also
+# leaves out shots until a prompt is shorter than 2,048 tokens, whatever the model's window is;
+# here shots are left out only where a model's own window asks for it.
+_DECODING = Decoding(max_tokens=2048, stop=("Question:",))
+PROTOCOLS = (
+    Protocol("cot", MMLU_PRO, scorer="choice", shots=5, ask="text", decoding=_DECODING),
+    Protocol(
+        "official",
+        MMLU_PRO,
+        scorer="mmlu_pro_official",
+        also=("mmlu_pro_official_first", "choice"),
+        shots=5,
+        ask="text",
+        allow_copies=True,
+        decoding=_DECODING,
+    ),
+    Protocol(
+        "lmeval",
+        LMEVAL_MMLU_PRO,
+        scorer="mmlu_pro_lmeval",
+        also=("choice",),
+        shots=5,
+        ask="text",
+        allow_copies=True,
+        decoding=_DECODING,
+    ),
+    Protocol("letter", LMEVAL_MMLU, scorer="letter", shots=5),
+)
+
+
+def mmlu_pro() -> Benchmark:
+    """The benchmark; its rows are read when they are first needed."""
+    return Benchmark("mmlu_pro", source=load, protocols=PROTOCOLS)
+
+
+def load(data_dir: Any = None) -> Dataset:
+    """The complete data: from ``DIR/mmlu_pro`` where the data folder has it, else from the hub.
+
+    Raises DataError where it is found nowhere or is incomplete.
+    """
+    return load_first("mmlu_pro", data_dir, from_folder, from_hub)
+
+
+def from_folder(folder: Path) -> Dataset:
+    """The items of ``{test,validation}.jsonl`` (or ``.jsonl.gz``), or of the hub's parquet files."""
+    test = first_file(folder, "test.jsonl", "test.jsonl.gz")
+    validation = first_file(folder, "validation.jsonl", "validation.jsonl.gz")
+    if test is not None and validation is not None:
+        return _dataset(str(folder), _jsonl_rows(test), _jsonl_rows(validation))
+    for root in (folder / "data", folder):
+        files = [sorted(root.glob(f"{split}-*.parquet")) for split in ("test", "validation")]
+        if all(files):
+            return _dataset(str(root), *map(_parquet_rows, files))
+    raise DataError(
+        f"{folder}: not a copy of mmlu_pro (neither test.jsonl and validation.jsonl nor"
+        " data/test-*.parquet and data/validation-*.parquet)"
+    )
+
+
+def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
+    """The items of the hub's splits test and validation."""
+    test, validation = (
+        [
+            (f"{path}, {split}, row {number}", row)
+            for number, row in enumerate(hub.load_rows(path, None, split, revision))
+        ]
+        for split in ("test", "validation")
+    )
+    return _dataset(path, test, validation)
+
+
+_Rows = Iterable[tuple[str, dict[str, Any]]]
+
+
+def _jsonl_rows(path: Path) -> _Rows:
+    return ((f"{path}, line {number}", row) for number, row in read_jsonl(path))
+
+
+def _parquet_rows(paths: Iterable[Path]) -> _Rows:
+    return (
+        (f"{path}, row {number}", row)
+        for path in paths
+        for number, row in enumerate(read_parquet(path))
+    )
+
+
+def _dataset(where: str, test: _Rows, validation: _Rows) -> Dataset:
+    items: list[Item] = []
+    warnings: list[str] = []
+    for place, row in test:
+        item = _item(place, row, "")
+        items.append(item)
+        warnings += _doubts(item, row)
+    shots: dict[str, list[Item]] = {}
+    for place, row in validation:
+        shot = _item(place, row, "validation-")  # a shot is never a test item
+        shots.setdefault(shot.subject, []).append(shot)
+    pool = {subject: tuple(shots[subject]) for subject in sorted(shots)}
+    check_sizes(
+        "mmlu_pro",
+        where,
+        [
+            ("test", subject_sizes(items), TEST_ROWS),
+            (
+                "validation",
+                {subject: len(members) for subject, members in pool.items()},
+                dict.fromkeys(TEST_ROWS, VALIDATION_ROWS),
+            ),
+        ],
+    )
+    return Dataset(tuple(items), pool, tuple(warnings))
+
+
+def _item(where: str, row: dict[str, Any], prefix: str) -> Item:
+    """The letter of ``answer`` is the key: it is what both tools compare with."""
+    number, category, question = row.get("question_id"), row.get("category"), row.get("question")
+    options, answer = row.get("options"), row.get("answer")
+    if (
+        not isinstance(number, int)
+        or not isinstance(category, str)
+        or not isinstance(question, str)
+        or not isinstance(options, list)
+        or not all(isinstance(option, str) for option in options)
+    ):
+        raise DataError(f"{where}: question_id, category, question and options were expected")
+    kept = list(options)
+    while kept and kept[-1] == PADDING:
+        kept.pop()
+    labels = LABELS[: len(kept)]
+    if not isinstance(answer, str) or len(answer) != 1 or answer not in labels:
+        raise DataError(
+            f"{where}: answer {answer!r} is not the letter of one of {len(kept)} options"
+        )
+    fields = {}
+    if row.get("cot_content"):
+        fields["cot"] = str(row["cot_content"])
+    if len(kept) < len(options):
+        fields["padding"] = str(len(options) - len(kept))
+    subject = category.replace(" ", "_")
+    return Item(
+        id=f"{prefix}{row_id(subject, number)}",
+        subject=subject,
+        question=question,
+        gold=labels.index(answer),
+        options=tuple(kept),
+        fields=fields,
+    )
+
+
+def _doubts(item: Item, row: dict[str, Any]) -> Iterator[str]:
+    """What the row says twice and differently, one line each."""
+    other = row.get("answer_index")
+    if isinstance(other, int) and other != item.gold:
+        label = LABELS[other] if 0 <= other < len(LABELS) else "none"
+        yield (
+            f"{item.id}: answer is {item.gold_label}, answer_index is {other} ({label});"
+            f" {item.gold_label} counts"
+        )
+    for (one, text), (two, same) in combinations(zip(LABELS, item.options, strict=False), 2):
+        if text == same:
+            yield f"{item.id}: options {one} and {two} are equal"

@@ -1,0 +1,443 @@
+"""How replies announce, deny and hedge an answer: the patterns behind ``extract_choice``.
+
+All of them are used on windows of bounded width around a label or an announcing word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Literal
+
+from pytest_llmeval.scorers.languages import ANSWER_WORDS
+from pytest_llmeval.scorers.languages import ANSWER_WORDS_UNSPACED
+from pytest_llmeval.scorers.languages import COPULAS
+from pytest_llmeval.scorers.languages import NEGATIONS
+from pytest_llmeval.scorers.languages import OPTION_WORDS
+
+How = Literal["colon", "copula", "loose"]
+
+
+def any_of(words: Iterable[str]) -> str:
+    """A pattern of literal words, the longest first."""
+    ordered = sorted(set(words), key=lambda word: (-len(word), word))
+    return "|".join(re.escape(word) for word in ordered)
+
+
+# Markup, quotes, brackets, invisible characters: what may stand around an answer.
+_MARKUP = re.compile(
+    r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:rm|bf|it|sf|tt|bb)|boldsymbol|bf|rm|bm|large|Large|huge"
+    r"|left|right|quad|[,;!:()\[\] ])"
+    r"|</?(?!answer)[A-Za-z]{1,10}/?>"
+    r"|(?<!\w)['’]|['’](?!\w)"
+    r"|[*_`$\"“”„«»‘{}()\[\]（）【】［］「」『』《》〈〉<>~#|&\u200b-\u200f\u2060\ufeff\u00ad]+"
+)
+_EDGES = " .。．:：,，、।॥!！"
+
+
+def plain(text: str) -> str:
+    """``text`` in small letters, without markup, without blanks and full stops at its ends."""
+    return " ".join(_MARKUP.sub(" ", text).split()).strip(_EDGES).casefold()
+
+
+def plain_with_places(text: str) -> tuple[str, list[int]]:
+    """``text`` in small letters with markup as single blanks, and where each character was."""
+    said: list[str] = []
+    places: list[int] = []
+    position = 0
+    for match in [*_MARKUP.finditer(text), None]:
+        stop = len(text) if match is None else match.start()
+        for place in range(position, stop):
+            char = text[place]
+            if char.isspace():
+                char = " "
+            if char == " " and (not said or said[-1] == " "):
+                continue
+            for folded in char.casefold():
+                said.append(folded)
+                places.append(place)
+        if match is not None:
+            position = match.end()
+            if said and said[-1] != " ":
+                said.append(" ")
+                places.append(match.start())
+    return "".join(said), places
+
+
+def bare(line: str) -> str:
+    """A line without markup, brackets and full stops around what it says."""
+    return "".join(_BOX.sub(" ", _MARKUP.sub(" ", line)).split()).strip(_EDGES + ";)-")
+
+
+_BOX = re.compile(r"\\f?box(?:ed)?")
+LABELLED_LINE = re.compile(
+    r"[\s*_(\[（【#$>]{0,8}(\w)[*_]{0,2}[)\].:：）】、．]{1,2}[*_]{0,2}(?=\s|$|[^\x00-\x7f])"
+)
+
+# What ends where, in scripts whose vowel signs are no letters to `re`.
+_MARKS = (
+    "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f"
+    "\u0951-\u0957\u0962\u0963\u0981-\u0983\u09bc-\u09d7\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
+)
+_LATIN = "A-Za-z0-9_\u00b5\u00c0-\u024f\u0370-\u052f"
+_CLAUSE_END = r"(?=[*_`$\"'’”}\])>\s]{0,6}(?:[)\],;:!?}。，、）」】।]|\.(?!\w)|\n|$|</|\\\)))"
+
+
+def label_pattern(labels: str, small: str, forms: Mapping[str, str]) -> re.Pattern[str]:
+    """The pattern of a label that stands by itself.
+
+    A capital is one that is no part of a word; a small letter (``small``) counts only where a
+    clause ends behind it. The other ``forms`` are letters of other scripts.
+    """
+    alone = (
+        rf"(?<![{_LATIN}].)(?<![A-Za-z]['’].)(?<![A-Za-z]\..)(?<![a-z]-.)"
+        rf"(?![{_LATIN}]|['’](?!d[iıuü]r|t[iıuü]r)\w|-\w|\.[A-Za-z]\b|\.\d|\ ?[=^+#])"
+    )
+    rest = [form for form in forms if form not in labels and form not in small]
+    unspaced = [form for form in rest if "\u3000" <= form <= "\ud7ff"]
+    spaced = [form for form in rest if form not in unspaced]
+    parts = [rf"[{re.escape(labels)}]{alone}"]
+    if small:
+        parts.append(rf"[{re.escape(small)}](?!\s?[{_LATIN}]){alone}{_CLAUSE_END}")
+    if spaced:
+        parts.append(
+            rf"[{re.escape(''.join(spaced))}](?<![^\W_].)(?<![{_MARKS}].)(?![^\W_]|[{_MARKS}])"
+        )
+    if unspaced:
+        parts.append(
+            rf"[{re.escape(''.join(unspaced))}](?![^\W_])"
+            rf"|[{re.escape(''.join(unspaced))}](?=です|である|입니다|이다|项|項)"
+        )
+    every = re.escape("".join(forms))
+    return re.compile(rf"(?=[{every}])(?:{'|'.join(parts)})", re.DOTALL)
+
+
+_WORD = r"[^\s.:;!?。，、；！？¶]+"
+_NO = rf"(?!(?:{any_of(NEGATIONS)})(?!\S))"
+_COPULA = rf"(?:(?<!\w)(?:{any_of(COPULAS)})(?!\w)|[:：=→–—-]+)(?: ?[:：=→–—-]+)?"
+_MILD = (
+    r"(?:,|clearly|definitely|probably|likely|most|more|very|therefore|thus|hence|indeed|then"
+    r"|also|still|just"
+    r"|simply|actually|now|certainly|obviously|surely|apparently|perhaps|possibly|maybe|best"
+    r"|either|between"
+    r"|the|that|it|it's|it’s|is|be|to|in|by|as|of|follows?|given|represented|described|stated|shown"
+    r"|correct|right|final|answer|number|one|only|single|following|none other than|answer choice"
+    r"|my|would|must|should"
+    r"|la|le|l'option|el|die|der|das|den|il|lo|de|nämlich|wohl|donc|bien|por tanto|alors"
+    rf"|(?:[ao] )?(?:{any_of(OPTION_WORDS)}))"
+)
+_TAIL = rf"(?: ?(?:{_MILD}(?![\w'’])|¶)){{0,7}} ?[:：]?(?: ¶)? ?$"
+_CJK_NO = r"(?:(?![不非没沒未别別])[^\s.;!?。；！？])"
+_CJK_STOP = r"(?<![不别別没沒未勿可])"
+_LONGER_CJK = any_of(word for word in ANSWER_WORDS_UNSPACED if word not in "选選")
+_UNSPACED = rf"{_CJK_STOP}(?:{_LONGER_CJK}|[选選](?![项項择擇択]))"
+_ONE = (
+    rf"(?:(?:correct|right|best|only|appropriate|accurate|suitable|true|valid|final|remaining"
+    rf"|likely|logical)"
+    rf" (?:one|statement|response|solution|conclusion|reason|explanation)|solution|conclusion"
+    rf"|response|selection"
+    rf"|my (?:pick|guess|choice|selection|vote)|{any_of(OPTION_WORDS)})"
+)
+_ANNOUNCED = re.compile(
+    # the answer … is (most likely) …; answer: …
+    rf"(?P<noun>(?<!\w)(?:{any_of(ANSWER_WORDS)})(?!\w)"
+    rf"(?: {_NO}{_WORD}){{0,9}}? ?(?P<link>{_COPULA}){_TAIL}"
+    rf"|(?:{_UNSPACED}){_CJK_NO}{{0,12}}? ?$"
+    rf"|(?<!\w)(?<!each )(?<!every )(?<!any )"
+    rf"(?<!following )(?<!other )(?<!possible ){_ONE}(?!\w)"
+    rf"(?: {_NO}{_WORD}){{0,6}}? ?(?:{_COPULA}){_TAIL})"
+    # the answer B
+    rf"|(?P<next>(?<!\w)(?:{any_of(ANSWER_WORDS)})(?: (?:{any_of(OPTION_WORDS)}))?(?: ¶)? ?$)"
+    # I choose …
+    rf"|(?P<verb>(?<!\w)(?:i|we|i'd|i'll|i’d|i’ll|i'm|i’m|let's|let’s|so|therefore|thus|hence"
+    rf"|must|should|would|will)"
+    rf"(?: {_NO}[a-z'’]+){{0,3}}? (?:choose|chose|chosen|pick|picked|select|selected|go with"
+    rf"|going with|went with"
+    rf"|opt for|settle on|vote for|say|guess|conclude|go for){_TAIL}"
+    rf"|(?:^|[.!?,:;] )(?:so |then |therefore )?(?:choose|pick|select|choosing|go with){_TAIL})"
+    # it must be …; therefore …
+    rf"|(?P<loose>(?<!\w)(?:it|that|this|which)(?:['’]s| is| must be| has to be| should be"
+    rf"| would be| can only be){_TAIL}"
+    rf"|(?<!\w)(?:therefore|thus|hence|(?<=[.!?:] )so|^so|consequently|accordingly|in conclusion"
+    rf"|leaves|leaving|leaves us with"
+    rf"|leaving us with|only){_TAIL})"
+)
+_UNSURE = re.compile(
+    r"(?<!\w)(?:if|whether|unless|suppose|supposing|assume|assuming|doubt|wonder"
+    r"|(?:don't|don’t|do not|cannot|can't|can’t|couldn't|could not|wouldn't|would not) (?:think"
+    r"|believe|say|know|conclude|confirm)"
+    r"|(?:not|isn't|isn’t) (?:that|the case|true|sure|certain|clear|obvious|claiming|saying))"
+    r"(?: (?!but(?!\w))[^\s.,:;!?]+){0,3} ?$"
+)
+_BOX_BEFORE = re.compile(
+    r"\\f?box(?:ed)?\s{0,3}\{[\s{(\[$*]{0,6}"
+    r"(?:\\(?:text(?:bf|it|rm|sf|tt)?|math(?:rm|bf|it|sf|tt)|bf|rm|bm|boldsymbol|large|Large|huge)"
+    r"\s{0,2}[\s{(\[$*]{0,6}){0,3}"
+    r"(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer|ANSWER)(?: is)?[:\s]{0,3}[({\[]{0,2})?$"
+)
+_BOX_AFTER = re.compile(r"[\s)\].:*$]{0,6}(?:\}|[.:)\]\\}][^{}]{0,3}[\s{\\(])")
+
+
+# Only the announcement itself may be followed by a new paragraph or item.
+_PARAGRAPH = re.compile(r"\n[ \t]{0,8}\n|\n[ \t]{0,8}[*•-][ \t]")
+
+
+def announced(before: str, after: str) -> How | None:
+    """Whether ``before``, the text up to a label, says that the answer comes, and how firmly.
+
+    ``loose``: only what is not followed by more of a sentence counts.
+    """
+    if _BOX_BEFORE.search(before):
+        return "colon" if _BOX_AFTER.match(after) else None
+    said = _PARAGRAPH.sub(" ¶ ", before)
+    said = " ".join(_MARKUP.sub(" ", said).lower().split())
+    found = _ANNOUNCED.search(said)
+    if found is None or _UNSURE.search(said, 0, found.start()):
+        return None
+    if found["noun"] is not None:
+        link = said.rstrip()[-1:]
+        return "colon" if link in (":", "：", "=") else "copula"
+    if found["verb"] is not None:
+        return "copula"
+    return "loose"
+
+
+_VERDICT = (
+    r"[\s)\]*_\"'”.:（）】」}$]{0,6}"
+    r"(?:(?:option|choice)\s)?(?:is|must be|would be|has to be|should be|seems to be|seems"
+    r"|appears to be|would seem)"
+)
+_THE_ANSWER = re.compile(
+    _VERDICT
+    + r"(?:\s(?:clearly|definitely|thus|therefore|indeed|most|likely|probably|the|my|only|one"
+    r"|single|best|correct"
+    r"|right|final|appropriate|accurate|suitable|most appropriate|logical"
+    r"|valid)){1,7}?\s(?:answer|choice|option|solution|response)\b"
+    r"|[)\]」】\s]{0,3}(?:が|は)?(?:正解|答えです)|[)\]」】\s]{0,3}(?:项|項)?(?:是|为|為)(?:正确|正確)?(?:的)?答案"
+)
+_CORRECT = re.compile(
+    _VERDICT + r"(?:\s(?:clearly|definitely|thus|therefore|indeed|most|likely|probably|the|only|one"
+    r"|that)){0,5}\s"
+    r"(?:correct|right|accurate|the best|best|most accurate|most appropriate)\b(?!\s(?:that"
+    r"|to say|in|about))"
+    r"|[)\]」】\s]{0,3}(?:选项|項|项)?(?:是|才是|为)?(?:唯一)?(?:正确|正確|对的|對的|正しい)"
+    r"|[)\]\s]{0,3}(?:가|이)? ?(?:맞습니다|정답)"
+    r"|[)\]\s.]{0,3}(?:ist richtig|ist korrekt|est correcte?|es (?:la )?correcta|es correcto"
+    r"|è corretta|está correta|верн|правильн)"
+)
+_NOT_SAID = re.compile(
+    r"(?:\bif|\bwhether|\bunless|\bsuppose|\bassum\w+|\bnot|n't|n’t|\bneither|\bnor|\bthough"
+    r"|\balthough|\bhow)"
+    r"(?:\s\w+){0,2}\s?(?:option|choice|answer|statement|that)?[\s(*\"'“]{0,4}$",
+    re.IGNORECASE,
+)
+
+
+def called_the_answer(before: str, after: str) -> bool:
+    """Whether it is said of the label between the two that it is the answer."""
+    return bool(_THE_ANSWER.match(after)) and not _NOT_SAID.search(before[-60:])
+
+
+def called_correct(before: str, after: str) -> bool:
+    """Whether the label between the two is called correct: less than being the answer."""
+    return bool(_CORRECT.match(after)) and not _NOT_SAID.search(before[-60:])
+
+
+_CLOSE = r"[\s)\]*_`\"'”’}.$）」】]{0,6}"
+_DENIED = re.compile(
+    _CLOSE
+    + r"(?:(?:is|are|was|would be|can|could)?\s?(?:not|n't|never|cannot|can't|can’t|isn't|isn’t"
+    r"|wrong|incorrect|false)\b"
+    r"|(?:is|are|was) (?:clearly |obviously )?(?:not|wrong|incorrect|false)\b"
+    r"|नहीं|নয়|ではな|ではありません|じゃない|(?:이|가|은|는) ?아니|아니|değil|nicht\b|(?:项|項|选项)?(?:是)?(?:不|错|錯|误|誤))"
+)
+_ASKED = re.compile(r"[\s)\]*_`\"'”’}$）]{0,6}(?:[?？]|吗|嗎|ですか)")
+
+
+def denied(after: str) -> bool:
+    """Whether what follows a label takes it back."""
+    return bool(_DENIED.match(after))
+
+
+def asked(after: str) -> bool:
+    """Whether what follows a label makes it a question."""
+    return bool(_ASKED.match(after))
+
+
+_OTHER = (
+    r"(?:,|/|&|\+|、|，|;|\bor|\band|\bund|\boder|\bet|\bou|\by|\bo|\be|\bи|\bили|\bو|\bأو|\bया"
+    r"|\bবা|\bor maybe"
+    r"|\bor possibly|\bor perhaps|\bas well as|和|或|或者|および|または|と|또는|와|과)"
+)
+_BETWEEN = re.compile(
+    r"[\s)\]*_`\"'”’}$.）】]{0,6}" + _OTHER + r"{1,2}\s{0,2}"
+    r"(?:(?:either|both|option|choice|answer|possibly|maybe|even|选项"
+    r"|選項)\s?){0,2}[\s(\[*_`\"'“{$（【\\]{0,6}"
+    r"(?:text\{|\()?"
+)
+_GOES_ON = re.compile(
+    r"[\s)\]*_`\"'”’}$]{0,6}(?:[.,;:!?)\]/&。，、；！？）]|$|\n"
+    r"|or\b|and\b|和|或|и\b|и\s|o\s|ou\s|oder\s|und\s|are\b|both\b|중|입니다|です)"
+)
+
+
+def offers_another(between: str, after: str) -> bool:
+    """Whether a second label is offered beside the first ("A or B", "A, C")."""
+    return bool(_BETWEEN.fullmatch(between)) and bool(_GOES_ON.match(after))
+
+
+def offers_text(rest: str, option: str) -> bool:
+    """Whether ``rest``, what follows an option's plain text, offers another option's."""
+    joined = re.match(r" ?(?:,|or|and|/|oder|ou|o|или|或)(?: either)? ?(?=\S)", rest)
+    return bool(joined) and rest.startswith(option, joined.end() if joined else 0)
+
+
+_WHY = (
+    r"(?:because|since|as|which|and|or|but|due|with|so|for|by"
+    r"|if|given|from|based|rather|not|is|are|in this)"
+)
+_LOWER_WORD = re.compile(rf"[ \t]+(?!{_WHY}\b)[a-zà-ɏ]")
+_CAPITAL_WORD = re.compile(r" [A-Z][a-z]")
+
+
+def is_a_word(form: str, before: str, after: str, how: How) -> bool:
+    """Whether the letter is a word of its language ("A metal", "I think") and no label."""
+    if form in "AI":
+        return bool(_LOWER_WORD.match(after) or _CAPITAL_WORD.match(after))
+    if form == "a":
+        # "The answer is a" may have been cut off before its noun.
+        return how != "colon" and not after.strip() and before[-1:].isspace()
+    return False
+
+
+_CLAUSE = re.compile(
+    r"[*_`$\"'’”}\])>）」】 ]{0,6}(?:[,;:!?。，、]|\.(?!\w)|\s*\n|\s*$"
+    r"|</|\s[-–—]\s|\s?(?:because|since|as it)\b|\s?(?:है|است)(?!\w))"
+)
+_FORMULA = re.compile(r"[\s)}\]$]{0,6}(?:[=^+<>·×≤≥≈]|\\(?:cdot|times|cap|cup|in|to)\b)(?!>)(?!/)")
+
+
+def in_a_formula(after: str) -> bool:
+    """Whether a letter is a variable: something is done with it."""
+    return bool(_FORMULA.match(after)) and not after.lstrip(" )}]$").startswith(("</", "<|"))
+
+
+def is_cut_off(line: str) -> bool:
+    """Whether a bracket or a formula on this line was opened and not closed."""
+    line = line.strip()
+    return any(
+        line.count(opened) > line.count(closed) for opened, closed in ("()", "[]", "{}")
+    ) or (line.startswith("$$") and not line.endswith("$$") and line.count("$$") % 2 == 1)
+
+
+def ends_a_clause(after: str) -> bool:
+    """Whether nothing of the same clause follows."""
+    return bool(_CLAUSE.match(after))
+
+
+def literal(words: Iterable[str], unspaced: Iterable[str]) -> str:
+    """A pattern of literal words that is quick to search for in any text.
+
+    ``words`` also with a capital first and in capitals, and only where they are no part of a
+    longer word; ``unspaced`` words anywhere. One character class finds where a word may begin,
+    another whether its second character fits; the rest is looked up by that, and only then is
+    the first character held to it.
+    """
+    firsts: dict[tuple[str, bool], set[str]] = {}
+    for word in words:
+        for form in (word, word.capitalize(), word.upper()):
+            firsts.setdefault((form[1:], True), set()).add(form[0])
+    for word in unspaced:
+        firsts.setdefault((word[1:], False), set()).add(word[0])
+    seconds: dict[str, list[str]] = {}
+    for rest, bounded in sorted(firsts, key=lambda key: -len(key[0])):
+        if not rest:
+            continue
+        begin = f"[{re.escape(''.join(sorted(firsts[rest, bounded])))}]{re.escape(rest)}"
+        end = f"(?<={begin})" + (rf"(?<![^\W\d_]{begin})(?![^\W\d_])" if bounded else "")
+        seconds.setdefault(rest[0], []).append(re.escape(rest[1:]) + end)
+    found = "|".join(
+        f"{re.escape(second)}(?:{'|'.join(rests)})" for second, rests in seconds.items()
+    )
+    pattern = f"(?=[{re.escape(''.join(seconds))}])(?:{found})"
+    single = firsts.get(("", False))
+    if single:
+        pattern = f"(?:{pattern}|(?<=[{re.escape(''.join(sorted(single)))}]))"
+    every = "".join(sorted(set().union(*firsts.values())))
+    return f"[{re.escape(every)}]{pattern}"
+
+
+ANNOUNCEMENT = re.compile(
+    literal(
+        ("option is", "choice is", "boxed", "correct one is", "fbox", *ANSWER_WORDS),
+        (word for word in ANSWER_WORDS_UNSPACED if len(word) > 1),
+    )
+)
+_AFTER_WORD = re.compile(
+    rf"(?:(?:\s{{1,3}}{_NO}[^\s.:;!?。，、；！？=]+){{0,9}}?\s{{0,3}}"
+    rf"(?:{_COPULA})(?:[\s*]{{1,4}}{_MILD}(?![\w'’])){{0,4}}"
+    rf"|{_CJK_NO}{{0,12}}?[是为為はが은는이:：=]{{1,3}}|\s?\{{|>)"
+    r"[\s*_`$\"“‘'({\[（「:：]{0,12}",
+    re.IGNORECASE,
+)
+
+
+def announced_from(text: str, word: re.Match[str]) -> int | None:
+    """Where the announced answer starts after an announcing word; None where there is none."""
+    before = text[max(0, word.start() - 60) : word.start()]
+    if _UNSURE.search(" ".join(before.lower().split())):
+        return None
+    match = _AFTER_WORD.match(text, word.end(), word.end() + _REACH)
+    return match.end() if match else None
+
+
+REFUSAL = re.compile(
+    r"(?:none\b|not\b|no (?:answer|option|correct)|cannot|can['’]t|could not|couldn['’]t"
+    r"|un(?:known|clear|able|determined|certain)"
+    r"|n/a\b|this (?:question|cannot)|i (?:cannot|can['’]t|don['’]t|do not|am not|am unable)"
+    r"|don['’]t know|insufficient"
+    r"|impossible|undefined|all of\b|both\b|any of\b)",
+    re.IGNORECASE,
+)
+COMPLETE = re.compile(r"[.!?。！？।][\s)\]*_`\"'”’}$]{0,8}$")
+_REACH = 160
+_CLAUSE_BREAK = re.compile(
+    r" ?(?:$|[.,;:!?。，、；！？।](?!\d)|[-–—] |because\b|since\b|as\b|which\b|and\b|but\b|due\b|so\b"
+    r"|not\b|rather\b"
+    r"|instead\b|or\b|is the\b|です|입니다)"
+)
+
+
+def clause_ends_at(said: str, position: int) -> bool:
+    """Whether a clause of plain text ends at ``position``."""
+    return bool(_CLAUSE_BREAK.match(said, position))
+
+
+NEGATED = re.compile(
+    r"(?:\b(?:not|never|neither|nor|cannot|incorrect|wrong|false|except|unlike|unlikely|whether"
+    r"|if|or|either)\b"
+    r"|n't\b|n’t\b|[不没沒非]|ない|ません|아니|\b(?:nicht|kein|keine|pas|nie|не|não|ليس|नहीं|নয়)\b)"
+)
+_TOLD = re.compile(
+    r"(?:(?<!\w)(?:is|are|was|were|be|equals|equal to|gives|yields|becomes|remains|called|named"
+    r"|ist|sind|lautet|est|es|son|é|è|это)"
+    r"(?: (?:the|a|an|about|approximately|roughly|exactly|therefore|thus|then|called|equal to|der"
+    r"|die|das|la|le|el|il|o))*"
+    r"|[=≈:：是为為は은는]) ?$"
+)
+_SENTENCE = re.compile(r"[.!?。！？]\s+|[。！？]|\n")
+
+
+def last_sentence(text: str) -> str:
+    """The last sentence of a text that is not empty, in plain form."""
+    for piece in reversed(_SENTENCE.split(text)):
+        said = plain(piece)
+        if said:
+            return said
+    return ""
+
+
+def is_told_of(before: str) -> bool:
+    """Whether a sentence's beginning leads up to what something *is*."""
+    return bool(_TOLD.search(before))

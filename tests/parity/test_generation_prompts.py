@@ -1,0 +1,166 @@
+"""What is asked for generated answers equals what lm-eval asks, byte for byte.
+
+lm-eval runs as a library with its own task files and a model that only writes down its requests.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_llmeval.catalog import gsm8k
+from pytest_llmeval.catalog import mgsm
+from pytest_llmeval.catalog import mmlu_pro
+from pytest_llmeval.core import Benchmark
+from pytest_llmeval.core import Dataset
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import Protocol
+from pytest_llmeval.prompts.mgsm import WORDS
+
+MAX_TOKENS = 256
+"""What lm-eval's transformers backend generates at most where a task says nothing."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    context: str
+    stop: tuple[str, ...]
+    max_tokens: int
+
+
+@cache
+def task_manager() -> Any:
+    from lm_eval.tasks import TaskManager
+
+    return TaskManager()  # reads the names of all tasks, which takes seconds
+
+
+def ask_lm_eval(
+    tasks: Sequence[str], limit: int, shots: int | None = None, **chat: bool
+) -> dict[str, list[Asked]]:
+    """What each task asks a model about its first items. In a chat, the messages as JSON."""
+    import lm_eval
+    from lm_eval.api.model import LM
+
+    class Listening(LM):
+        tokenizer_name = "none"
+
+        def generate_until(self, requests: Sequence[Any], **_: Any) -> list[str]:
+            self.requests = list(requests)
+            return [""] * len(requests)
+
+        def apply_chat_template(self, history: Any, add_generation_prompt: bool = True) -> str:
+            return json.dumps(history)
+
+        def chat_template(self, *_: Any) -> str:
+            return "messages"
+
+        def loglikelihood(self, requests: Any) -> Any:
+            raise NotImplementedError
+
+        loglikelihood_rolling = loglikelihood
+
+    model = Listening()
+    lm_eval.simple_evaluate(
+        model=model,
+        tasks=list(tasks),
+        task_manager=task_manager(),
+        num_fewshot=shots,
+        limit=limit,
+        bootstrap_iters=0,
+        **chat,
+    )
+    asked: dict[str, list[Asked]] = {task: [] for task in tasks}
+    for request in sorted(model.requests, key=lambda request: int(request.doc_id)):
+        context, options = request.args
+        tokens = options.get("max_gen_toks", MAX_TOKENS)
+        asked[request.task_name].append(Asked(context, tuple(options["until"]), tokens))
+    return asked
+
+
+def bound(benchmark: Benchmark, name: str, dataset: Dataset) -> Protocol:
+    return next(p for p in benchmark.protocols if p.name == name).bound_to(dataset)
+
+
+def check(asked: list[Asked], protocol: Protocol, dataset: Dataset, items: Sequence[Item]) -> None:
+    assert len(asked) == len(items)
+    for one, item in zip(asked, items, strict=True):
+        request = protocol.request(item, dataset.pool.get(item.subject, ()))
+        assert request.prompt.text.encode() == one.context.encode(), item.id
+    assert {one.stop for one in asked} == {protocol.decoding.stop}
+    assert {one.max_tokens for one in asked} == {protocol.decoding.max_tokens}
+
+
+@pytest.fixture(scope="module")
+def sums(data: Path) -> Dataset:
+    return gsm8k().source(data)
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "limit"), [("gsm8k", "lmeval", 200), ("gsm8k_cot", "lmeval_cot", 20)]
+)
+def test_gsm8k(sums: Dataset, task: str, name: str, limit: int) -> None:
+    check(ask_lm_eval([task], limit)[task], bound(gsm8k(), name, sums), sums, sums.items[:limit])
+
+
+def test_gsm8k_draws_other_shots_where_the_tool_does(sums: Dataset) -> None:
+    # Three shots are not the first three of five: the generator is at another place.
+    protocol = replace(bound(gsm8k(), "lmeval", sums), shots=3).bound_to(sums)
+    check(ask_lm_eval(["gsm8k"], 20, shots=3)["gsm8k"], protocol, sums, sums.items[:20])
+
+
+def test_gsm8k_without_shots(sums: Dataset) -> None:
+    protocol = bound(gsm8k(), "zero_shot", sums)
+    # The prompt and the stop strings are lm-eval's; the tokens are more.
+    protocol = replace(protocol, decoding=replace(protocol.decoding, max_tokens=MAX_TOKENS))
+    task = "gsm8k_cot_zeroshot"
+    check(ask_lm_eval([task], 20)[task], protocol, sums, sums.items[:20])
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_gsm8k_in_a_chat(sums: Dataset, as_text: bool) -> None:
+    protocol = replace(bound(gsm8k(), "lmeval", sums).with_chat(), shots_as_text=as_text)
+    asked = ask_lm_eval(["gsm8k"], 5, apply_chat_template=True, fewshot_as_multiturn=not as_text)
+    for one, item in zip(asked["gsm8k"], sums.items, strict=False):
+        prompt = protocol.render(item, sums.pool[item.subject])
+        assert prompt.messages() == json.loads(one.context)
+
+
+def test_mmlu_pro(data: Path) -> None:
+    dataset = mmlu_pro().source(data)
+    protocol = bound(mmlu_pro(), "lmeval", dataset)
+    sizes = dataset.subject_sizes()
+    assert len(sizes) == 14
+    asked = ask_lm_eval([f"mmlu_pro_{subject}" for subject in sizes], 20)
+    for subject in sizes:
+        items = [item for item in dataset.items if item.subject == subject][:20]
+        check(asked[f"mmlu_pro_{subject}"], protocol, dataset, items)
+
+
+@pytest.mark.parametrize("shots", [0, 2])
+def test_mgsm(data: Path, shots: int) -> None:
+    from lm_eval_rows import EXEMPLARS
+
+    from pytest_llmeval.catalog.mgsm import _exemplar
+
+    dataset = mgsm().source(data)
+    tasks = [f"mgsm_{name}_{language}" for name in ("direct", "native_cot") for language in WORDS]
+    for task, asked in ask_lm_eval(tasks, 5, shots).items():
+        name, _, language = task.removeprefix("mgsm_").rpartition("_")
+        protocol = replace(
+            next(p for p in mgsm().protocols if p.name == name), shots=shots, draw="lmeval"
+        )
+        items = [item for item in dataset.items if item.subject == language][:5]
+        pool = tuple(_exemplar("", language, 0, *row.values()) for row in EXEMPLARS)
+        protocol = protocol.bound_to(Dataset(tuple(items), {language: pool}))
+        for one, item in zip(asked, items, strict=True):
+            assert one.context == protocol.render(item, pool).text, item.id
+            # It stops at the question word of this language, we at those of all.
+            assert set(one.stop) <= set(protocol.decoding.stop)

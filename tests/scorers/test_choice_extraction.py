@@ -1,0 +1,381 @@
+"""``extract_choice`` and ``choice``: what counts as an answer, in which form and language."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from linear import assert_linear
+from reported_cases import CHOICES
+
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import Response
+from pytest_llmeval.scorers import extract_choice
+from pytest_llmeval.scorers import get_scorer
+
+OPTIONS = ("iron", "iron oxide", "copper", "zinc")
+
+
+@pytest.mark.parametrize("case", CHOICES)
+def test_reported_cases(case: str) -> None:
+    reply, options, label = CHOICES[case]
+    assert extract_choice(reply, options) == label
+
+
+STATED = [
+    "The answer is (B).",
+    "The answer is b.",
+    "Answer: B",
+    "Answer : B",
+    "My answer: b)",
+    "ANSWER=B",
+    "Answer:\n\n**B) iron oxide**",
+    "### Answer\nB",
+    "**Final answer**\n\n(B) iron oxide",
+    "Final Answer: The final answer is B. I hope it is correct.",
+    "Correct answer: B - iron oxide",
+    "The answer is “B”.",
+    "The answer is\u00a0B",
+    "The answer is \u200bB",
+    "So the answer is option (B).",
+    "The correct answer choice is B",
+    "The answer to this question is B.",
+    "The term that best describes this is (B).",
+    "Based on the above, the most likely answer would be (B), iron oxide.",
+    "I would choose B.",
+    "I'd go with (B).",
+    "Therefore, B.",
+    "It must be B.",
+    "Eliminating A and C leaves B.",
+    "Option B is correct.",
+    "B is the correct answer.",
+    "A and C are wrong, so the correct option is B",
+    "A is incorrect because of its colour. B is correct.",
+    "<answer>B</answer>",
+    '{"answer": "B"}',
+    '{"answer":"b"}',
+    "[[B]]",
+    "> **B**",
+    "- B",
+    "`B`",
+]
+BOXED = [
+    r"$\boxed{B}$",
+    r"\boxed{b}",
+    r"$\boxed{\text{B}}$",
+    r"\boxed{\textbf{(B)}}",
+    r"$$\boxed{\mathbf{B}}$$",
+    r"\boxed{B. \text{iron oxide}}",
+    r"\boxed{\text{iron oxide}}",
+    r"\fbox{B}",
+]
+LAST_COUNTS = [
+    "The answer is A. No: the answer is B.",
+    "Answer: A\nwait\nAnswer: B",
+    "The answer is A. Actually, the final answer is iron oxide.",
+    "The answer isn't A, it's B.",
+    "The answer is B, certainly not A or C.",
+    "The answer is: B) iron oxide, not A) iron",
+    "The answer is (B)\n\nHere's why:\n\n* (a) One.\n* (c) Two.",
+    "The answer is (B)\n\nHere's why:\n\na) One.\nc) Two.",
+]
+ALONE = [
+    "B",
+    " B\n",
+    "B.",
+    "(B)",
+    "**B**",
+    "b",
+    "B) copper",
+    "B. because of the colour",
+    "B\n\nIt is the only oxide.",
+    "It rusts.\n\nB",
+    "A) iron\nB) iron oxide\nC) copper\nD) zinc\n\nB",
+    "A) iron\nB) iron oxide\nC) copper\nD) zinc\n\nAnswer: B",
+]
+TEXT = ["iron oxide", "Iron oxide.", "The answer is iron oxide.", "Rust is iron oxide."]
+REST_CUT = [
+    "<think>The answer is A.</think>The answer is B.",
+    "<think>A</think>\nB",
+    "the answer is A</think>B",
+    "[THINK]A[/THINK]B",
+    "The answer is B\n\nQuestion: What melts?\nAnswer: C",
+    "The answer is B\n\n**Q:** What melts?\n**A:** The answer is C",
+    "The answer is B<|im_end|>The answer is C",
+    "Given:\n* Q: a charge\n* a: a length\nThe answer is B",
+    "Read the Question: what melts?\nThe answer is B",
+]
+
+
+@pytest.mark.parametrize(
+    "reply", [*STATED, *BOXED, *LAST_COUNTS, *ALONE, *TEXT, *REST_CUT], ids=lambda reply: reply[:30]
+)
+def test_answers(reply: str) -> None:
+    assert extract_choice(reply, OPTIONS) == "B"
+
+
+LANGUAGES = {
+    "zh": [
+        "答案：B",
+        "答案是B。",
+        "正确答案是（B）",
+        "故选B",
+        "选B",
+        "不选A，选B。",
+        "答案是乙。",
+        "B项正确",
+    ],
+    "ja": ["正解はBです。", "答え：イ", "正解はイです", "答えは（Ｂ）です"],
+    "ko": ["정답: B", "정답은 B입니다.", "답: ②"],
+    "de": ["Antwort: B", "Die richtige Antwort ist B.", "Die Antwort lautet (B)."],
+    "fr": ["Réponse : B", "La bonne réponse est la lettre B."],
+    "es": ["Respuesta: B", "La respuesta correcta es la opción B."],
+    "pt": ["A resposta correta é a alternativa B."],
+    "it": ["La risposta è B."],
+    "ru": ["Ответ: B", "Ответ: Б", "Правильный ответ — Б."],
+    "pl": ["Odpowiedź: B", "Odpowiedź to B."],
+    "fi": ["Vastaus on B."],
+    "ar": ["الجواب: ب", "الإجابة الصحيحة هي (ب)", "الجواب هو ب."],
+    "bn": ["উত্তর: খ", "উত্তর: ব", "উত্তর হল (খ)।"],
+    "hi": ["उत्तर: ख", "सही उत्तर (B) है"],
+    "th": ["คำตอบ: ข", "คำตอบคือ ข"],
+    "vi": ["Đáp án đúng là B."],
+    "id": ["Jawaban: B"],
+    "sw": ["Jibu ni B"],
+    "tr": ["Cevap: B"],
+    "el": ["Απάντηση: Β"],
+    "he": ["תשובה: ב"],
+    "none": ["Ｂ", "Ⓑ", "ب", "খ"],
+}
+
+
+@pytest.mark.parametrize(
+    "reply", [reply for replies in LANGUAGES.values() for reply in replies], ids=ascii
+)
+def test_answers_in_many_languages(reply: str) -> None:
+    assert extract_choice(reply, OPTIONS) == "B"
+
+
+NOTHING = [
+    "",
+    "  \n ",
+    "<THINK>the answer is A",
+    "B <think>",
+    "[Invalid] : CS",
+    "[Invalid] : Navy",
+    "ANSWER: Don't know",
+    "Actually, both are plausible.",
+    "The answer is A. Wait: the answer is (cannot be determined).",
+    # more than one
+    "The answer is A or B.",
+    "The answer is A and B.",
+    "The answer is A, B, or C.",
+    "The answer is (A), (B) and (C).",
+    "The answer is (B) iron oxide or (C) copper",
+    "The answer is either C or B.",
+    "Answer: A/B",
+    "Both A and B.",
+    "A, B",
+    "A) iron\nB) iron oxide\nC) copper\nD) zinc",
+    "A\nB\nC\nD",
+    "A is correct. B is correct.",
+    # denied, asked, supposed
+    "The answer is not A.",
+    "The answer to A is unknown to me.",
+    "I don't think the answer is A.",
+    "Is the answer A?",
+    "If the answer is A, then zinc melts.",
+    "答案是B吗？不，B不对。",
+    # a letter that is no label
+    "Answer: A metal is asked for.",
+    "A metal is asked for.",
+    "The answer is a",
+    "Grade A",
+    "Vitamin C is needed",
+    "Answer: C++",
+    "U.S.A.",
+    "Thus $C$ is the circle.",
+    "The energy is given by E = 3 and $D$ is constant, so $C=2$",
+    "الجواب: باريس",
+    "答案是乙醇",
+    # no option
+    "The answer is E.",
+    "E",
+    # cut off
+    "(a) one\n(b) two",
+    "Consider each choice:\n(A) means one. \n(B",
+    "Consider each choice:\n(A) means one. \n(B)",
+    "The text that is meant is iron",
+    "Which means that the metal is iron",
+]
+
+
+@pytest.mark.parametrize("reply", NOTHING, ids=lambda reply: reply[:30])
+def test_nothing_is_guessed(reply: str) -> None:
+    assert extract_choice(reply, OPTIONS) is None
+
+
+def test_option_texts() -> None:
+    assert extract_choice("The answer is B cells.", ["B cells", "T cells"]) == "A"
+    assert extract_choice("The answer is $12.", ["$1", "$12", "$120"]) == "B"
+    assert extract_choice("The answer is 12.", ["1", "1.2", "12"]) == "C"
+    assert extract_choice("The fee is not 12.", ["1", "12"]) is None
+    # One letter is the label, whatever the options say.
+    assert extract_choice("The answer is B.", ["B", "A"]) == "B"
+    # Two options with one text.
+    assert extract_choice("same", ["same", "Same ", "other"]) is None
+    assert extract_choice("The answer is same.", ["same", "Same ", "other"]) is None
+    # The option itself reads like a refusal.
+    assert extract_choice("The answer is none of the above.", ["x", "None of the above"]) == "B"
+
+
+def test_labels_may_be_given() -> None:
+    assert extract_choice("The answer is (G).", ["x"] * 12) == "G"
+    assert extract_choice("Answer: W", ["x", "y"], labels="VW") == "W"
+    assert extract_choice("Answer: B", ["x", "y"], labels="VW") is None
+    assert extract_choice("The answer is 3.", ["w", "x", "y", "z"], labels="1234") == "3"
+    assert extract_choice("Answer: 13", ["w", "x", "y", "z"], labels="1234") is None
+    assert extract_choice("The answer is B", ["w", "x"], labels="ab") == "b"
+    assert extract_choice("B", []) is None
+
+
+FORMATS = [
+    "The answer is ({}).",
+    "The answer is {}.",
+    "the correct answer is ({})",
+    "Answer: {}",
+    "Answer: ({})",
+    "**Answer: {}**",
+    "ANSWER: {}",
+    r"$\boxed{{{}}}$",
+    r"\boxed{{\text{{{}}}}}",
+    "Final Answer: {}",
+    "答案：{}",
+    "答案是{}。",
+    "Antwort: {}",
+    "Réponse : {}",
+    "Respuesta: {}",
+    "Ответ: {}",
+    "الجواب: {}",
+    "উত্তর: {}",
+]
+# Words without a lone letter, a number, or a statement of their own.
+PROSE = st.lists(
+    st.sampled_from(
+        [
+            "the",
+            "river",
+            "carries",
+            "silt",
+            "which",
+            "rules",
+            "out",
+            "half",
+            "of",
+            "these",
+            "mentioned",
+            "before",
+            "however",
+            "metal",
+            "rusts",
+            "slowly",
+            "under",
+            "water",
+            "because",
+            "oxygen",
+            "reacts",
+            "and",
+            "heat",
+            "speeds",
+            "up",
+        ]
+    ),
+    max_size=30,
+).map(" ".join)
+
+
+@given(PROSE, st.sampled_from(FORMATS), st.sampled_from("ABCDEFGHIJ"), PROSE)
+def test_a_published_format_is_read_back(before: str, form: str, label: str, after: str) -> None:
+    options = [f"option number {number}" for number in range(10)]
+    reply = f"{before}\n{form.format(label)}\n{after}"
+    assert extract_choice(reply, options) == label
+    assert extract_choice(f"{before}. {form.format(label)}", options) == label
+
+
+@given(st.text(), st.lists(st.text(), max_size=30))
+def test_it_never_raises(text: str, options: list[str]) -> None:
+    label = extract_choice(text, options)
+    assert label is None or label in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: len(options)]
+
+
+PIECES = st.sampled_from(
+    [
+        "<think>",
+        "</think>",
+        "answer is",
+        "Answer:",
+        " ",
+        "\n",
+        "A",
+        "b",
+        "(",
+        ")",
+        "or",
+        "$",
+        "*",
+        "\\boxed{",
+        "}",
+        "iron",
+        "答案是",
+        "乙",
+        "is correct",
+        "not",
+        "the",
+        ".",
+        "I choose",
+        "ب",
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=40).map("".join))
+def test_it_never_raises_on_what_looks_like_answers(text: str) -> None:
+    assert extract_choice(text, OPTIONS) in (None, "A", "B", "C", "D")
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "answer ",
+        "Answer: A or ",
+        "answer is ",
+        "<think>",
+        "</think>",
+        "(",
+        "\n",
+        " ",
+        "A)\n",
+        "a ",
+        "\\boxed{",
+        "\\boxed{x}",
+        "答案",
+        "选",
+        "أ ",
+        "B?",
+        "I choose ",
+        "answer is iron oxide or ",
+    ],
+    ids=ascii,
+)
+def test_linear_time(piece: str) -> None:
+    assert_linear(lambda text: extract_choice(text, OPTIONS), piece)
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "answer"),
+    [("B", "correct", "B"), ("Answer: C", "wrong", "C"), ("dunno", "unparsed", None)],
+)
+def test_choice(text: str, outcome: str, answer: str | None) -> None:
+    item = Item("i", "s", "q", 1, OPTIONS)
+    score = get_scorer("choice")(item, Response("i", text=text))
+    assert (score.outcome, score.answer) == (outcome, answer)

@@ -1,0 +1,307 @@
+"""``extract_number``, ``numbers_equal`` and ``number``."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from linear import assert_linear
+from reported_cases import NUMBERS
+
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import Response
+from pytest_llmeval.scorers import extract_number
+from pytest_llmeval.scorers import get_scorer
+from pytest_llmeval.scorers import numbers_equal
+
+
+@pytest.mark.parametrize("case", NUMBERS)
+def test_reported_cases(case: str) -> None:
+    reply, gold, value, right = NUMBERS[case]
+    assert extract_number(reply) == (None if value is None else Decimal(value))
+    assert numbers_equal(reply, gold) is right
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        # which number
+        ("#### 18", "18"),
+        ("####12", "12"),
+        ("#### −3", "-3"),
+        ("#### 5 * 3 = 15", "15"),
+        ("#### 18\n#### Explanation\nas 5 apples cost 3", "18"),
+        ("#### 1. Compute\nThe total is 45", "45"),
+        ("#### 18\nThe answer is 20", "18"),
+        ("A: 26", "26"),
+        ("6 * 4 = 24\nA: 26\nthat is 3 more", "26"),
+        ("Answer: **18** dollars for 5 days", "18"),
+        ("The answer is 5 + 3 = 8.", "8"),
+        ("The final answer is:\n\n42", "42"),
+        ("The answer (arabic numerals) is \n\n30%.", "30"),
+        (r"\boxed{18} after 3 steps", "18"),
+        (r"\boxed{x = 18} after 3 steps", "18"),
+        ("The answer is 5. No, the answer is 6, not 7.", "6"),
+        ("The answer is not 5. It is 6", "6"),
+        ("She earns 5 dollars per hour for 8 hours.", "8"),
+        ("The answer is unknown, but 12 fits.", "12"),
+        ("The answer to 3 questions is 12", "12"),
+        ("The answer to question 5 is 12.", "12"),
+        # in words, where it is stated
+        ("It was $90 twice. The answer is: \n\nOne hundred and eighty", "180"),
+        ("2 and 2. The answer is two hundred ninety-four dollars.", "294"),
+        ("The answer is one hundred thirty thousand people.", "130000"),
+        # what is cut
+        ("<think>5</think> 6", "6"),
+        ("<think>5", None),
+        ("Answer: 18\n\nQuestion: 5 apples?\nAnswer: 7", "18"),
+        ("18\n\nQ: 5 apples?\nA: 7", "18"),
+        ("18<|im_end|>7", "18"),
+        # how it is written
+        ("٣٤", "34"),
+        ("৭২", "72"),
+        ("উত্তর হল ৭২।", "72"),
+        ("答案是１，０００。", "1000"),
+        ("2万5000円", "25000"),
+        ("1,00,000", "100000"),
+        ("1.000.000", "1000000"),
+        ("1'000", "1000"),
+        ("Ответ: 1\u00a0250 рублей", "1250"),
+        (r"The answer is $\$1{,}000$.", "1000"),
+        ("USD 45", "45"),
+        ("Rs45", "45"),
+        ("-$5", "-5"),
+        ("$-5", "-5"),
+        ("x=-5", "-5"),
+        ("the answer is −7", "-7"),
+        (".5", "0.5"),
+        ("5 million", "5000000"),
+        (r"1.5 \times 10^3", "1500"),
+        ("1.5E+3", "1500"),
+        ("The answer is 1/2.", "0.5"),
+        (r"\boxed{\frac{3}{4}}", "0.75"),
+        ("3½", "3.5"),
+        ("It takes 3 1/2 hours", "3.5"),
+        # what is none
+        ("10-5", "5"),
+        ("pages 3–5", "5"),
+        ("12 cm^2", "12"),
+        ("m2 is 7", "7"),
+        ("2^10 = 1024", "1024"),
+        ("COVID-19", None),
+        ("1" * 1000, None),
+        ("3/0", None),
+        ("", None),
+        ("I cannot tell.", None),
+    ],
+)
+def test_extract_number(reply: str, value: str | None) -> None:
+    assert extract_number(reply) == (None if value is None else Decimal(value))
+
+
+@pytest.mark.parametrize(
+    ("reply", "language", "value"),
+    [
+        ("3,5", "de", "3.5"),
+        ("Die Antwort ist 12,5.", "de", "12.5"),
+        ("1.234,56", "de", "1234.56"),
+        ("1.000", "de", "1000"),
+        ("12.5", "de", "12.5"),
+        ("1 250", "fr", "1250"),
+        ("0,125", "fr", "0.125"),
+        ("1.250.000,75", "es-ES", "1250000.75"),
+        # Three digits behind the only separator are thousands: the data sets write them so.
+        ("2,125", "de", "2125"),
+        ("1.000", "en", "1"),
+        ("3,5", "en", "5"),
+        ("3,5", None, "5"),
+        ("2,125", "zh", "2125"),
+    ],
+)
+def test_decimal_commas_only_where_declared(reply: str, language: str | None, value: str) -> None:
+    assert extract_number(reply, language=language) == Decimal(value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "equal"),
+    [
+        ("18.0", "18", True),
+        ("1,000", "1000", True),
+        ("25", "5", False),
+        ("0.2", "20", False),
+        ("14.999999999999998", "15", True),
+        ("14.9999", "15", False),
+        ("1234567890124", "1234567890123", False),
+        ("1/3", "0.3333333333333333", True),
+        ("1/3", "0.33", False),
+        ("none", "0", False),
+        ("0", "none", False),
+    ],
+)
+def test_numbers_equal(answer: str, gold: str, equal: bool) -> None:
+    assert numbers_equal(answer, gold) is equal
+
+
+FORMATS = [
+    "#### {}",
+    "The answer is {}.",
+    "The answer is ${}.",
+    "Answer: {}",
+    "**Answer: {}**",
+    "A: {}",
+    r"$\boxed{{{}}}$",
+    r"The final answer is \boxed{{{}}}.",
+    "答案是{}。",
+    "Antwort: {}",
+    "Réponse : {}",
+    "Ответ: {}",
+    "الجواب: {}",
+    "উত্তর: {}",
+]
+PROSE = st.lists(
+    st.sampled_from(
+        [
+            "the",
+            "river",
+            "carries",
+            "silt",
+            "which",
+            "rules",
+            "out",
+            "half",
+            "of",
+            "these",
+            "mentioned",
+            "before",
+            "however",
+            "metal",
+            "rusts",
+            "slowly",
+            "under",
+            "water",
+            "because",
+            "oxygen",
+            "reacts",
+            "and",
+            "heat",
+            "speeds",
+            "up",
+        ]
+    ),
+    max_size=30,
+).map(" ".join)
+
+
+@given(
+    PROSE,
+    st.sampled_from(FORMATS),
+    st.decimals(-(10**9), 10**9, allow_nan=False, places=2) | st.integers(-(10**12), 10**12),
+    st.sampled_from(["{}", "{:,}"]),
+    PROSE,
+)
+def test_a_published_format_is_read_back(
+    before: str, form: str, value: Decimal | int, style: str, after: str
+) -> None:
+    reply = f"{before}\n{form.format(style.format(value))}\n{after}"
+    assert extract_number(reply) == value
+
+
+@given(st.text())
+def test_it_never_raises(text: str) -> None:
+    for language in (None, "de"):
+        value = extract_number(text, language=language)
+        assert value is None or value.is_finite()
+
+
+PIECES = st.sampled_from(
+    [
+        "1",
+        "0",
+        "12",
+        ",",
+        ".",
+        "-",
+        "−",
+        "$",
+        "####",
+        "\n",
+        " ",
+        "e",
+        "^",
+        "/",
+        "answer is",
+        "A:",
+        "\\boxed{",
+        "}",
+        "\\frac{",
+        "{",
+        "½",
+        "٣",
+        "万",
+        "million",
+        "(",
+        "%",
+        "=",
+        "<think>",
+        "one",
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=40).map("".join))
+def test_it_never_raises_on_what_looks_like_numbers(text: str) -> None:
+    for language in (None, "de"):
+        value = extract_number(text, language=language)
+        assert value is None or value.is_finite()
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "1",
+        "1,",
+        "1.",
+        "9 ",
+        "-",
+        "$",
+        "#### ",
+        "#### 1\n",
+        "A: 3\n",
+        "answer ",
+        "answer is ",
+        "=",
+        "1/2 ",
+        "\\frac{1}{2}",
+        "1 000 ",
+        "٣",
+        "A1 ",
+        "\n#",
+        "x",
+        "<think>",
+    ],
+    ids=ascii,
+)
+def test_linear_time(piece: str) -> None:
+    assert_linear(extract_number, piece)
+
+
+@pytest.mark.parametrize(
+    ("text", "gold", "outcome", "answer"),
+    [
+        ("The total is $1,000.00", "1000", "correct", "1000.00"),
+        ("1500", "1.5e3", "correct", "1500"),
+        ("7", "8", "wrong", "7"),
+        ("none", "8", "unparsed", None),
+        ("7", "seven apples", "error", None),
+    ],
+)
+def test_number(text: str, gold: str, outcome: str, answer: str | None) -> None:
+    score = get_scorer("number")(Item("i", "s", "q", gold), Response("i", text=text))
+    assert (score.outcome, score.answer) == (outcome, answer)
+
+
+def test_the_items_language_counts() -> None:
+    item = Item("i", "s", "q", "3.5", fields={"language": "de"})
+    assert get_scorer("number")(item, Response("i", text="Antwort: 3,5")).outcome == "correct"
