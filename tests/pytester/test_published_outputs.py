@@ -51,7 +51,7 @@ def load(data_dir):
 
 OFFICIAL = next(one for one in mmlu_pro().protocols if one.name == "official")
 
-@pytest.mark.llmeval(Benchmark("mmlu_pro", load, (replace(OFFICIAL, scorer={scorer!r}),)))
+@pytest.mark.llmeval(Benchmark("mmlu_pro", load, (replace(OFFICIAL, scorer={scorer!r}, also=()),)))
 def test_mmlu_pro(answer):
     assert answer.correct
 """
