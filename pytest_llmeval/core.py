@@ -251,6 +251,11 @@ class Decoding:
     min_p: float = 0.0
     stop: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        for name, lowest in (("max_tokens", 1), ("temperature", 0), ("top_k", 0)):
+            if getattr(self, name) < lowest:
+                raise ConfigError(f"decoding: {name} = {getattr(self, name)} is below {lowest}")
+
 
 Ask = Literal["choices", "text"]
 
@@ -550,6 +555,7 @@ class Record:
     sample: int = 0
     logprobs: tuple[float, ...] = ()
     text: str | None = None
+    reasoning: str | None = None
     finish_reason: str | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None

@@ -352,7 +352,11 @@ class Evaluator:
         """Short records of the same response under the other scorers of its protocol."""
         return tuple(
             replace(
-                filled_in(other, response, item, other.scorer), text=None, logprobs=(), seconds=None
+                filled_in(other, response, item, other.scorer),
+                text=None,
+                reasoning=None,
+                logprobs=(),
+                seconds=None,
             )
             for other in self._unscored(result, record)
         )
@@ -370,6 +374,7 @@ class Evaluator:
                 response_of=record.scorer,
                 answer=None,
                 text=None,
+                reasoning=None,
                 logprobs=(),
                 prompt_sha256="",
                 prompt_tokens=None,
@@ -418,6 +423,7 @@ def response_of(record: Record, missing_shots: int) -> Response:
         record.item,
         logprobs=record.logprobs,
         text=record.text,
+        reasoning=record.reasoning,
         finish_reason=record.finish_reason,
         prompt_tokens=record.prompt_tokens,
         completion_tokens=record.completion_tokens,
@@ -447,6 +453,7 @@ def filled_in(blank: Record, response: Response, item: Item, scorer: str) -> Rec
         # Scores that are no numbers cannot be compared later, nor written as JSON.
         logprobs=() if verdict.outcome is Outcome.ERROR else response.logprobs,
         text=response.text,
+        reasoning=response.reasoning,
         finish_reason=response.finish_reason,
         prompt_tokens=response.prompt_tokens,
         completion_tokens=response.completion_tokens,

@@ -23,7 +23,7 @@ from pytest_llmeval.models.engine.spec import check_installed
 from pytest_llmeval.models.engine.spec import parse_spec
 
 if TYPE_CHECKING:
-    from pytest_llmeval.models.engine.choices import ChoiceEngine
+    from pytest_llmeval.models.engine.engine import Engine
 
 log = logging.getLogger("pytest_llmeval.models.hf")
 
@@ -40,13 +40,13 @@ def open_model(rest: str) -> HfModel:
 
 
 class HfModel:
-    """Choice log-likelihoods by a causal language model. Loaded by the first ``answer``."""
+    """Choice log-likelihoods and text by a causal language model. Loaded by the first ``answer``."""
 
-    asks: frozenset[Ask] = frozenset({"choices"})
+    asks: frozenset[Ask] = frozenset({"choices", "text"})
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
-        self._engine: ChoiceEngine | None = None
+        self._engine: Engine | None = None
         self.name = spec.name
 
     def __repr__(self) -> str:
@@ -58,7 +58,7 @@ class HfModel:
         return fingerprint(self._spec)
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Response]:
-        """Yield a response a request, as its batch completes.
+        """Yield a response a request, as it completes; where both kinds are asked, choices first.
 
         Raises ModelError where the weights cannot be loaded.
         """
@@ -73,8 +73,8 @@ class HfModel:
             log.info("%s ready after %.2f s", self._spec.text, setup_seconds)
         yield from self._engine.answer(waiting, setup_seconds)
 
-    def _load(self) -> ChoiceEngine:
-        from pytest_llmeval.models.engine.choices import ChoiceEngine
+    def _load(self) -> Engine:
+        from pytest_llmeval.models.engine.engine import Engine
         from pytest_llmeval.models.engine.loading import load
 
-        return ChoiceEngine(load(self._spec), self._spec.batch_tokens)
+        return Engine(load(self._spec), self._spec.batch_tokens)

@@ -15,8 +15,8 @@ pytest.importorskip("torch", reason="the extra hf is not installed")
 pytest.importorskip("transformers", reason="the extra hf is not installed")
 
 from pytest_llmeval.models.engine.choices import ChoiceEngine
-from pytest_llmeval.models.engine.choices import is_out_of_memory
 from pytest_llmeval.models.engine.loading import Loaded
+from pytest_llmeval.models.engine.memory import is_out_of_memory
 
 
 @pytest.fixture

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
 from pytest_llmeval.models.engine.encoding import Encoder
+from pytest_llmeval.models.engine.questions import Opening
 from pytest_llmeval.models.engine.questions import Question
 
 
@@ -166,10 +169,6 @@ def test_a_choice_without_a_token_of_its_own_is_an_error(tokenizer: Any) -> None
     assert "no token of its own" in refusal(tokenizer, ask("Answer:", "", "B", delimiter=""))
 
 
-def test_text_is_not_asked_for_yet(tokenizer: Any) -> None:
-    assert "does not generate text" in refusal(tokenizer, ask("Say something"))
-
-
 def test_a_lone_surrogate_spoils_only_its_own_request(tokenizer: Any) -> None:
     bad, good = ask("\ud83d", "A", "B"), ask("Answer:", "A", "B")
     questions, refused = Encoder(tokenizer, None).questions([bad, good])
@@ -267,3 +266,87 @@ def test_case_d06_a_question_that_does_not_fit_is_an_error_not_a_cut(tokenizer: 
     assert not questions
     assert "the model's window is 10" in str(response.error)
     assert response.dropped_shots == 1
+
+
+# --- prompts that are continued
+
+
+def opening(tokenizer: Any, request: Request, window: int | None = None) -> Opening:
+    (found,), refused = Encoder(tokenizer, window).openings([request])
+    assert not refused
+    return found
+
+
+def test_a_prompt_is_encoded_as_it_stands(tokenizer: Any) -> None:
+    """A blank at its end stays with it: there is no choice for it to belong to."""
+    for text in ("Question?\nAnswer:", "Question?\nAnswer: ", "<s>Question?", ""):
+        found = opening(tokenizer, ask(text))
+        assert list(found.tokens) == tokenizer(text.removeprefix("<s>")).input_ids
+        assert found.shareable == found.tokens[:-1]
+        assert not found.opened
+    begun = opening(tokenizer, ask("Question?\nAnswer:", prefix="The answer"))
+    assert tokenizer.decode(begun.tokens[1:]) == "Question?\nAnswer: The answer"
+
+
+def test_the_window_holds_prompt_and_text(tokenizer: Any) -> None:
+    shots = tuple((f"Question {n}?\nAnswer:", "A") for n in range(5))
+    prompt = Prompt("About numbers.\n\n", shots, "Last?\nAnswer:")
+    request = Request("q", prompt, decoding=Decoding(max_tokens=20))
+    full = opening(tokenizer, request)
+    length = len(full.tokens)
+    assert opening(tokenizer, request, length + 20) == full
+    shorter = opening(tokenizer, request, length + 19)
+    assert shorter.dropped_shots == 1
+    assert tokenizer.decode(shorter.tokens[1:]) == prompt.without_last_shot().text
+    bare = opening(tokenizer, replace(request, prompt=replace(prompt, shots=())))
+    fewest = opening(tokenizer, request, len(bare.tokens) + 20)
+    assert (fewest.dropped_shots, fewest.limit, fewest.tokens) == (5, 20, bare.tokens)
+    # Without shots to leave out, the text gets what room there is.
+    less = opening(tokenizer, request, len(bare.tokens) + 7)
+    assert (less.dropped_shots, less.limit) == (5, 7)
+    found, (response,) = Encoder(tokenizer, len(bare.tokens)).openings([request])
+    assert not found
+    assert f"the question alone takes {len(bare.tokens)} tokens" in str(response.error)
+    assert response.dropped_shots == 5
+
+
+def test_a_prompt_that_ends_within_a_thought_says_so(
+    tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template = "{% for m in messages %}{{ m['content'] }}{% endfor %}<assistant><think>\n"
+    with_template(tokenizer, template, monkeypatch)
+    request = Request("q", Prompt("", (), "What does <think> mean?", ""), chat=True)
+    assert opening(tokenizer, request).opened
+    closed = replace(request, prompt=replace(request.prompt, prefix="</think>"))
+    assert not opening(tokenizer, closed).opened
+    plain = replace(request, chat=False)
+    assert not opening(tokenizer, plain).opened
+    begun = replace(plain, prompt=replace(plain.prompt, prefix="<think>"))
+    assert opening(tokenizer, begun).opened
+
+
+def test_samples_are_encoded_once_and_keep_their_places(tokenizer: Any) -> None:
+    calls: list[int] = []
+
+    class Counting:
+        chat_template = tokenizer.chat_template
+        bos_token_id = 0
+
+        def __call__(self, text: Any, **options: Any) -> Any:
+            return tokenizer(text, **options)
+
+        def apply_chat_template(self, *args: Any, **options: Any) -> Any:
+            calls.append(1)
+            return tokenizer.apply_chat_template(*args, **options)
+
+    asked = [
+        Request(name, Prompt("", (), text), chat=True, sample=sample)
+        for name, text in (("a", "One?"), ("b", "Two?"), ("c", "\ud83d"), ("d", "Two?"))
+        for sample in range(3)
+    ]
+    found, refused = Encoder(Counting(), None).openings(asked)
+    assert len(calls) == 4
+    assert [one.index for one in found] == [0, 1, 2, 3, 4, 5, 9, 10, 11]
+    assert found[0].tokens == found[2].tokens != found[3].tokens == found[8].tokens
+    assert [(one.id, one.sample) for one in refused] == [("c", 0), ("c", 1), ("c", 2)]
+    assert all("Unicode" in str(one.error) for one in refused)

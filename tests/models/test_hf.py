@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import ModelError
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
@@ -33,7 +35,7 @@ def test_a_folder_answers(folder: Path, requests: list[Request]) -> None:
     model = load_model(f"hf:{folder}?device=cpu")
     assert isinstance(model, Model)
     assert model.name == "tiny"
-    assert model.asks == {"choices"}
+    assert model.asks == {"choices", "text"}
     assert model.fingerprint is not None
     assert list(model.answer([])) == []
     responses = list(model.answer(iter(requests)))
@@ -42,6 +44,27 @@ def test_a_folder_answers(folder: Path, requests: list[Request]) -> None:
     again = {response.id: response.logprobs for response in model.answer(requests)}
     for response in responses:
         assert again[response.id] == pytest.approx(response.logprobs, abs=1e-5)
+
+
+def test_a_folder_answers_both_kinds_at_once(folder: Path, requests: list[Request]) -> None:
+    """What loading took is spread over all of them."""
+    model = load_model(f"hf:{folder}?device=cpu")
+    decoding = Decoding(max_tokens=3)
+    mixed = [
+        replace(request, choices=(), decoding=decoding) if number % 2 else request
+        for number, request in enumerate(requests)
+    ]
+    responses = {response.id: response for response in model.answer(mixed)}
+    assert responses.keys() == {request.id for request in requests}
+    for request in mixed:
+        response = responses[request.id]
+        assert response.error is None
+        assert len(response.logprobs) == len(request.choices)
+        assert (response.text is None) == (request.ask == "choices")
+    loading_share = min(response.seconds or 0.0 for response in responses.values())
+    again = sum(response.seconds or 0.0 for response in model.answer(mixed))
+    assert loading_share > 0.0
+    assert again < sum(response.seconds or 0.0 for response in responses.values())
 
 
 def test_bfloat16_can_be_asked_for(torch: Any, folder: Path) -> None:
@@ -148,3 +171,16 @@ def test_the_demo_model_knows_a_few_things() -> None:
     responses = list(model.answer(asked))
     assert [response.error for response in responses] == [None] * 4
     assert all(response.logprobs[0] > response.logprobs[1] for response in responses)
+
+
+@pytest.mark.skipif(demo.weights() is None, reason=f"no demo model; {demo.INSTALL}")
+def test_the_demo_model_talks() -> None:
+    pytest.importorskip("gguf", reason="the extra hf is not installed")
+    model = load_model("demo")
+    decoding = Decoding(max_tokens=12, stop=("\n",))
+    plain = Request("plain", Prompt("", (), "The capital of France is"), decoding=decoding)
+    prompt = Prompt("You answer in one word.", (), "What is the capital of France?", "")
+    chat = Request("chat", prompt, chat=True, decoding=Decoding(max_tokens=30))
+    found = {response.id: response for response in model.answer([plain, chat])}
+    assert all("Paris" in str(response.text) for response in found.values())
+    assert found["chat"].finish_reason == "stop"

@@ -1,1 +1,1 @@
-"""The engine behind ``hf:`` and ``demo``: choice log-likelihoods with transformers models."""
+"""The engine behind ``hf:`` and ``demo``: choices compared and text made with transformers."""

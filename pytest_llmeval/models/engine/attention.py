@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -39,6 +40,14 @@ class Unserved(Exception):
     """A model asks its attention for something that is not computed here."""
 
 
+class Plan(Protocol):
+    """How the tokens of one row attend."""
+
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+        """(1, heads, tokens, size) → (1, tokens, heads, size)."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """How the tokens of one packed row belong together.
@@ -54,6 +63,17 @@ class Layout:
     prefix: list[KeysValues] | None = None
     captured: list[KeysValues] | None = None
     side_by_side: SideBySide | None = None
+
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+        """See ``Plan``."""
+        if self.captured is not None:
+            if layer != len(self.captured):
+                raise Unserved("layers that do not follow each other")
+            self.captured.append((key, value))
+        prefix = self.prefix[layer] if self.prefix is not None else None
+        if self.side_by_side is None:
+            return _merged(query, key, value, prefix, self, scale)
+        return _gathered(query, key, value, prefix, self.side_by_side, scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +117,22 @@ def side_by_side(
     return SideBySide(gather.to(device), places.to(device), mask)
 
 
-_layout: Layout | None = None
+_plan: Plan | None = None
 
 
 @contextmanager
-def packed(model: Any, layout: Layout) -> Iterator[None]:
-    """Within the context the model's attention follows the layout."""
-    global _layout
+def planned(model: Any, plan: Plan) -> Iterator[None]:
+    """Within the context the model's attention follows the plan."""
+    global _plan
     config = model.config
     before = config._attn_implementation
     config._attn_implementation = NAME
-    _layout = layout
+    _plan = plan
     try:
         yield
     finally:
         config._attn_implementation = before
-        _layout = None
+        _plan = None
 
 
 def register() -> None:
@@ -139,20 +159,39 @@ def attend(
 
     Raises Unserved where the model wants more than plain attention.
     """
-    layout = _layout
     asked = [name for name in _UNSERVED if options.get(name) is not None]
-    if layout is None or asked or query.shape[0] != 1 or query.shape[2] != key.shape[2]:
+    if _plan is None or asked or query.shape[0] != 1 or query.shape[2] != key.shape[2]:
         raise Unserved(f"attention with {', '.join(asked) or 'other shapes'}")
-    layer = module.layer_idx
-    if layout.captured is not None:
-        if layer != len(layout.captured):
-            raise Unserved("layers that do not follow each other")
-        layout.captured.append((key, value))
-    prefix = layout.prefix[layer] if layout.prefix is not None else None
     scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
-    if layout.side_by_side is None:
-        return _merged(query, key, value, prefix, layout, scale), None
-    return _gathered(query, key, value, prefix, layout.side_by_side, scale), None
+    return _plan.attend(module.layer_idx, query, key, value, scale), None
+
+
+def with_log_sum_exp(
+    query: Tensor, key: Tensor, value: Tensor, scale: float, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Attention without causality, and the logarithm of each softmax' denominator.
+
+    All of shape (batch, heads, tokens, size); the logarithm has no size. For few queries: on
+    devices without the fused kernel the scores are written out.
+    """
+    if can_merge(query.device):
+        out, denominator = _flash(query, key, value, 0.0, False, attn_mask=mask, scale=scale)
+        return out, denominator
+    scores = (query @ key.transpose(-1, -2)).float() * scale
+    if mask is not None:
+        scores = scores + mask
+    return scores.softmax(-1).to(value.dtype) @ value, scores.logsumexp(-1)
+
+
+def merge(
+    own: Tensor, own_lse: Tensor, other: Tensor, other_lse: Tensor, out: Tensor | None = None
+) -> Tensor:
+    """The attention over two disjoint sets of keys, from the attention over each.
+
+    Each counts by its share of the denominator of the softmax over all keys.
+    """
+    share = torch.sigmoid(other_lse - own_lse).unsqueeze(-1).to(own.dtype)
+    return torch.lerp(own, other, share, out=out)
 
 
 def _merged(
@@ -199,9 +238,7 @@ def _merged(
         if prefix is None:
             folded_out[:, :, at] = own
         else:
-            # Of two softmaxes over disjoint keys, each counts by its share of the denominator.
-            share = torch.sigmoid(seen_lse[:, :, at] - own_lse).unsqueeze(-1).to(own.dtype)
-            torch.lerp(own, seen[:, :, at], share, out=folded_out[:, :, at])
+            merge(own, own_lse, seen[:, :, at], seen_lse[:, :, at], out=folded_out[:, :, at])
     return out
 
 

@@ -1,46 +1,35 @@
-"""Answers a list of requests: which way each is computed, in which batches, at what cost."""
+"""Answers a list of requests for choices: which way each is computed, in which batches."""
 
 from __future__ import annotations
 
-import gc
 import logging
 import math
 import time
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
-from typing import Any
 from typing import NamedTuple
-
-import torch
 
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
 from pytest_llmeval.models.engine.encoding import Encoder
-from pytest_llmeval.models.engine.forward import FullForward
 from pytest_llmeval.models.engine.forward import PackedForward
 from pytest_llmeval.models.engine.forward import Scores
-from pytest_llmeval.models.engine.limits import packed_reach
 from pytest_llmeval.models.engine.limits import window_of
 from pytest_llmeval.models.engine.loading import Loaded
-from pytest_llmeval.models.engine.probe import proven
+from pytest_llmeval.models.engine.memory import KEYS_PER_TOKEN
+from pytest_llmeval.models.engine.memory import default_budget
+from pytest_llmeval.models.engine.memory import free
+from pytest_llmeval.models.engine.memory import is_out_of_memory
+from pytest_llmeval.models.engine.memory import reason_of
+from pytest_llmeval.models.engine.probe import Paths
+from pytest_llmeval.models.engine.probe import find_paths
 from pytest_llmeval.models.engine.questions import Group
 from pytest_llmeval.models.engine.questions import Question
 from pytest_llmeval.models.engine.questions import batches
 from pytest_llmeval.models.engine.questions import group
 
 log = logging.getLogger("pytest_llmeval.models.hf")
-
-# Tokens computed at a time. On a CPU more does not raise the speed of matrix products and falls
-# out of the caches; a GPU wants to be filled.
-_BATCH_TOKENS = {"cpu": 1024}
-_BATCH_TOKENS_ELSEWHERE = 16_384
-
-# Copied keys and values of so many tokens take about the memory that computing one token does.
-_KEYS_PER_TOKEN = 16
-
-# A prefix must save this many tokens to be worth a forward of its own.
-_WORTHWHILE = 64
 
 _Score = Callable[[Sequence[Question]], Scores]
 
@@ -56,14 +45,15 @@ class _Answered(NamedTuple):
 class ChoiceEngine:
     """Log-likelihoods of choices with one loaded model. One prefix is kept alive."""
 
-    def __init__(self, loaded: Loaded, batch_tokens: int | None = None) -> None:
-        model, device = loaded.model, loaded.device
-        self._budget = batch_tokens or _BATCH_TOKENS.get(device.type, _BATCH_TOKENS_ELSEWHERE)
-        self._encoder = Encoder(loaded.tokenizer, window_of(model.config, loaded.tokenizer))
-        self._full = FullForward(model, device)
-        self._reach = packed_reach(model)
-        self._packed = proven(model, device, self._full) if self._reach else None
-        self._device = device
+    def __init__(
+        self, loaded: Loaded, batch_tokens: int | None = None, paths: Paths | None = None
+    ) -> None:
+        """``paths``: found before, by another engine with the same model."""
+        paths = paths or find_paths(loaded.model, loaded.device)
+        self._budget = batch_tokens or default_budget(loaded.device)
+        self._encoder = Encoder(loaded.tokenizer, window_of(loaded.model.config, loaded.tokenizer))
+        self._full, self._packed, self._reach = paths.full, paths.packed, paths.reach
+        self._device = loaded.device
         # Tokens per batch for the rest of a call: less than the budget once memory ran out.
         self._allowed = self._budget
 
@@ -93,9 +83,12 @@ class ChoiceEngine:
         ):
             yield from self._batch(batch, self._full.score)
 
-    def _group(self, packed: PackedForward, part: Group, *, alone: bool) -> Iterator[_Answered]:
+    def _group(
+        self, packed: PackedForward, part: Group[Question], *, alone: bool
+    ) -> Iterator[_Answered]:
         started = time.perf_counter()
-        prefix = _prefix(packed, part, alone=alone)
+        live = packed.shared_with_live(part.questions[0].shareable)
+        prefix = part.prefix(live, alone=alone)
         try:
             packed.read(prefix)
             failed = None
@@ -114,7 +107,7 @@ class ChoiceEngine:
         def size(question: Question) -> int:
             own = question.tree.size - len(prefix)
             # Where questions are padded, each also gets a copy of the prefix's keys.
-            return max(own, question.tree.size // _KEYS_PER_TOKEN) if packed.pads else own
+            return max(own, question.tree.size // KEYS_PER_TOKEN) if packed.pads else own
 
         for batch in batches(part.questions, size, lambda: self._allowed, padded=packed.pads):
             for answered in self._batch(batch, score):
@@ -127,7 +120,7 @@ class ChoiceEngine:
             scores = score(batch)
             failure = None
         except Exception as error:
-            failure, memory = _reason(error), is_out_of_memory(error)
+            failure, memory = reason_of(error), is_out_of_memory(error)
         # Outside the handler: the error's traceback keeps the failed batch's tensors alive.
         if failure is None:
             each = (time.perf_counter() - started) / len(batch)
@@ -152,33 +145,7 @@ class ChoiceEngine:
         yield from self._batch(batch[middle:], score)
 
     def _free(self) -> None:
-        gc.collect()
-        if self._device.type == "cuda":
-            torch.cuda.empty_cache()
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out, on whatever device."""
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    text = str(error).lower()
-    return isinstance(error, RuntimeError) and any(
-        words in text for words in ("out of memory", "can't allocate memory", "not enough memory")
-    )
-
-
-def _prefix(packed: PackedForward, part: Group, *, alone: bool) -> tuple[int, ...]:
-    """The tokens to have read before the group's questions are computed."""
-    first = part.questions[0].shareable
-    live = packed.shared_with_live(first)
-    if len(part.questions) > 1:
-        shared = part.shared
-        saved = shared * (len(part.questions) - 1)
-        return first[:shared] if shared <= live or saved > _WORTHWHILE else ()
-    if 2 * live >= len(first):
-        return first[:live]
-    # Asked one at a time, the next question is likely to begin as this one does.
-    return first if alone else ()
+        free(self._device)
 
 
 def _tokens(batch: Sequence[Question]) -> int:
@@ -205,8 +172,3 @@ def _unusable(logprobs: Sequence[float]) -> str | None:
     if all(value == -math.inf for value in logprobs):
         return "the model gave every choice probability zero"
     return None
-
-
-def _reason(error: Any) -> str:
-    first = (str(error).strip().splitlines() or [""])[0]
-    return f"{type(error).__name__}: {first}"

@@ -1,16 +1,18 @@
-"""Requests → questions: rendered as text or chat, cut to the model's window, as token ids."""
+"""Requests → questions and openings: text or chat, cut to the model's window, as token ids."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 from typing import NamedTuple
 
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
+from pytest_llmeval.models.engine.questions import Opening
 from pytest_llmeval.models.engine.questions import Question
 from pytest_llmeval.models.engine.questions import tree_of
 
@@ -21,7 +23,7 @@ class _Refused(Exception):
 
 @dataclass(slots=True)
 class _Draft:
-    """A request on its way to a question. ``continuations``: one a choice, delimiter included."""
+    """A request on its way to token ids. ``continuations``: one a choice, delimiter included."""
 
     index: int
     request: Request
@@ -58,7 +60,7 @@ def _joined(
 
 
 class Encoder:
-    """Turns requests into questions for one tokenizer.
+    """Turns requests into questions (choices) and openings (text) for one tokenizer.
 
     ``window``: the number of tokens that the model can read, or None where it has no bound.
     """
@@ -103,6 +105,47 @@ class Encoder:
         questions.sort(key=lambda question: question.index)
         return questions, refused
 
+    def openings(self, requests: Sequence[Request]) -> tuple[list[Opening], list[Response]]:
+        """The prompts that can be continued, and an error response for every other request.
+
+        A prompt that leaves less than ``max_tokens`` of the window loses whole shots from the
+        end until it does not; where no shots are left, the text gets what room there is.
+        """
+        alike = _alike(requests)
+        openings: list[Opening] = []
+        refused: list[Response] = []
+        drafts: list[_Draft] = []
+
+        def refuse(number: int, error: _Refused, dropped: int) -> None:
+            for one in (requests[index] for index in alike[number]):
+                refused.append(
+                    Response(one.id, error=str(error), dropped_shots=dropped, sample=one.sample)
+                )
+
+        for number, indices in enumerate(alike):
+            request = requests[indices[0]]
+            try:
+                drafts.append(self._draft(number, request, request.prompt, 0))
+            except _Refused as error:
+                refuse(number, error, 0)
+        while drafts:
+            contexts = self._encode(draft.context for draft in drafts)
+            too_long: list[_Draft] = []
+            for draft in drafts:
+                context = contexts[draft.context]
+                try:
+                    tokens = self._lead_of(context) + context
+                    opening = self._opening(draft, tokens)
+                    if opening is None:
+                        too_long.append(self._shorter(draft, len(tokens)))
+                    else:
+                        openings += [replace(opening, index=i) for i in alike[draft.index]]
+                except _Refused as error:
+                    refuse(draft.index, error, draft.dropped)
+            drafts = too_long
+        openings.sort(key=lambda opening: opening.index)
+        return openings, refused
+
     def _shorter(self, draft: _Draft, length: int) -> _Draft:
         if not draft.prompt.shots:
             raise _Refused(
@@ -113,8 +156,6 @@ class Encoder:
         )
 
     def _draft(self, index: int, request: Request, prompt: Prompt, dropped: int) -> _Draft:
-        if request.ask != "choices":
-            raise _Refused("this model compares given choices, it does not generate text yet")
         context = self._chat(prompt) if request.chat else prompt.text
         continuations = tuple(prompt.delimiter + choice for choice in request.choices)
         try:
@@ -122,6 +163,13 @@ class Encoder:
                 text.encode()
         except UnicodeEncodeError:
             raise _Refused("the prompt is not valid Unicode (lone surrogate)") from None
+        if request.ask == "text":
+            return _Draft(index, request, prompt, context, (), dropped)
+        if request.chat and _ends_in_thought(context, prompt.question):
+            raise _Refused(
+                "the chat template opens <think> and does not close it: the likelihood of an"
+                " answer inside a thought means nothing; ask for text instead"
+            )
         # The blank before the answer belongs to the answer: " B" is a token, "B" another.
         kept = context.rstrip()
         moved = context[len(kept) :]
@@ -146,13 +194,7 @@ class Encoder:
             except Exception as again:
                 raise _Refused(f"the chat template refuses the prompt: {again}") from again
             self._system_refused = True
-        text += prompt.prefix
-        if _ends_in_thought(text, prompt.question):
-            raise _Refused(
-                "the chat template opens <think> and does not close it: the likelihood of an"
-                " answer inside a thought means nothing; ask for text instead"
-            )
-        return text
+        return text + prompt.prefix
 
     def _apply(self, messages: list[dict[str, str]]) -> str:
         text: str = self._tokenizer.apply_chat_template(
@@ -208,15 +250,8 @@ class Encoder:
         return {text: tuple(ids) for text, ids in zip(distinct, encoded, strict=True)}
 
     def _question(self, draft: _Draft, ids: _Ids) -> Question:
-        lead = self._lead
-        if draft.context:
-            # A chat template may have written the BOS already: it stands there once.
-            if ids.context[: len(lead)] == lead:
-                lead = ()
-            start = len(lead) + len(ids.context)
-        else:
-            lead = (self._first_token(),)
-            start = 1
+        lead = self._lead_of(ids.context)
+        start = len(lead) + len(ids.context)
         rows = tuple(lead + row for row in ids.rows)
         for choice, row in zip(draft.request.choices, rows, strict=True):
             if len(row) <= start:
@@ -230,12 +265,41 @@ class Encoder:
             dropped_shots=draft.dropped,
         )
 
+    def _opening(self, draft: _Draft, tokens: tuple[int, ...]) -> Opening | None:
+        """The opening; None where it is too long as it is."""
+        limit = draft.request.decoding.max_tokens
+        if self._window is not None and len(tokens) + limit > self._window:
+            if draft.prompt.shots or len(tokens) >= self._window:
+                return None
+            limit = self._window - len(tokens)
+        opened = _ends_in_thought(draft.context, draft.prompt.question)
+        return Opening(draft.index, tokens, limit, opened, draft.dropped)
+
+    def _lead_of(self, context: tuple[int, ...]) -> tuple[int, ...]:
+        """What stands before a context; before an empty one there is always something."""
+        if not context:
+            return (self._first_token(),)
+        # A chat template may have written the BOS already: it stands there once.
+        return () if context[: len(self._lead)] == self._lead else self._lead
+
     def _first_token(self) -> int:
         """What stands before an answer to nothing: BOS, else EOS."""
         for token in (self._tokenizer.bos_token_id, self._tokenizer.eos_token_id):
             if token is not None:
                 return int(token)
         raise _Refused("the prompt is empty and the tokenizer has neither BOS nor EOS")
+
+
+def _alike(requests: Sequence[Request]) -> list[list[int]]:
+    """Neighbours with the same prompt, as the samples of an item are: they are encoded once."""
+    found: list[list[int]] = []
+    for index, request in enumerate(requests):
+        before = requests[index - 1]
+        if index and replace(request, id=before.id, sample=before.sample) == before:
+            found[-1].append(index)
+        else:
+            found.append([index])
+    return found
 
 
 def fold_system(messages: list[dict[str, str]]) -> list[dict[str, str]]:

@@ -1,4 +1,6 @@
-"""Log-probabilities of choices, computed two ways: packed behind a shared prefix, or in full."""
+"""Forwards of two kinds: packed behind a shared prefix, or every row in full. Scores of choices,
+and the first and next logits of texts.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from torch import Tensor
 from pytest_llmeval.models.engine import attention
 from pytest_llmeval.models.engine.attention import KeysValues
 from pytest_llmeval.models.engine.attention import Layout
+from pytest_llmeval.models.engine.attention import Plan
 from pytest_llmeval.models.engine.questions import Question
 from pytest_llmeval.models.engine.questions import Scored
 from pytest_llmeval.models.engine.questions import Segment
@@ -129,6 +132,41 @@ class PackedForward:
                 captured = [(keys.contiguous(), values.contiguous()) for keys, values in captured]
         self._live = Prefix(tokens, captured)
 
+    def kept(self, tokens: tuple[int, ...]) -> list[KeysValues] | None:
+        """Keys and values of a prefix, which is read where it is not live; None of an empty one."""
+        self.read(tokens)
+        return self._live.first(len(tokens))
+
+    def begin(
+        self, rows: Sequence[tuple[int, ...]], prefix: tuple[int, ...]
+    ) -> tuple[Tensor, list[KeysValues]]:
+        """Read rows that go on after the prefix: what follows each, and what they leave behind.
+
+        Logits of shape (rows, vocabulary), then of every layer the keys and values of the rows'
+        own tokens, one row after the other, of shape (1, heads, tokens, size).
+        """
+        seen = len(prefix)
+        segments = [
+            Segment(row, tuple(range(seen, seen + len(row))), (0,) * len(row), (), len(row))
+            for row in rows
+        ]
+        last = torch.tensor(list(itertools.accumulate(map(len, rows)))) - 1
+        captured: list[KeysValues] = []
+        with torch.inference_mode():
+            logits = self._forward(segments, self.kept(prefix), seen, last, captured)
+        return logits, captured
+
+    def step(self, tokens: Sequence[int], positions: Sequence[int], plan: Plan) -> Tensor:
+        """Logits after one more token of every row, of shape (rows, vocabulary)."""
+        with torch.inference_mode(), attention.planned(self._model, plan):
+            logits: Tensor = self._model(
+                input_ids=torch.tensor([tokens], device=self._device),
+                position_ids=torch.tensor([positions], device=self._device),
+                use_cache=False,
+                return_dict=True,
+            ).logits
+        return logits.flatten(0, -2)
+
     def forget(self) -> None:
         """Free the live prefix."""
         self._live = Prefix((), [])
@@ -180,7 +218,7 @@ class PackedForward:
             else attention.side_by_side(spans, masks, seen, self._device),
         )
         rows = needed.to(self._device)
-        with attention.packed(self._model, layout), _narrowed(self._mlp, rows):
+        with attention.planned(self._model, layout), _narrowed(self._mlp, rows):
             return self._head.logits(
                 rows,
                 input_ids=tokens.to(self._device),

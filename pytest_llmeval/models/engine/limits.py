@@ -24,6 +24,15 @@ def window_of(config: Any, tokenizer: Any) -> int | None:
     return int(length) if length is not None and length < _KNOWN_LENGTH else None
 
 
+def ends_of(model: Any, tokenizer: Any) -> frozenset[int]:
+    """The tokens that end a text: those of the generation config, and the tokenizer's EOS."""
+    found = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+    if found is None:
+        found = getattr(_text_config(model.config), "eos_token_id", None)
+    ends = found if isinstance(found, list | tuple) else [found]
+    return frozenset(int(end) for end in (*ends, tokenizer.eos_token_id) if end is not None)
+
+
 def packed_reach(model: Any) -> int:
     """How many tokens a question may have for all its attention to be full and causal.
 

@@ -20,6 +20,8 @@ import torch
 
 from pytest_llmeval.core import ModelError
 from pytest_llmeval.models.engine.identity import dtype_used
+from pytest_llmeval.models.engine.linear import lay_out
+from pytest_llmeval.models.engine.memory import worker
 from pytest_llmeval.models.engine.spec import Spec
 
 log = logging.getLogger("pytest_llmeval.models.hf")
@@ -58,6 +60,7 @@ def load(spec: Spec) -> Loaded:
         ) from error
     model.eval()
     model.requires_grad_(False)
+    lay_out(model)
     log.info("%s: weights on %s after %.2f s", spec.text, device, time.perf_counter() - started)
     return Loaded(model, tokenizer, device)
 
@@ -67,7 +70,7 @@ def choose_device(spec: Spec) -> torch.device:
 
     Raises ModelError for a device that this machine does not have.
     """
-    worker, workers = _worker()
+    number, workers = worker()
     name = spec.device or ("cuda" if torch.cuda.is_available() else "cpu")
     if name == "cpu":
         if workers > 1:
@@ -79,19 +82,11 @@ def choose_device(spec: Spec) -> torch.device:
         return torch.device("mps")
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if name == "cuda" and count:
-        return torch.device("cuda", worker % count)
+        return torch.device("cuda", number % count)
     device = torch.device(name)
     if device.index is None or device.index >= count:
         raise ModelError(f"{spec.text}: no device {name}; this machine has {count} CUDA devices")
     return device
-
-
-def _worker() -> tuple[int, int]:
-    """Number of this process among the xdist workers, and how many there are; else (0, 1)."""
-    name = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
-    number = name.removeprefix("gw")
-    count = os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
-    return int(number) if number.isdecimal() else 0, int(count) if count.isdecimal() else 1
 
 
 def _available_cpus() -> int:

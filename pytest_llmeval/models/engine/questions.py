@@ -12,7 +12,10 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic
 from typing import NamedTuple
+from typing import Protocol
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +24,48 @@ from numpy.typing import NDArray
 _GROUP_COST = 64
 # Deeper nesting of shared beginnings than this is not looked for.
 _MAX_DEPTH = 50
+# A prefix must save this many tokens to be worth a forward of its own.
+_WORTHWHILE = 64
+
+
+class Beginning(Protocol):
+    """What may share its beginning with others.
+
+    ``index``: place of the request among those asked together. ``shareable``: the tokens that a
+    prefix may take over. ``trunk_length``: how many tokens are read before anything branches.
+    """
+
+    @property
+    def index(self) -> int: ...
+
+    @property
+    def shareable(self) -> tuple[int, ...]: ...
+
+    @property
+    def trunk_length(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A prompt that is to be continued, as token ids.
+
+    ``limit``: the most tokens to generate. ``opened``: the prompt ends within a thought.
+    """
+
+    index: int
+    tokens: tuple[int, ...]
+    limit: int
+    opened: bool = False
+    dropped_shots: int = 0
+
+    @property
+    def shareable(self) -> tuple[int, ...]:
+        """All tokens but the last, off which the first generated one is read."""
+        return self.tokens[:-1]
+
+    @property
+    def trunk_length(self) -> int:
+        return len(self.tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +99,11 @@ class Question:
     def shareable(self) -> tuple[int, ...]:
         """The tokens that a prefix may take over: before the first position that is needed."""
         return self.tree.trunk[: min(self.starts) - 1]
+
+    @property
+    def trunk_length(self) -> int:
+        """Tokens that all rows read."""
+        return len(self.tree.trunk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +206,34 @@ def segment_of(question: Question, skip: int) -> Segment:
     )
 
 
+S = TypeVar("S")
+T = TypeVar("T", bound=Beginning)
+
+
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Questions that share their first ``shared`` tokens."""
+class Group(Generic[T]):
+    """Questions, or openings, that share their first ``shared`` tokens."""
 
     shared: int
-    questions: tuple[Question, ...]
+    questions: tuple[T, ...]
+
+    def prefix(self, live: int, *, alone: bool) -> tuple[int, ...]:
+        """The tokens to have read before the group's questions are computed.
+
+        ``live``: how many of the first question's tokens are known already. ``alone``: nothing
+        else is asked at the same time.
+        """
+        first = self.questions[0].shareable
+        if len(self.questions) > 1:
+            saved = self.shared * (len(self.questions) - 1)
+            return first[: self.shared] if self.shared <= live or saved > _WORTHWHILE else ()
+        if 2 * live >= len(first):
+            return first[:live]
+        # Asked one at a time, the next question is likely to begin as this one does.
+        return first if alone else ()
 
 
-def group(questions: Sequence[Question]) -> list[Group]:
+def group(questions: Sequence[T]) -> list[Group[T]]:
     """Questions by shared beginning, so that the tokens to compute are few.
 
     Groups are ordered by their earliest question, and so are the questions in a group. Sharing
@@ -172,7 +241,7 @@ def group(questions: Sequence[Question]) -> list[Group]:
     """
     ordered = sorted(questions, key=lambda question: question.shareable)
     shared = _neighbours([question.shareable for question in ordered])
-    lengths = np.array([len(question.tree.trunk) for question in ordered])
+    lengths = np.array([question.trunk_length for question in ordered])
     found = _divide(shared, lengths, 0, len(ordered), 0)
     groups = [
         Group(
@@ -241,12 +310,12 @@ def _divide(
 
 
 def batches(
-    questions: Iterable[Question],
-    size: Callable[[Question], int],
+    questions: Iterable[S],
+    size: Callable[[S], int],
     budget: Callable[[], int],
     *,
     padded: bool,
-) -> Iterator[list[Question]]:
+) -> Iterator[list[S]]:
     """Cut questions into batches of at most ``budget()`` tokens, or of one question.
 
     ``padded``: every question of a batch costs as much as its longest; they are sorted by
@@ -255,7 +324,7 @@ def batches(
     """
     if padded:
         questions = sorted(questions, key=size)
-    batch: list[Question] = []
+    batch: list[S] = []
     tokens = 0
     for question in questions:
         own = size(question)

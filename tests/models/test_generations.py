@@ -1,0 +1,190 @@
+"""Texts in the making, and the order in which they are worked on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_llmeval.core import Decoding
+from pytest_llmeval.core import Prompt
+from pytest_llmeval.core import Request
+from pytest_llmeval.models.engine.generations import Generation
+from pytest_llmeval.models.engine.generations import Schedule
+from pytest_llmeval.models.engine.generations import key_of
+from pytest_llmeval.models.engine.questions import Opening
+from pytest_llmeval.models.engine.stopping import Watch
+
+END = 9
+
+
+def text(
+    number: int = 0,
+    prompt: tuple[int, ...] = (1, 2, 3),
+    *,
+    limit: int = 5,
+    shared: int = 0,
+    stop: tuple[str, ...] = (),
+    temperature: float = 0.0,
+    key: bytes = b"",
+) -> Generation:
+    decoding = Decoding(temperature=temperature, stop=stop)
+    watch = Watch(lambda ids: "".join(map(str, ids)), stop)
+    opening = Opening(number, prompt, limit)
+    return Generation(opening, decoding, frozenset({END}), watch, key, shared)
+
+
+def test_a_text_ends_with_an_end_token_a_stop_string_or_its_limit() -> None:
+    for given_tokens, stop, finish, content in [
+        ((4, 5, END), (), "stop", [4, 5]),
+        ((4, 5, 6), ("56",), "stop", [4, 5, 6]),
+        ((4, 5, 6, 7, 8), (), "length", [4, 5, 6, 7, 8]),
+        # The end on the last token that is allowed is an end.
+        ((4, 5, 6, 7, END), (), "stop", [4, 5, 6, 7]),
+        ((4, 5, 6, 7, 8), ("78",), "stop", [4, 5, 6, 7, 8]),
+    ]:
+        one = text(stop=stop)
+        for token in given_tokens[:-1]:
+            one.add(token)
+            assert not one.done
+        one.add(given_tokens[-1])
+        assert one.done
+        assert (one.finish, one.content) == (finish, content)
+        assert one.read == (1, 2, 3, *given_tokens)
+
+
+def test_no_token_is_an_error() -> None:
+    one = text()
+    one.add(None)
+    assert one.done
+    assert one.finish is None
+    assert "NaN" in str(one.error)
+
+
+def test_random_numbers_depend_on_seed_id_sample_and_place_alone() -> None:
+    request = Request("q", Prompt("", (), "?"))
+    keys = {
+        key_of(one)
+        for one in (
+            request,
+            replace(request, id="r"),
+            replace(request, sample=1),
+            replace(request, seed=1),
+            # Neither these nor the prompt: a greedy text and a sampled one may share them.
+            replace(request, prompt=Prompt("", (), "!")),
+            replace(request, decoding=Decoding(temperature=1.0)),
+        )
+    }
+    assert len(keys) == 4
+    one = text(key=key_of(request))
+    first = one.draw()
+    assert one.draw() == first
+    one.add(4)
+    assert one.draw() != first
+    again = text(key=key_of(request))
+    assert again.draw() == first
+
+
+def test_random_numbers_are_spread_evenly() -> None:
+    found = []
+    for number in range(2000):
+        found.append(text(key=str(number).encode()).draw())
+    assert all(0 <= value < 1 for value in found)
+    for tenth in range(10):
+        assert 140 < sum(tenth <= 10 * value < tenth + 1 for value in found) < 260
+
+
+# --- the schedule
+
+
+def schedule(
+    texts: Sequence[Generation], rows: int, budget: int, *, padded: bool = False
+) -> Schedule:
+    return Schedule(texts, rows, lambda one: one.own, budget, padded=padded)
+
+
+def numbers(texts: Sequence[Generation]) -> list[int]:
+    return [one.opening.index for one in texts]
+
+
+def test_texts_are_begun_together_up_to_the_budget() -> None:
+    plan = schedule([text(n, (1,) * (n + 1)) for n in range(6)], 10, 6)
+    assert numbers(plan.next()) == [0, 1, 2]
+    assert numbers(plan.next()) == [3]
+    plan = schedule([text(n, (1,) * (n + 1)) for n in range(6)], 10, 6, padded=True)
+    assert numbers(plan.next()) == [0, 1]
+    # One that exceeds the budget by itself is begun by itself.
+    assert numbers(schedule([text(0, (1,) * 9), text(1)], 10, 6).next()) == [0]
+
+
+def test_texts_with_another_prefix_are_begun_apart() -> None:
+    prompts = [(1, 2, 3), (1, 2, 4), (1, 5, 6)]
+    plan = schedule([text(n, p, shared=2) for n, p in enumerate(prompts)], 10, 100)
+    assert [numbers(plan.next()) for _ in range(3)] == [[0, 1], [2], []]
+
+
+def test_a_free_row_is_filled_at_once_and_of_many_rows_a_few() -> None:
+    plan = schedule([text(n) for n in range(100)], 32, 1000)
+    plan.running += plan.next()
+    assert len(plan.running) == 32
+    assert plan.next() == []
+    for row in (3, 31, 7):
+        plan.running[row].finish = "stop"
+    assert numbers([one for _, one in plan.release()]) == [31, 7, 3]
+    assert plan.next() == []
+    plan.running[0].finish = "stop"
+    list(plan.release())
+    assert numbers(plan.next()) == [32, 33, 34, 35]
+    few = schedule([text(n) for n in range(9)], 4, 1000)
+    few.running += few.next()
+    few.running[2].finish = "stop"
+    list(few.release())
+    assert numbers(few.next()) == [4]
+
+
+def test_the_last_waiting_are_not_held_back() -> None:
+    plan = schedule([text(n) for n in range(33)], 32, 1000)
+    plan.running += plan.next()
+    plan.running[5].finish = "length"
+    list(plan.release())
+    assert numbers(plan.next()) == [32]
+
+
+def test_what_is_put_back_comes_first_and_in_order() -> None:
+    plan = schedule([text(n) for n in range(6)], 4, 1000)
+    plan.running += plan.next()
+    plan.stop()
+    assert plan.running == []
+    assert numbers(plan.waiting) == [0, 1, 2, 3, 4, 5]
+
+
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 2)), max_size=40), st.integers(1, 9))
+def test_rows_stay_without_gaps_and_every_text_ends(
+    lives: list[tuple[int, int]], rows: int
+) -> None:
+    """A mirror that is moved as the schedule says holds what runs in every row."""
+    prompts = [(1, 2), (3, 4), (5, 6)]
+    texts = [text(n, prompts[which], shared=1, limit=life) for n, (life, which) in enumerate(lives)]
+    plan = schedule(texts, rows, 7)
+    mirror: list[Generation] = []
+    ended: list[int] = []
+    for _ in range(1000):
+        if batch := plan.next():
+            assert len({one.prefix for one in batch}) == 1
+            plan.running += batch
+            mirror += batch
+        elif not plan.running:
+            break
+        for one in plan.running:
+            one.add(4)
+        for row, one in plan.release():
+            assert mirror[row] is one
+            last = mirror.pop()
+            if row < len(mirror):
+                mirror[row] = last
+            ended.append(one.opening.index)
+        assert mirror == plan.running
+        assert len(mirror) <= rows
+    assert sorted(ended) == list(range(len(lives)))

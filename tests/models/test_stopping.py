@@ -1,0 +1,130 @@
+"""Where an answer begins and ends, in whole texts and while they grow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_llmeval.models.engine.stopping import Parts
+from pytest_llmeval.models.engine.stopping import Watch
+from pytest_llmeval.models.engine.stopping import parts_of
+
+
+@pytest.mark.parametrize(
+    ("text", "stop", "answer", "stopped"),
+    [
+        (" 4 + 4 = 8.\n\nQ: And", ("Q:",), " 4 + 4 = 8.\n\n", True),
+        ("one two three", ("three", "two"), "one ", True),
+        ("one two", ("four",), "one two", False),
+        ("one two", (), "one two", False),
+        ("one two", ("",), "one two", False),
+        ("Q: at once", ("Q:",), "", True),
+    ],
+)
+def test_text_ends_before_the_first_stop_string(
+    text: str, stop: tuple[str, ...], answer: str, stopped: bool
+) -> None:
+    assert parts_of(text, stop) == Parts(None, answer, stopped=stopped)
+
+
+@pytest.mark.parametrize(
+    ("text", "opened", "expected"),
+    [
+        ("<think>\nWell.\n\n</think>\n\n42\n\nmore", False, Parts("Well.", "42", stopped=True)),
+        ("\n<think>Well.</think>42", False, Parts("Well.", "42")),
+        ("Well.\n\nSo\n</think>\n42", True, Parts("Well.\n\nSo", "42")),
+        # The template has opened the thought, and the model does so once more.
+        ("<think>\nWell.</think>42", True, Parts("Well.", "42")),
+        # Closed, never opened: some templates open it without leaving a trace in the prompt.
+        ("Well.</think> 42", False, Parts("Well.", "42")),
+        ("<think>\n\n</think>\n\n42", False, Parts("", "42")),
+        # Cut short within the thought: there is no answer.
+        ("<think>It is 42\n\nor", False, Parts("It is 42\n\nor", "", closed=False)),
+        ("It is 42", True, Parts("It is 42", "", closed=False)),
+        # Not the first word: text about thoughts.
+        ("Write <think> before it", False, Parts(None, "Write <think> before it")),
+    ],
+)
+def test_a_thought_is_split_off_before_stop_strings(
+    text: str, opened: bool, expected: Parts
+) -> None:
+    assert parts_of(text, ("\n\n",), opened=opened) == expected
+
+
+def pieces(text: str, cuts: Sequence[int]) -> list[str]:
+    """A text as tokens of the given lengths."""
+    found, begin = [], 0
+    for length in cuts:
+        found.append(text[begin : begin + length])
+        begin += length
+    return [piece for piece in (*found, text[begin:]) if piece]
+
+
+def stops_at(tokens: list[str], stop: tuple[str, ...], *, opened: bool = False) -> int | None:
+    """After how many tokens a watch says that the text has ended; tokens are their own text."""
+    watch = Watch(lambda ids: "".join(tokens[i] for i in ids), stop, opened=opened)
+    for count in range(1, len(tokens) + 1):
+        if watch.stopped(range(count)):
+            return count
+    return None
+
+
+def test_a_stop_string_over_several_tokens_ends_with_its_last() -> None:
+    assert stops_at(["a", "\n", "\nQ", ":", "b"], ("\n\nQ:",)) == 4
+    assert stops_at(["a", "xQ:y", "b"], ("Q:",)) == 2
+    assert stops_at(["a", "Q", " :", "b"], ("Q:",)) is None
+
+
+def test_tokens_without_a_text_do_not_hide_a_stop_string() -> None:
+    stop = "### The end"
+    tokens = ["a", *stop[:5], "", "", "", "", *stop[5:], "b"]
+    assert stops_at(tokens, (stop,)) == len(tokens) - 1
+
+
+def test_stop_strings_within_a_thought_mean_nothing() -> None:
+    tokens = ["<th", "ink>", "a\n\n", "b", "</thi", "nk>", "\n\n", "42", "\n\n", "more"]
+    assert stops_at(tokens, ("\n\n",)) == 9
+    assert stops_at(tokens[2:], ("\n\n",), opened=True) == 7
+    assert stops_at([*tokens[:8], *"and more words", "\n\n"], ("\n\n",)) == 23
+    assert stops_at(["<th", "ing", "\n\n"], ("\n\n",)) == 3
+    assert stops_at(["\n\n", "<th"], ("\n\n",)) == 1
+
+
+@given(
+    text=st.text("ab\n<>/think", max_size=60),
+    cuts=st.lists(st.integers(1, 4), max_size=40),
+    stop=st.lists(st.text("ab\n", min_size=1, max_size=4), max_size=3),
+    thought=st.sampled_from(["", "<think>a\n</think>", "<think>b", "\n<think>\n\n</think>\n\n"]),
+    opened=st.booleans(),
+)
+def test_watching_token_by_token_finds_what_is_in_the_whole_text(
+    text: str, cuts: list[int], stop: list[str], thought: str, opened: bool
+) -> None:
+    """It ends with the first token after which the text, taken as a whole, is stopped."""
+    tokens = pieces(thought + text, cuts)
+    expected = None
+    for count in range(1, len(tokens) + 1):
+        if parts_of("".join(tokens[:count]), stop, opened=opened).stopped:
+            expected = count
+            break
+    assert stops_at(tokens, tuple(stop), opened=opened) == expected
+
+
+def test_only_the_last_tokens_are_decoded() -> None:
+    """Otherwise the work would grow with the square of the length."""
+    asked: list[int] = []
+
+    def decode(ids: Sequence[int]) -> str:
+        asked.append(len(ids))
+        return "x" * len(ids)
+
+    watch = Watch(decode, ("Q:",))
+    for count in range(1, 1001):
+        assert not watch.stopped(range(count))
+    assert max(asked[2:]) < 20
+    asked.clear()
+    assert not Watch(decode, ()).stopped(range(5))
+    assert asked == []
