@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
@@ -39,7 +40,13 @@ def start(project, *arguments: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     with open(project.path / "killed.txt", "wb") as output:
         return subprocess.Popen(
-            command, cwd=project.path, stdout=output, stderr=output, start_new_session=True
+            command,
+            cwd=project.path,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            # A shell's background job, as CI may be one, has Ctrl-C ignored, and so its children.
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
         )
 
 
