@@ -257,6 +257,9 @@ class Decoding:
                 raise ConfigError(f"decoding: {name} = {getattr(self, name)} is below {lowest}")
 
 
+LETTER_DECODING = Decoding(max_tokens=16, stop=("\n\n",))
+"""How a letter is generated that cannot be read from log-likelihoods."""
+
 Ask = Literal["choices", "text"]
 
 Draw = Literal["first", "lmeval"]
@@ -319,7 +322,7 @@ class Protocol:
             ask="text",
             scorer="choice",
             also=(),
-            decoding=Decoding(max_tokens=16, stop=("\n\n",)),
+            decoding=LETTER_DECODING,
         )
 
     def under_other_scorers(self) -> tuple[Protocol, ...]:

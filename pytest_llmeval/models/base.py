@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Protocol
 from typing import runtime_checkable
 
@@ -40,3 +41,14 @@ class Model(Protocol):
         ModelError is raised only when the model cannot be used at all.
         """
         ...
+
+
+class ResponseStore(Protocol):
+    """Keeps responses, so that nothing is asked twice: ``runs.cache.ResponseCache``.
+
+    ``fingerprint`` is the model's. Used from several threads.
+    """
+
+    def get(self, fingerprint: str, request: Request) -> Response | None: ...
+
+    def put(self, fingerprint: str, answered: Sequence[tuple[Request, Response]]) -> None: ...

@@ -15,10 +15,17 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
+from pytest_llmeval.scorers.choice import choice
 
 
 def letter(item: Item, response: Response) -> Score:
-    """The option whose letter has the highest log-likelihood (lm-eval's ``acc``)."""
+    """The option whose letter has the highest log-likelihood (lm-eval's ``acc``).
+
+    An endpoint that could not tell which is highest has generated the letter instead: then
+    the text is read as ``choice`` reads it.
+    """
+    if response.text is not None and not response.logprobs:
+        return choice(item, response)
     fault = _fault(item, response)
     if fault is not None:
         return Score(Outcome.ERROR, error=fault)

@@ -29,6 +29,14 @@ def test_the_highest_letter_wins() -> None:
     assert letter(item(gold=1), Response("i", logprobs=(-3.0, -2.0, -1.0, -4.0))).outcome == "wrong"
 
 
+def test_a_generated_letter_stands_in_for_log_likelihoods() -> None:
+    score = letter(item(gold=1), Response("i", text="The answer is (B)."))
+    assert (score.outcome, score.answer) == (Outcome.CORRECT, "B")
+    assert letter(item(), Response("i", text="")).outcome is Outcome.UNPARSED
+    assert letter(item(), Response("i", text="B", error="gone")).outcome is Outcome.ERROR
+    assert cloze(item(), Response("i", text="The answer is (A).")).outcome is Outcome.ERROR
+
+
 def test_cloze_divides_by_characters_not_bytes() -> None:
     # In all, the short option is likelier; per character (not byte) the long one is.
     options = ("ab", "ééééé")

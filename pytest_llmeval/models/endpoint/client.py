@@ -1,0 +1,363 @@
+"""One question to an endpoint: put, put again where that may help, and read."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
+
+from pytest_llmeval.core import LETTER_DECODING
+from pytest_llmeval.core import Ask
+from pytest_llmeval.core import ModelError
+from pytest_llmeval.core import Request
+from pytest_llmeval.core import Response
+from pytest_llmeval.models.endpoint import faults
+from pytest_llmeval.models.endpoint import wire
+from pytest_llmeval.models.endpoint.echoed import choice_logprob
+from pytest_llmeval.models.endpoint.faults import Failed
+from pytest_llmeval.models.endpoint.faults import Fault
+from pytest_llmeval.models.endpoint.faults import StopRule
+from pytest_llmeval.models.endpoint.faults import of_connection
+from pytest_llmeval.models.endpoint.letters import are_letters
+from pytest_llmeval.models.endpoint.letters import read_letters
+from pytest_llmeval.models.endpoint.limits import Limiter
+from pytest_llmeval.models.endpoint.secret import Secret
+from pytest_llmeval.models.endpoint.spec import Spec
+from pytest_llmeval.models.endpoint.usage import Usage
+from pytest_llmeval.models.endpoint.wire import Call
+from pytest_llmeval.models.endpoint.wire import Dialect
+
+# Tokens that a character of a prompt is taken for until the server has told.
+_TOKENS_PER_CHARACTER = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long an answer is waited for, in seconds, and how often it is asked for again.
+
+    ``timeout`` is for one HTTP request, ``in_all`` for all of an item's, waiting between them
+    included. A Retry-After beyond ``longest_wait`` is cut to it.
+    """
+
+    timeout: float = 300.0
+    max_retries: int = 8
+    first_wait: float = 0.5
+    longest_wait: float = 60.0
+
+    @property
+    def in_all(self) -> float:
+        return 3 * self.timeout + self.longest_wait
+
+    def wait(self, retry: int, asked: float | None) -> float:
+        """Seconds before a retry (counted from 0): as asked for by the server, or doubling.
+
+        Part of it is drawn, so that many who failed at once do not return at once.
+        """
+        if asked is not None:
+            return min(asked, self.longest_wait) + random.uniform(0, self.first_wait)
+        longest = min(self.first_wait * 2**retry, self.longest_wait)
+        return random.uniform(longest / 2, longest)
+
+
+class Client:
+    """Answers requests, a group at a time. Everything runs within one event loop.
+
+    ``told`` hears of every HTTP request: True for an answer, False for a server that has too
+    much to do.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        key: Secret,
+        *,
+        patience: Patience,
+        limiter: Limiter,
+        usage: Usage,
+        told: Callable[[bool], None],
+    ) -> None:
+        self._spec = spec
+        self._key = key
+        self._patience = patience
+        self._limiter = limiter
+        self._usage = usage
+        self._told = told
+        self._dialect = Dialect()
+        self._stop_rule = StopRule()
+        self._sdk: Any = None
+        self._first: dict[Ask, asyncio.Event] = {}
+        self._tokens_per_character = _TOKENS_PER_CHARACTER
+
+    @property
+    def takes_several(self) -> bool:
+        """Whether one HTTP request may ask for several samples, as far as is known."""
+        return self._dialect.several
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._sdk is not None:
+            await self._sdk.close()
+            self._sdk = None
+
+    async def answer(self, group: Sequence[Request]) -> list[Response]:
+        """A response for each of the requests, which differ in ``sample`` alone.
+
+        A request that fails for good has a response with ``error``. Raises ModelError when so
+        many have failed in the same way that there is no use in going on.
+        """
+        started = time.perf_counter()
+        try:
+            responses = await self._after_the_first(group)
+        except Failed as failed:
+            self._usage.failed += len(group)
+            if self._stop_rule.failed(failed.fault):
+                raise ModelError(
+                    f"{self._stop_rule.limit} requests in a row failed in the same way; the last:"
+                    f" {failed.fault.message}"
+                ) from None
+            responses = [Response(request.id, error=failed.fault.message) for request in group]
+        else:
+            self._stop_rule.succeeded()
+        seconds = (time.perf_counter() - started) / len(group)
+        return [
+            replace(response, sample=request.sample, seconds=seconds)
+            for request, response in zip(group, responses, strict=True)
+        ]
+
+    async def _after_the_first(self, group: Sequence[Request]) -> list[Response]:
+        """The first request of a kind goes alone: what it finds out spares the others a refusal."""
+        ask = group[0].ask
+        if ask in self._first:
+            await self._first[ask].wait()
+            return await self._answer(group)
+        self._first[ask] = asyncio.Event()
+        try:
+            return await self._answer(group)
+        finally:
+            self._first[ask].set()
+
+    async def _answer(self, group: Sequence[Request]) -> list[Response]:
+        if group[0].ask == "text":
+            return await self._texts(group)
+        if self._spec.choices == "echo":
+            return [await self._echo(group[0])]
+        return [await self._letter(group[0])]
+
+    # --- the ways of asking
+
+    async def _texts(self, group: Sequence[Request]) -> list[Response]:
+        first = group[0]
+        call, data = await self._call(lambda dialect: wire.generation(self._spec, group, dialect))
+        said = wire.texts(self._spec, data, first.decoding.stop)[: len(group)]
+        if not data["choices"]:
+            said *= len(group)
+        if len(said) < call.body.get("n", 1):
+            # It took the parameter and did not do what it says.
+            self._dialect = replace(self._dialect, several=False)
+        tokens = wire.tokens(data)
+        responses = [
+            Response(
+                request.id,
+                text=one.text,
+                reasoning=one.reasoning,
+                finish_reason=one.finish_reason,
+                prompt_tokens=tokens.prompt,
+                completion_tokens=_part(tokens.completion, len(said), number),
+            )
+            for number, (request, one) in enumerate(zip(group, said, strict=False))
+        ]
+        for request in group[len(responses) :]:
+            responses += await self._texts([request])
+        return responses
+
+    async def _letter(self, request: Request) -> Response:
+        if not are_letters(request.choices):
+            raise Failed(
+                Fault(
+                    "no letters",
+                    "choices=top_logprobs reads letters, and these choices are texts: use"
+                    " choices=echo, if the server can",
+                )
+            )
+        _, data = await self._call(lambda dialect: wire.next_letter(self._spec, request, dialect))
+        tokens = wire.tokens(data)
+        if wire.is_filtered(data):
+            return Response(request.id, text="", finish_reason=wire.FILTERED)
+        top = wire.top_tokens(self._spec, data)
+        if top is None:
+            raise Failed(
+                Fault(
+                    "no top_logprobs",
+                    "the server tells no top_logprobs: leave choices=top_logprobs out, and the"
+                    " letter is generated",
+                )
+            )
+        reading = read_letters(request.choices, top)
+        if not reading.decided:
+            # The letter that comes first may be one that was not told: the text decides.
+            asked = replace(request, choices=(), decoding=LETTER_DECODING)
+            return (await self._texts([asked]))[0]
+        return Response(
+            request.id,
+            logprobs=reading.logprobs,
+            prompt_tokens=tokens.prompt,
+            completion_tokens=tokens.completion,
+        )
+
+    async def _echo(self, request: Request) -> Response:
+        call, data = await self._call(lambda _: wire.echo(self._spec, request))
+        prompts, choices = call.body["prompt"], data["choices"]
+        try:
+            if len(choices) != len(prompts):
+                raise ValueError(f"{len(choices)} echoes for {len(prompts)} prompts")
+            ordered = sorted(choices, key=lambda choice: choice.get("index", 0))
+            context = len(request.prompt.text)
+            logprobs = [
+                choice_logprob(choice.get("logprobs") or {}, context, len(prompt))
+                for choice, prompt in zip(ordered, prompts, strict=True)
+            ]
+        except (ValueError, TypeError) as error:
+            raise Failed(
+                Fault("no echo", f"the server does not do what choices=echo needs: {error}")
+            ) from None
+        tokens = wire.tokens(data)
+        return Response(request.id, logprobs=tuple(logprobs), prompt_tokens=tokens.prompt)
+
+    # --- one HTTP request, and again
+
+    async def _call(self, build: Callable[[Dialect], Call]) -> tuple[Call, dict[str, Any]]:
+        """The answer to what ``build`` makes of the dialect, after as many tries as it takes.
+
+        Raises Failed with the last fault.
+        """
+        patience = self._patience
+        until = time.monotonic() + patience.in_all
+        retries = 0
+        while True:
+            dialect = self._dialect
+            call = build(dialect)
+            expected = self._expected_tokens(call)
+            waited = await self._limiter.admitted(expected)
+            self._usage.waited += waited
+            until += waited
+            self._usage.requests += 1
+            try:
+                data = await self._send(call, min(patience.timeout, until - time.monotonic()))
+            except Failed as failed:
+                fault = failed.fault
+            else:
+                self._told(True)
+                self._count(call, data, expected)
+                return call, data
+            self._limiter.used(expected, 0)
+            other = wire.adapted(dialect, call, fault)
+            if other is not None:
+                # Others may have found out in the meantime.
+                self._dialect = other if self._dialect == dialect else self._dialect
+                continue
+            if fault.overload:
+                self._told(False)
+            wait = patience.wait(retries, fault.retry_after)
+            if (
+                not fault.retryable
+                or retries == patience.max_retries
+                or time.monotonic() + wait >= until
+            ):
+                raise Failed(_after(fault, retries + 1))
+            retries += 1
+            self._usage.retries += 1
+            await asyncio.sleep(wait)
+
+    async def _send(self, call: Call, seconds: float) -> dict[str, Any]:
+        import openai
+
+        if self._sdk is None:
+            self._sdk = self._connect()
+        fault: Fault
+        try:
+            # The SDK's own time-out starts anew with every piece of an answer that arrives.
+            async with asyncio.timeout(seconds):
+                data = await self._sdk.post(call.path, cast_to=object, body=call.body)
+            if isinstance(data, dict) and data.get("error") and not data.get("choices"):
+                fault = faults.of_body(data["error"])
+            else:
+                return wire.check(data)
+        except Failed as failed:
+            fault = failed.fault
+        except TimeoutError:
+            fault = faults.timed_out(round(seconds, 1))
+        except openai.APIStatusError as error:
+            fault = faults.of_status(error.status_code, error.body, error.response.headers)
+        except ValueError as error:
+            fault = faults.unreadable(f"{type(error).__name__}: {error}")
+        except Exception as error:
+            origin = _origin(error)
+            timed_out = isinstance(origin, TimeoutError) or "Timeout" in type(origin).__name__
+            fault = faults.timed_out(round(seconds, 1)) if timed_out else of_connection(origin)
+        # Outside of the except clauses, so that nothing of the SDK hangs on what is raised.
+        raise Failed(replace(fault, message=self._key.struck_from(fault.message)))
+
+    def _connect(self) -> Any:
+        import openai
+
+        http_client = None
+        if hasattr(openai, "DefaultAioHttpClient"):
+            try:
+                # About twice as fast as httpx where many requests are in flight.
+                http_client = openai.DefaultAioHttpClient()
+            except RuntimeError:  # its package is not installed
+                http_client = None
+        return openai.AsyncOpenAI(
+            # The SDK insists on a key; servers that want none do not look at it.
+            api_key=self._key.reveal() or "none",
+            base_url=self._spec.base_url,
+            timeout=self._patience.timeout,
+            max_retries=0,
+            http_client=http_client,
+        )
+
+    def _expected_tokens(self, call: Call) -> int:
+        if not self._limiter.counts_tokens:
+            return 0
+        answer = call.body.get("max_tokens") or call.body.get("max_completion_tokens") or 0
+        prompt = _characters(call) * self._tokens_per_character
+        return int(prompt + answer * call.body.get("n", 1))
+
+    def _count(self, call: Call, data: dict[str, Any], expected: int) -> None:
+        tokens = wire.tokens(data)
+        self._usage.add(tokens)
+        if not self._limiter.counts_tokens or tokens.prompt is None:
+            return
+        self._limiter.used(expected, tokens.prompt + (tokens.completion or 0))
+        self._tokens_per_character = tokens.prompt / max(_characters(call), 1)
+
+
+def _characters(call: Call) -> int:
+    body = call.body
+    if "messages" in body:
+        return sum(len(message["content"]) for message in body["messages"])
+    prompt = body["prompt"]
+    return len(prompt) if isinstance(prompt, str) else sum(map(len, prompt))
+
+
+def _origin(error: BaseException) -> BaseException:
+    """What an exception was first. On its way here a refused connection may become a time-out."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def _part(total: int | None, parts: int, number: int) -> int | None:
+    """One part of a count that the server tells for all samples together."""
+    return None if total is None else total // parts + (number < total % parts)
+
+
+def _after(fault: Fault, attempts: int) -> Fault:
+    if attempts == 1:
+        return fault
+    return replace(fault, message=f"{fault.message} (after {attempts} attempts)")
