@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import gc
 import re
+from dataclasses import asdict
 from dataclasses import replace
 
 import pytest
@@ -80,7 +81,7 @@ class Answering:
         self._by_test[test] = evaluated
         specs = self.settings.models
         if len(specs) > 1:
-            names = [load_model(spec).name for spec in specs]
+            names = [load_model(spec, **self.settings.endpoint).name for spec in specs]
             if len(set(names)) < len(names):
                 names = [re.sub(r"[^A-Za-z0-9_.-]+", "-", spec) for spec in specs]
             metafunc.parametrize("model", specs, ids=names, indirect=True, scope="session")
@@ -190,8 +191,19 @@ class Answering:
         if name == "answer":
             return self.answer(request.node, request.getfixturevalue("model"))
         if name == "model":
-            return load_model(getattr(request, "param", None) or self.settings.models[0])
+            return self._load(getattr(request, "param", None) or self.settings.models[0])
         raise LookupError(f"{request.node.nodeid} has no benchmark item")
+
+    def _load(self, spec: str) -> Model:
+        """The model that answers in this process, sharing limits and cache with the others."""
+        options = dict(self.settings.endpoint)
+        if self.settings.cache is not None:
+            from pytest_llmeval.runs.cache import ResponseCache
+
+            options["cache"] = ResponseCache(self.settings.cache)
+        if hasattr(self.config, "workerinput"):
+            options["shared_limits"] = Exchange.of_worker(self.config).limits(spec)
+        return load_model(spec, **options)
 
     def answer(self, node: pytest.Item, model: object) -> Answer:
         """What the `answer` fixture returns. Fails the test (an error) without an answer."""
@@ -222,7 +234,12 @@ class Answering:
         if self._evaluator is None:
             self._writer = RecordWriter(run_folder_here(self.config).records)
             self._evaluator = Evaluator(
-                self._plan, self.suite, self._items, self._writer, self._recover
+                self._plan,
+                self.suite,
+                self._items,
+                self._writer,
+                self._recover,
+                ahead=not hasattr(self.config, "workerinput"),
             )
         return self._evaluator
 
@@ -349,7 +366,21 @@ class Answering:
         known = self._models.get(id(value))
         return None if known is None else known.name
 
+    def usage(self) -> dict[str, float]:
+        """What this process has used of endpoints: requests, retries, tokens."""
+        total: dict[str, float] = {}
+        for model in self._models.values():
+            if (usage := getattr(model, "usage", None)) is not None:
+                for name, value in asdict(usage).items():
+                    total[name] = total.get(name, 0) + value
+        return total
+
     def pytest_sessionfinish(self) -> None:
+        if hasattr(self.config, "workeroutput"):
+            self.config.workeroutput["llmeval_usage"] = self.usage()
+        for model in self._models.values():
+            if callable(close := getattr(model, "close", None)):
+                close()
         if self._writer is not None:
             self._writer.close()
 

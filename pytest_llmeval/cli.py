@@ -35,6 +35,7 @@ from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs import merge
 from pytest_llmeval.runs import save_baseline
 from pytest_llmeval.runs.baseline import NAME
+from pytest_llmeval.runs.cache import ResponseCache
 from pytest_llmeval.runs.run import disagreements
 from pytest_llmeval.scorers import SCORERS
 
@@ -102,6 +103,12 @@ def _parser() -> _Parser:
     shards.add_argument("runs", type=Path, nargs="+", metavar="RUN")
     shards.add_argument("--out", type=Path, required=True, metavar="DIR")
     shards.set_defaults(command=_merge)
+
+    cache = commands.add_parser("cache", help="what a response cache holds, or make room in it")
+    cache.add_argument("action", choices=("info", "prune"))
+    cache.add_argument("file", type=Path, metavar="FILE")
+    cache.add_argument("--older-than", type=_count, metavar="DAYS", help="prune these only")
+    cache.set_defaults(command=_cache)
     return parser
 
 
@@ -211,6 +218,22 @@ def _merge(options: argparse.Namespace) -> int:
     runs = [load_run(path) for path in options.runs]
     folder = merge(runs, options.out)
     print(f"merged {len(runs)} shards into {folder.path}: {_contents(load_run(folder.path))}")
+    return 0
+
+
+def _cache(options: argparse.Namespace) -> int:
+    if not options.file.is_file():
+        raise ConfigError(f"{options.file}: no such response cache")
+    cache = ResponseCache(options.file)
+    if options.action == "prune":
+        days = options.older_than
+        removed = cache.prune(older_than=None if days is None else days * 86_400)
+        print(f"removed {removed:,} responses from {options.file}")
+        return 0
+    info = cache.info()
+    print(f"{options.file}: {sum(info.responses.values()):,} responses, {info.bytes / 1e6:.1f} MB")
+    for model, count in sorted(info.responses.items()):
+        print(f"  model {model}: {count:,}")
     return 0
 
 

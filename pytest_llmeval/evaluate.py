@@ -111,8 +111,13 @@ class Evaluator:
         items: dict[str, Item],
         writer: RecordWriter,
         recover: Callable[[], Recovered],
+        ahead: bool = False,
     ) -> None:
-        """``items``: by node id. ``recover``: what became known since it was called last."""
+        """``items``: by node id. ``recover``: what became known since it was called last.
+
+        ``ahead``: all chunks of the plan are answered here, so that the next ones may be begun
+        before this one has ended, for a model that says how many requests it wants waiting.
+        """
         #: Node ids whose answer was taken from an earlier session or another worker.
         self.reused: set[str] = set()
         self._plan = plan
@@ -124,6 +129,8 @@ class Evaluator:
         self._last: dict[tuple[Any, ...], Record] = {}
         self._crashed: set[str] = set()
         self._chunks: dict[int, Iterator[None]] = {}
+        self._outstanding = 0
+        self._next = iter(plan.chunks if ahead else ())
         self._ready: dict[str, dict[int, Record]] = {}
         self._written: dict[tuple[str, int], Record] = {}
         self._others: dict[str, dict[int, tuple[Record, ...]]] = {}
@@ -144,6 +151,7 @@ class Evaluator:
         ready = self._ready.setdefault(nodeid, {})
         try:
             while len(ready) < expected:
+                self._begin_ahead(planned, model)
                 if next(progress, StopIteration) is StopIteration:
                     # The chunk ended before this item: something left it by an exception.
                     blank = replace(
@@ -157,6 +165,18 @@ class Evaluator:
             raise
         del self._ready[nodeid]
         return tuple(ready[sample] for sample in range(expected))
+
+    def _begin_ahead(self, planned: PlannedItem, model: Model) -> None:
+        """Begin the next chunks while the model wants more requests than it has."""
+        wanted = getattr(model, "wanted", 0)
+        while self._outstanding < wanted and (chunk := next(self._next, None)) is not None:
+            same = self._plan.chunks[chunk][0].model == planned.model
+            if chunk in self._chunks or not same:
+                continue
+            self._chunks[chunk] = self._answer_chunk(chunk, model)
+            # To where it is prepared, and to where its requests are with the model.
+            next(self._chunks[chunk], None)
+            next(self._chunks[chunk], None)
 
     def settle(self, nodeid: str, record: Record) -> None:
         """Write a test's final record, unless the disk says the same already."""
@@ -297,8 +317,12 @@ class Evaluator:
         blank: dict[str, dict[int, Record]],
     ) -> Iterator[None]:
         failure = "the model gave no answer"
+        waiting: dict[int, Record]
+        self._outstanding += len(requests)
         try:
-            for response in model.answer(requests):
+            responses = iter(model.answer(requests))
+            yield
+            for response in responses:
                 if not isinstance(response, Response):
                     raise TypeError(f"the model yielded {type(response).__name__}, not a Response")
                 waiting = blank.get(response.id, {})
@@ -309,6 +333,7 @@ class Evaluator:
                     if response.id not in members:
                         failure = f"the model answered {response.id!r} instead"
                     continue
+                self._outstanding -= 1
                 planned = members[response.id]
                 item = self._items[planned.nodeid]
                 scored = filled_in(record, response, item, protocol.scorer)
@@ -322,6 +347,7 @@ class Evaluator:
             raise
         except Exception as error:
             failure = mend(f"{type(error).__name__}: {error}")
+        self._outstanding -= sum(map(len, blank.values()))
         for name, waiting in blank.items():
             for record in waiting.values():
                 self._finish(members[name], replace(record, error=failure))

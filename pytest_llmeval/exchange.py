@@ -7,6 +7,7 @@ must know the run folder to write their records.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import tempfile
@@ -48,6 +49,10 @@ class Exchange:
 
     def read_run(self) -> Path:
         return Path((self.path / "run").read_text(encoding="utf-8"))
+
+    def limits(self, spec: str) -> Path:
+        """The file through which workers share an endpoint's limits."""
+        return self.path / f"limits-{hashlib.sha256(spec.encode()).hexdigest()[:16]}"
 
     def note_crash(self, nodeid: str) -> None:
         """Tell the workers that one of them has died in a test."""

@@ -117,6 +117,7 @@ class Judging:
         self.run = run
         self.exchange: Exchange | None = None
         self._failed_to_write: str | None = None
+        self._usage: dict[str, float] = {}
         self._failed: list[str] = []
         self._stopped_by_xdist = False
         self._progress = Progress.start(config, run)
@@ -179,6 +180,14 @@ class Judging:
         color = "green" if outcome == Outcome.CORRECT else "yellow"
         return category, "", (category.upper(), {color: True})
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Add up what xdist's workers have used of endpoints."""
+        used = getattr(node, "workeroutput", {}).get("llmeval_usage", {})
+        self._usage = {
+            name: self._usage.get(name, 0) + used.get(name, 0) for name in {**self._usage, **used}
+        }
+
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         # Under xdist, -x and a worker that gives up end the session by an exception of its own;
         # without it they end in failure. The exit code should be the same.
@@ -192,6 +201,8 @@ class Judging:
         if self.exchange is not None:
             self.exchange.remove()
         try:
+            answering = self.config.pluginmanager.get_plugin("llmeval-answering")
+            self.run.usage = self._usage or (answering.usage() if answering is not None else {})
             interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
             self.run.finish(bool(interrupted or session.shouldfail or session.shouldstop))
         except RunError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,14 @@ class _Option(NamedTuple):
 
 
 _OPTIONS = (
-    _Option("model", "list", [], "model to evaluate: demo, hf:NAME_OR_FOLDER, replay:FILE", "SPEC"),
+    _Option(
+        "model", "list", [], "model: demo, hf:NAME_OR_FOLDER, openai:NAME, replay:FILE", "SPEC"
+    ),
+    _Option("base-url", "text", None, "address of the openai: endpoints, ending in /v1", "URL"),
+    _Option("max-concurrency", "count", None, "requests in flight, all workers together", "N"),
+    _Option("requests-per-minute", "count", None, "most requests sent to an endpoint", "N"),
+    _Option("tokens-per-minute", "count", None, "most tokens sent to an endpoint", "N"),
+    _Option("cache", "path", None, "file that keeps the responses of endpoints", "FILE"),
     _Option("data", "path", None, "folder with one folder per benchmark (or LLMEVAL_DATA)", "DIR"),
     _Option("protocol", "text", None, "protocol, e.g. hendrycks, lmeval+chat, +generate", "NAME"),
     _Option("shots", "count", None, "number of few-shot examples instead of the protocol's", "N"),
@@ -48,11 +56,15 @@ _OPTIONS = (
 class Settings:
     """What the user asked for, whichever way it was said.
 
+    ``endpoint``: what was said of endpoints, as options of their ``open_model``.
+
     ``shard`` is (i, n), counted from 1. ``baseline`` is a path, or a name to be looked for in the
     folder ``baselines``.
     """
 
     models: tuple[str, ...]
+    endpoint: Mapping[str, Any]
+    cache: Path | None
     data: Path | None
     protocol: str | None
     shots: int | None
@@ -104,6 +116,12 @@ def read_settings(config: pytest.Config) -> Settings:
     standing = config.rootpath / "thresholds.toml"
     return Settings(
         models=tuple(dict.fromkeys(value["model"])),
+        endpoint={
+            flag.replace("-", "_"): value[flag]
+            for flag in ("base-url", "max-concurrency", "requests-per-minute", "tokens-per-minute")
+            if value[flag] is not None
+        },
+        cache=value["cache"],
         data=value["data"] or (Path(environment) if environment else None),
         protocol=value["protocol"],
         shots=value["shots"],
@@ -136,7 +154,7 @@ def _read(config: pytest.Config, option: _Option) -> Any:
             value = int(value)
         except ValueError:
             raise ConfigError(f"{source}: {value!r} is not a whole number") from None
-        lowest = 1 if option.flag in ("limit", "samples") else 0
+        lowest = 0 if option.flag in ("seed", "shots") else 1
         if value < lowest:
             raise ConfigError(f"{source}: {value} is below {lowest}")
     elif "|" in option.kind and value not in option.kind.split("|"):

@@ -102,7 +102,10 @@ class RunSession:
         #: By index of model and result: fingerprints of the protocols and the weights seen.
         self._asked: dict[tuple[int, int], set[str]] = {}
         self._weights: dict[tuple[int, int], str] = {}
+        #: Model → how an endpoint is asked for choices, for text.
+        self._asked_by: dict[str, dict[str, str]] = {}
         self.comparison: RunComparison | None = None
+        self.usage: Mapping[str, float] = {}
         self._check_models()
         self.notes += dict.fromkeys(w for result in plan.results for w in result.warnings)
         self.notes += greedy_samples(plan)
@@ -120,7 +123,8 @@ class RunSession:
     def _check_models(self) -> None:
         """Open every model and see that it can answer what is planned, under distinct names."""
         for spec in () if self.plan.own_model else self.settings.models:
-            model = load_model(spec)
+            model = load_model(spec, **self.settings.endpoint)
+            self._asked_by[spec] = dict(getattr(model, "ways", {}))
             names: dict[tuple[str, str], str] = {}
             for number, result in enumerate(self.plan.results):
                 if result.responses_of is not None:
@@ -186,8 +190,10 @@ class RunSession:
         if self.settings.baseline is None:
             return None
         baseline = load_baseline(self.settings.baseline, self.settings.baselines)
+        # All models are asked alike, or the comparison at the end refuses.
+        by = next(iter(self._asked_by.values()), {})
         planned = [
-            measure(result, way, "", {}, None)
+            replace(measure(result, way, "", {}, None), asked=by.get(way.ask, ""))
             for result in self.plan.results
             for way in result.ways
         ]
@@ -214,7 +220,7 @@ class RunSession:
                 return found
             if found is not None:
                 self.notes.append(f"nothing to resume: {found}; a new run was started")
-        manifest = describe(self.plan, command, limit=self.settings.limit)
+        manifest = describe(self.plan, command, limit=self.settings.limit, asked=self._asked_by)
         folder = create_run(root, self.plan, manifest)
         folder.claim()
         return folder
@@ -326,6 +332,10 @@ class RunSession:
         manifest["finished"] = _now()
         manifest["model_fingerprints"] = fingerprints
         manifest["answers"] = count_answers(measurements)
+        if self.usage:
+            # Of this session: a resumed run adds to what the earlier ones used.
+            before = manifest.get("usage", {})
+            manifest["usage"] = {k: before.get(k, 0) + v for k, v in self.usage.items()}
         if self.baseline is not None:
             manifest["baseline"] = self.settings.baseline
         self.folder.write("run.json", manifest)
@@ -389,6 +399,14 @@ class RunSession:
                 self._writer.append(replace(record, left_out=True))
 
     def _note_what_happened(self) -> None:
+        if self.usage:
+            used = {name: f"{value:,.0f}" for name, value in self.usage.items()}
+            self.notes.append(
+                f"endpoint: {used['requests']} requests ({used['retries']} retries),"
+                f" {used['from_cache']} answers from the cache; tokens: {used['prompt_tokens']} prompt"
+                f" ({used['cached_tokens']} cached), {used['completion_tokens']} completion"
+                f" ({used['reasoning_tokens']} reasoning)"
+            )
         reused = sum(outcome.reused for outcome in self.outcomes.values())
         if reused:
             self.notes.append(f"{reused:,} answers were taken from what the run had on disk")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from typing import Any
 from typing import cast
@@ -17,10 +18,12 @@ __all__ = ["Model", "as_model", "load_model"]
 
 
 def load_model(spec: str, **options: Any) -> Model:
-    """Open the model that a spec names: ``hf:…``, ``replay:FILE``, ``demo``.
+    """Open the model that a spec names: ``hf:…``, ``openai:NAME``, ``replay:FILE``, ``demo``.
 
     The part before the first colon is a module of this folder, the rest is its business.
-    Opening is cheap and checks the spec; weights are loaded by the first ``answer``.
+    Opening is cheap and checks the spec; weights are loaded by the first ``answer``. Of the
+    ``options`` a backend is given those that it has (an endpoint its ``base_url``, say): one
+    session may evaluate several kinds of model.
 
     Raises ConfigError, in one line, for an unknown scheme and for whatever the backend
     finds wrong (missing extra, missing folder, unknown option).
@@ -30,7 +33,9 @@ def load_model(spec: str, **options: Any) -> Model:
     if scheme not in names or not _is_backend(scheme):
         raise ConfigError(_unknown(spec, scheme, [name for name in names if _is_backend(name)]))
     backend = importlib.import_module(f"{__name__}.{scheme}")
-    return cast("Model", backend.open_model(rest, **options))
+    known = inspect.signature(backend.open_model).parameters
+    own = {name: value for name, value in options.items() if name in known}
+    return cast("Model", backend.open_model(rest, **own))
 
 
 def _is_backend(name: str) -> bool:

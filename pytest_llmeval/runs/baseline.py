@@ -41,6 +41,7 @@ _KEPT = (
     "results",
     "seed",
     "limit",
+    "asked",
     "samples",
     "model_fingerprints",
 )

@@ -254,6 +254,11 @@ def protocol_differences(one: Measurement, other: Measurement) -> list[tuple[str
         found = found or [("protocol fingerprint", one.fingerprint, other.fingerprint)]
     if one.data_hash != other.data_hash:
         found.append(("data", one.data_hash, other.data_hash))
+    # Letters read from the likeliest tokens are not log-likelihoods, nor is a chat plain text.
+    ask = one.protocol["ask"]
+    told = ask == "choices" or (one.asked and other.asked)
+    if told and one.asked != other.asked:
+        found.append(("asked by", one.asked or ask, other.asked or ask))
     return found
 
 

@@ -30,6 +30,7 @@ class Measurement:
 
     ``protocol`` in full and its ``fingerprint``, ``data_hash`` and ``model_fingerprint`` say
     what it may be compared with. ``scored_again``: by another scorer of another's responses.
+    ``asked``: how an endpoint was asked, where there are several ways (``top_logprobs``).
     """
 
     result: Result
@@ -39,6 +40,7 @@ class Measurement:
     data_hash: str
     model_fingerprint: str | None
     scored_again: bool = False
+    asked: str = ""
 
     @property
     def name(self) -> str:
@@ -186,7 +188,8 @@ class Run:
         ]
         weights = next((r.model_fingerprint for r in own if r.model_fingerprint), None)
         way = planned.way_of(record.protocol for record in own)
-        return measure(planned, way, model, dict(_outcomes(own)), weights)
+        asked = self.manifest.get("asked", {}).get(model, {}).get(way.ask, "")
+        return replace(measure(planned, way, model, dict(_outcomes(own)), weights), asked=asked)
 
 
 def _outcomes(records: Iterable[Record]) -> Iterator[tuple[str, ItemOutcomes]]:

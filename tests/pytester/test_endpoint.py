@@ -100,3 +100,121 @@ def test_a_truncated_answer_and_a_lone_surrogate_reach_the_disk(endpoint):
     assert (empty["outcome"], empty["text"], empty["finish_reason"]) == ("unparsed", "", "length")
     assert (odd["outcome"], odd["text"]) == ("unparsed", "B ?")
     assert len(records) == 9
+
+
+def told(project) -> dict:
+    return project.document("run.json")["usage"]
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_what_was_used_is_told_whatever_the_workers(endpoint, workers):
+    with serve() as server:
+        result = endpoint.run(
+            "--llm-model=openai:stand-in", f"--llm-base-url={server.url}", "-n", workers
+        )
+    assert result.ret == 0
+    used = told(endpoint)
+    assert used["requests"] == len(server.arrivals) == 9
+    assert used["prompt_tokens"] > 0
+    result.stdout.fnmatch_lines(["endpoint: 9 requests (0 retries)*"])
+
+
+def test_a_warm_cache_needs_no_request(endpoint):
+    arguments = ("--llm-model=openai:stand-in", "--llm-cache=kept/responses.sqlite")
+    with serve() as server:
+        url = f"--llm-base-url={server.url}"
+        assert endpoint.run(*arguments, url).ret == 0
+        first = endpoint.metrics()
+        assert endpoint.run(*arguments, url, "-n", "2").ret == 0
+        assert len(server.arrivals) == 9
+    assert endpoint.metrics() == first
+    assert told(endpoint)["from_cache"] == 9
+
+
+def test_the_next_chunks_are_begun_before_this_one_has_ended(endpoint):
+    """Three subjects are three chunks; all nine requests are in flight at once."""
+    with serve(Script(latency=0.3)) as server:
+        result = endpoint.run(
+            "--llm-model=openai:stand-in",
+            f"--llm-base-url={server.url}",
+            "--llm-max-concurrency=9",
+        )
+    assert result.ret == 0
+    assert server.most_at_once > 4  # more than the largest chunk has
+
+
+def test_workers_share_the_limit_of_requests_in_flight(endpoint):
+    endpoint.benchmark(art=40, law=40)
+    with serve(Script(latency=0.05)) as server:
+        result = endpoint.run(
+            "--llm-model=openai:stand-in",
+            f"--llm-base-url={server.url}",
+            "--llm-max-concurrency=3",
+            *("-n", "2"),
+        )
+    assert result.ret == 0
+    assert server.most_at_once <= 3
+
+
+def test_faults_change_no_outcome_and_resume_asks_for_the_rest_only(endpoint):
+    endpoint.benchmark(art=150)
+    with serve() as server:
+        assert run(endpoint, server, "", "--llm-runs=first").ret == 0
+    (folder,) = (endpoint.path / "first").iterdir()
+    (undisturbed,) = json.loads((folder / "metrics.json").read_text())["results"]
+    faults = {"429": 0.05, "429 after": 0.05, "500": 0.05, "reset": 0.02, "garbage": 0.01}
+    with serve(Script(faults=faults, retry_after="0.05")) as server:
+        url = f"--llm-base-url={server.url}"
+        assert endpoint.run("--llm-model=openai:stand-in", url, "-x").ret == 0
+        assert told(endpoint)["retries"] > 0
+        disturbed = endpoint.metrics()
+        asked = len(server.arrivals)
+        assert endpoint.run("--llm-model=openai:stand-in", url, "--llm-resume").ret == 0
+        assert len(server.arrivals) == asked
+    for one in (undisturbed, disturbed):
+        one.pop("model")
+    assert disturbed == undisturbed
+
+
+def test_options_of_endpoints_do_not_hinder_other_models(endpoint):
+    (endpoint.path / "answers.jsonl").write_text('{"item": "art-0000", "text": "B"}\n')
+    with serve() as server:
+        result = endpoint.run(
+            "--llm-model=openai:stand-in",
+            "--llm-model=replay:answers.jsonl",
+            f"--llm-base-url={server.url}",
+        )
+    assert result.ret == 1  # the recording has one answer
+    assert len(server.arrivals) == 9
+
+
+def test_two_ways_of_asking_are_not_compared(endpoint):
+    with serve() as server:
+        url = f"--llm-base-url={server.url}"
+        spec = "--llm-model=openai:stand-in?choices={}".format
+        assert endpoint.run(spec("top_logprobs"), url, "--llm-runs=old").ret == 0
+        (baseline,) = (endpoint.path / "old").iterdir()
+        asked = len(server.arrivals)
+        against = f"--llm-baseline={baseline}"
+        result = endpoint.run(spec("echo"), url, against)
+        assert result.ret == 4
+        (line,) = [line for line in result.errlines if line]
+        assert "asked by 'top_logprobs' against 'echo'" in line
+        assert len(server.arrivals) == asked
+        assert endpoint.run(spec("top_logprobs"), url, against).ret == 0
+
+
+def test_the_cache_can_be_looked_at_and_emptied(endpoint):
+    with serve() as server:
+        endpoint.run(
+            "--llm-model=openai:stand-in", f"--llm-base-url={server.url}", "--llm-cache=kept.sqlite"
+        )
+    llmeval = endpoint.pytester.run
+    llmeval("llmeval", "cache", "info", "kept.sqlite").stdout.fnmatch_lines(
+        ["kept.sqlite: 9 responses, *", "  model *: 9"]
+    )
+    pruned = llmeval("llmeval", "cache", "prune", "kept.sqlite")
+    pruned.stdout.fnmatch_lines(["removed 9 responses*"])
+    missing = llmeval("llmeval", "cache", "info", "nowhere")
+    assert missing.ret == 4
+    missing.stderr.fnmatch_lines(["llmeval: nowhere: no such response cache"])

@@ -165,11 +165,14 @@ class Flow:
                 self._granted = lease.renew(wanted, len(self._running))
                 self._pump()
                 await asyncio.sleep(_RENEWAL_SECONDS)
-            self._granted = lease.renew(0, 0)
         except ModelError as error:
             self._give_up(error)
         finally:
+            # Also when the flow is closed: an xdist worker lives on after its session.
             self._renewal = None
+            self._granted = 0
+            with contextlib.suppress(ModelError):
+                lease.renew(0, 0)
         if self._waiting:
             self._pump()
 

@@ -101,18 +101,21 @@ class Lease:
 
 
 def divide(state: State, me: str, wanted: int, in_flight: int, most: int) -> int:
-    """What ``me`` holds of ``most`` after this: towards a fair part of what all want."""
+    """How many of ``most`` ``me`` may have in flight after this: towards a fair part for all.
+
+    What is in flight beyond that stays held until it has come back, and is not replaced.
+    """
     others = {
         pid: part for pid, part in state.get("held", {}).items() if pid != me and alive(int(pid))
     }
     held = int(state.get("held", {}).get(me, (0, 0))[0])
     target = _fair_part(wanted, [part[1] for part in others.values()], most)
     if held > target:
-        held = max(target, in_flight)
+        allowed, held = target, max(target, in_flight)
     else:
-        held = min(target, max(held, most - sum(part[0] for part in others.values())))
+        allowed = held = min(target, max(held, most - sum(part[0] for part in others.values())))
     state["held"] = {**others, me: (held, wanted)} if wanted or held else others
-    return held
+    return allowed
 
 
 def _fair_part(mine: int, others: list[int], most: int) -> int:

@@ -111,8 +111,9 @@ def test_a_second_process_waits_until_the_first_has_given_back() -> None:
     state: dict[str, Any] = {}
     assert divide(state, OTHER, 20, 0, 8) == 8
     assert divide(state, ME, 20, 0, 8) == 0
-    # The first still has 7 in flight: it keeps those, and gives back one.
-    assert divide(state, OTHER, 20, 7, 8) == 7
+    # The first still has 7 in flight: it gives back one, and may begin no more until 4 are left.
+    assert divide(state, OTHER, 20, 7, 8) == 4
+    assert state["held"][OTHER][0] == 7
     assert divide(state, ME, 20, 0, 8) == 1
     assert divide(state, OTHER, 20, 2, 8) == 4
     assert divide(state, ME, 20, 1, 8) == 4
@@ -142,8 +143,21 @@ def test_the_parts_never_exceed_the_limit(most: int, turns: list[tuple[str, int,
     state: dict[str, Any] = {}
     held = {ME: 0, OTHER: 0, "1": 0}
     for who, wanted, busy in turns:
-        held[who] = divide(state, who, wanted, min(busy, held[who]), most)
+        allowed = divide(state, who, wanted, min(busy, held[who]), most)
+        held[who] = state["held"].get(who, (0, 0))[0]
+        assert allowed <= held[who]
         assert sum(held.values()) <= most
+
+
+def test_nobody_is_kept_waiting_by_one_who_is_always_busy() -> None:
+    """The first fills up whatever it may; the second gets its part all the same."""
+    state: dict[str, Any] = {}
+    busy = allowed = divide(state, OTHER, 40, 0, 3)
+    for _ in range(3):
+        mine = divide(state, ME, 40, 0, 3)
+        allowed = divide(state, OTHER, 40, busy, 3)
+        busy = min(busy, allowed)  # what has come back is not replaced beyond what is allowed
+    assert mine >= 1
 
 
 def test_a_lease_tells_others_through_the_file(tmp_path: Path) -> None:
