@@ -199,7 +199,7 @@ def test_two_ways_of_asking_are_not_compared(endpoint):
         result = endpoint.run(spec("echo"), url, against)
         assert result.ret == 4
         (line,) = [line for line in result.errlines if line]
-        assert "asked by 'top_logprobs' against 'echo'" in line
+        assert "asked by 'chat, top_logprobs' against 'completions, echo'" in line
         assert len(server.arrivals) == asked
         assert endpoint.run(spec("top_logprobs"), url, against).ret == 0
 
