@@ -308,9 +308,10 @@ class Protocol:
         """How many answers an item gets: there is one set of log-likelihoods, whatever is asked."""
         return self.samples if self.ask == "text" else 1
 
-    def with_chat(self) -> Protocol:
-        """The same protocol through the model's chat template."""
-        return replace(self, name=f"{self.name}+chat", chat=True)
+    def with_chat(self, shots_as_text: bool = False) -> Protocol:
+        """The same protocol through the model's chat template, shots as turns or as text."""
+        name = f"{self.name}+chat{'-text' if shots_as_text else ''}"
+        return replace(self, name=name, chat=True, shots_as_text=shots_as_text)
 
     def with_generation(self) -> Protocol:
         """The same prompt answered by a generated letter, which is another scorer: ``choice``."""

@@ -179,8 +179,8 @@ def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings
     """The protocol a marked test runs under.
 
     A protocol named in the marker stays; the command line chooses for tests that leave it
-    open. ``+chat`` and ``+generate`` after the name (or alone, for the default protocol)
-    modify it. ``--llm-shots`` and ``--llm-samples`` override its numbers of either.
+    open. ``+chat``, ``+chat-text`` and ``+generate`` after the name (or alone, for the default
+    protocol) modify it. ``--llm-shots`` and ``--llm-samples`` override its numbers of either.
 
     Raises ConfigError for an unknown name, offering the nearest.
     """
@@ -193,14 +193,14 @@ def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings
         )
     protocol = by_name[name] if name else benchmark.protocols[0]
     for modifier in modifiers:
-        if modifier == "chat":
-            protocol = protocol.with_chat()
+        if modifier in ("chat", "chat-text"):
+            protocol = protocol.with_chat(shots_as_text=modifier == "chat-text")
         elif modifier == "generate":
             protocol = protocol.with_generation()
         else:
             raise ConfigError(
                 f"protocol {asked!r}: unknown modifier '+{modifier}'"
-                f"{suggestion(modifier, ('chat', 'generate'))}"
+                f"{suggestion(modifier, ('chat', 'chat-text', 'generate'))}"
             )
     if settings.shots is not None and settings.shots != protocol.shots:
         protocol = replace(protocol, shots=settings.shots)

@@ -14,6 +14,7 @@ from pytest_llmeval import Response
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import check_dataset
+from pytest_llmeval.fingerprint import fingerprint
 from pytest_llmeval.prompts import LMEVAL_MMLU
 
 PROTOCOL = Protocol("p", LMEVAL_MMLU, scorer="letter", shots=2)
@@ -172,3 +173,13 @@ def test_lone_surrogates_are_mended_at_the_border():
     """Case g16."""
     assert Response("q", text="ok \ud83d").text == "ok ?"
     assert Response("q", text="ok 😀 é").text == "ok 😀 é"
+
+
+def test_a_chat_may_have_its_shots_as_text():
+    turns, text = PROTOCOL.with_chat(), PROTOCOL.with_chat(shots_as_text=True)
+    assert (turns.name, text.name) == ("p+chat", "p+chat-text")
+    messages = text.render(ITEM, POOL).messages()
+    assert [message["role"] for message in messages] == ["system", "user"]
+    assert messages[1]["content"].count("Answer:") == 3  # two shots, and the question
+    assert len(turns.render(ITEM, POOL).messages()) == 6
+    assert fingerprint(turns) != fingerprint(text)
