@@ -130,7 +130,11 @@ class Evaluator:
         self._crashed: set[str] = set()
         self._chunks: dict[int, Iterator[None]] = {}
         self._outstanding = 0
-        self._next = iter(plan.chunks if ahead else ())
+        #: By model: the chunks that may be begun ahead.
+        self._next = {
+            model: iter([n for n, items in plan.chunks.items() if items[0].model == model])
+            for model in range(len(plan.models) if ahead else 0)
+        }
         self._ready: dict[str, dict[int, Record]] = {}
         self._written: dict[tuple[str, int], Record] = {}
         self._others: dict[str, dict[int, tuple[Record, ...]]] = {}
@@ -168,10 +172,9 @@ class Evaluator:
 
     def _begin_ahead(self, planned: PlannedItem, model: Model) -> None:
         """Begin the next chunks while the model wants more requests than it has."""
-        wanted = getattr(model, "wanted", 0)
-        while self._outstanding < wanted and (chunk := next(self._next, None)) is not None:
-            same = self._plan.chunks[chunk][0].model == planned.model
-            if chunk in self._chunks or not same:
+        wanted, chunks = getattr(model, "wanted", 0), self._next.get(planned.model, iter(()))
+        while self._outstanding < wanted and (chunk := next(chunks, None)) is not None:
+            if chunk in self._chunks:
                 continue
             self._chunks[chunk] = self._answer_chunk(chunk, model)
             # To where it is prepared, and to where its requests are with the model.
