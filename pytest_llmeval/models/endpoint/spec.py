@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Collection
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from urllib.parse import parse_qsl
 from urllib.parse import urlsplit
 
 from pytest_llmeval.core import Ask
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import canonical_json
 from pytest_llmeval.models.endpoint.secret import Secret
+from pytest_llmeval.models.query import read_query
 from pytest_llmeval.spelling import suggestion
 
 Api = Literal["chat", "completions"]
@@ -24,7 +25,6 @@ Choices = Literal["", "top_logprobs", "echo"]
 KEYS = ("base_url", "api", "choices", "key_env", "key_file", "name")
 DEFAULT_URL = "https://api.openai.com/v1"
 DEFAULT_KEY = "OPENAI_API_KEY"
-_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def parse_spec(rest: str, base_url: str | None = None) -> Spec:
     if not model:
         raise ConfigError("openai: no model named; use openai:NAME, as the server calls it")
     text = f"openai:{model}"
-    options = _options(text, query)
+    options = read_query(text, query, KEYS, _meant)
     if "key_env" in options and "key_file" in options:
         raise ConfigError(f"{text}: key_env and key_file exclude each other")
     choices = _one_of(text, "choices", options.get("choices", ""), ("", "top_logprobs", "echo"))
@@ -116,22 +116,10 @@ def read_key(spec: Spec) -> Secret:
     return Secret(value)
 
 
-def _options(text: str, query: str) -> dict[str, str]:
-    options: dict[str, str] = {}
-    for key, value in parse_qsl(query, keep_blank_values=True):
-        if key not in KEYS:
-            hint = suggestion(key, KEYS)
-            if "key" in key:
-                hint = "; a key stands in the environment (key_env=NAME) or in a file (key_file=…)"
-            raise ConfigError(f"{text}: unknown option {key!r}{hint}")
-        if key in options:
-            raise ConfigError(f"{text}: option {key!r} is given twice")
-        if not value:
-            raise ConfigError(f"{text}: option {key!r} has no value; write {key}=…")
-        options[key] = value
-    if "name" in options and not _NAME.fullmatch(options["name"]):
-        raise ConfigError(f"{text}: name {options['name']!r}: use letters, digits, '_', '.', '-'")
-    return options
+def _meant(key: str, known: Collection[str]) -> str:
+    if "key" in key:
+        return "; a key stands in the environment (key_env=NAME) or in a file (key_file=…)"
+    return suggestion(key, known)
 
 
 def _one_of(text: str, key: str, value: str, known: tuple[str, ...]) -> str:

@@ -8,11 +8,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from urllib.parse import parse_qsl
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.models.engine.hubcache import is_offline
 from pytest_llmeval.models.engine.hubcache import snapshot
+from pytest_llmeval.models.query import read_query
 from pytest_llmeval.spelling import nearest
 from pytest_llmeval.spelling import suggestion
 
@@ -29,7 +29,6 @@ DTYPES = {
 }
 _DEVICE = re.compile(r"cpu|mps|cuda(:\d+)?")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
-_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ def parse_spec(rest: str, scheme: str = "hf") -> Spec:
     """
     text = f"{scheme}:{rest}"
     target, _, query = rest.partition("?")
-    options = _options(text, query)
+    options = read_query(text, query, KEYS)
     if not target:
         raise ConfigError(f"{text}: no model named; use {scheme}:NAME, a folder or a .gguf file")
     kind, target = _locate(text, target)
@@ -89,21 +88,6 @@ def check_installed(text: str, modules: tuple[str, ...]) -> None:
         raise ConfigError(
             f"{text}: {', '.join(missing)} not installed; pip install 'pytest-llmeval[hf]'"
         )
-
-
-def _options(text: str, query: str) -> dict[str, str]:
-    options: dict[str, str] = {}
-    for key, value in parse_qsl(query, keep_blank_values=True):
-        if key not in KEYS:
-            raise ConfigError(f"{text}: unknown option {key!r}{suggestion(key, KEYS)}")
-        if key in options:
-            raise ConfigError(f"{text}: option {key!r} is given twice")
-        if not value:
-            raise ConfigError(f"{text}: option {key!r} has no value; write {key}=…")
-        options[key] = value
-    if "name" in options and not _NAME.fullmatch(options["name"]):
-        raise ConfigError(f"{text}: name {options['name']!r}: use letters, digits, '_', '.', '-'")
-    return options
 
 
 def _locate(text: str, target: str) -> tuple[Kind, str]:
