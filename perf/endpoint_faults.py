@@ -1,14 +1,16 @@
-"""5,000 items against a server that fails in every way, killed in the middle and continued.
+"""5,000 items against a server that fails in every way, killed in the middle and resumed.
 
-    python perf/endpoint_faults.py [--items 5000]
+    python perf/endpoint_faults.py [--items 5000] [--workers 0]
 
-The stand-in server answers 10 % of the requests with 429 (half of them with Retry-After), 5 % with
-500, resets 2 % of the connections, never answers 1 % and answers 1 % with what is no JSON. The run
-is killed (SIGKILL) after half of its answers and begun again with the same response cache.
+The stand-in server (``tests/endpoint_server.py``) answers 10 % of the requests with 429 (half of
+them with Retry-After), 5 % with 500, resets 2 % of the connections, never answers 1 % and answers
+1 % with what is no JSON. Three whole pytest runs of the same benchmark: without faults; with
+faults, killed (SIGKILL) when half of the answers are on disk; and that one again with
+``--llm-resume``.
 
-Printed: whether every item ended as it does without faults, how often requests were repeated, what
-the kill cost, and the items per second with and without faults. The exit status is 1 where an answer
-was lost, doubled or changed, or where the kill cost 300 answers or more.
+Printed: whether every item ended as it does without faults, how many requests were repeated because
+of the kill, and items per second. The exit status is 1 where an item was lost, doubled, changed or
+an error, or where the kill cost 300 requests or more.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,109 +42,134 @@ FAULTS = {
 }
 IN_FLIGHT = 64
 MOST_REPEATED = 300
+BENCHMARK = """
+import pytest
+from pytest_llmeval import Benchmark, Dataset, Decoding, Item, Protocol, Template
+
+def load(data_dir):
+    return Dataset(tuple(
+        Item(f"item-{{n:05d}}", f"subject-{{n % 10}}", f"Question {{n}}?", n % 4,
+             ("one", "two", "three", "four"))
+        for n in range({items})
+    ))
+
+TEMPLATE = Template("plain", lambda subject: "", lambda item: item.question, lambda item: ())
+PROTOCOL = Protocol("plain", TEMPLATE, scorer="choice", ask="text", chat=True,
+                    decoding=Decoding(max_tokens=16))
+
+@pytest.mark.llmeval(Benchmark("faults", load, (PROTOCOL,)))
+def test_faults(answer):
+    assert answer.correct
+"""
+
+Ended = dict[str, tuple[str, str]]
+"""Item id → its outcome and its text."""
 
 
 def main() -> int:
-    """Compare the runs, or be one of them where this program calls itself."""
-    parser = argparse.ArgumentParser(description="a run with faults and a kill")
+    """Make the three runs and compare what came of them."""
+    parser = argparse.ArgumentParser(description="a run with faults, a kill and a resumption")
     parser.add_argument("--items", type=int, default=5000)
-    parser.add_argument("--url", help=argparse.SUPPRESS)
-    parser.add_argument("--cache", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--workers", type=int, default=0)
     options = parser.parse_args()
-    if options.url:
-        answer(options)
-        return 0
     with tempfile.TemporaryDirectory() as folder:
-        return compare(options.items, Path(folder))
+        project = Path(folder)
+        (project / "test_faults.py").write_text(BENCHMARK.format(items=options.items))
+        (project / "pytest.ini").write_text("[pytest]\n")
+        return compare(project, options.items, options.workers)
 
 
-def compare(items: int, folder: Path) -> int:
+def compare(project: Path, items: int, workers: int) -> int:
     """Run without faults, with faults up to the kill, and on; print what came of it."""
     with server({"latency": 0.05}) as url:
         started = time.perf_counter()
-        right, _ = finish(items, url, folder / "clean.sqlite")
+        finish(command(url, "clean", workers), project)
         clean = time.perf_counter() - started
     with server({"latency": 0.05, "faults": FAULTS, "retry_after": "1"}) as url:
         started = time.perf_counter()
-        before = kill_after(items // 2, items, url, folder / "cache.sqlite")
-        sent_before = stats(url)["requests"]
-        found, usage = finish(items, url, folder / "cache.sqlite")
+        faulty_run = command(url, "faulty", workers)
+        answered_before = kill_at(items // 2, faulty_run, project)
+        at_kill = stats(url)
+        output = finish([*faulty_run, "--llm-resume"], project)
         faulty = time.perf_counter() - started
         figures = stats(url)
 
-    changed = [name for name in right if found.get(name) != right[name]]
-    changed += [name for name, text in before.items() if right[name] != text]
+    right, found = ended(project / "clean"), ended(project / "faulty")
+    changed = [item for item in right if found.get(item) != right[item]]
+    errors = sum(outcome == "error" for outcome, _ in found.values())
     repeated = figures["answered"] - items
     faults = figures["faults"]
     share = sum(faults.values()) / figures["requests"]
-    print(f"{items} items, {IN_FLIGHT} in flight, 50 ms")
-    print(f"without faults  {items / clean:8.0f} items/s")
-    print(f"with faults     {items / faulty:8.0f} items/s, two starts and the kill included")
+    retries = next(line for line in output.splitlines() if "retries)" in line)
+    print(f"{items} items, {IN_FLIGHT} in flight, 50 ms, {workers} workers")
+    print(f"without faults  {items / clean:8.0f} items/s, the whole command")
+    print(f"with faults     {items / faulty:8.0f} items/s, two commands and the kill included")
     print(
         f"faults: {sum(faults.values())} of {figures['requests']} requests ({share:.1%}):"
         f" {', '.join(f'{count} {name}' for name, count in sorted(faults.items()))}"
     )
+    print(f"killed with {answered_before} answers on disk, after {at_kill['requests']} requests")
+    print(f"resumed: {retries}")
     print(
-        f"after the kill: {usage['retries']} retries in {usage['requests']} requests,"
-        f" {usage['from_cache']} answers from the cache ({sent_before} requests before it)"
+        f"items that ended otherwise: {len(changed)} of {len(right)}; errors: {errors};"
+        f" answered twice because of the kill: {repeated}"
     )
-    print(
-        f"lost or changed: {len(changed)}; errors: {usage['failed']}; doubled by the kill: {repeated}"
-    )
-    return 1 if changed or usage["failed"] or repeated >= MOST_REPEATED else 0
+    outcomes = Counter(outcome for outcome, _ in found.values())
+    print(f"outcomes: {dict(sorted(outcomes.items()))}")
+    lost = len(found) != items or len(right) != items
+    return 1 if changed or errors or lost or repeated >= MOST_REPEATED else 0
 
 
-def command(items: int, url: str, cache: Path) -> list[str]:
-    """The command that asks this program for one run."""
-    me = [sys.executable, str(Path(__file__).resolve())]
-    return [*me, "--items", str(items), "--url", url, "--cache", str(cache)]
-
-
-def finish(items: int, url: str, cache: Path) -> tuple[dict[str, str], dict[str, Any]]:
-    """A whole run: its texts by item, and its usage."""
-    done = subprocess.run(command(items, url, cache), check=True, stdout=subprocess.PIPE, text=True)
-    *rows, usage = map(json.loads, done.stdout.splitlines())
-    if len(rows) != items:
-        raise SystemExit(f"{len(rows)} answers to {items} items")
-    return dict(rows), usage
-
-
-def kill_after(count: int, items: int, url: str, cache: Path) -> dict[str, str]:
-    """The texts of a run that is killed after so many."""
-    process = subprocess.Popen(command(items, url, cache), stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    rows = [json.loads(process.stdout.readline()) for _ in range(count)]
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
-    return dict(rows)
-
-
-def answer(options: argparse.Namespace) -> None:
-    """One run: a line for every answer, and the usage."""
-    from dataclasses import asdict
-
-    from pytest_llmeval.core import Decoding
-    from pytest_llmeval.core import Prompt
-    from pytest_llmeval.core import Request
-    from pytest_llmeval.models.openai import open_model
-    from pytest_llmeval.runs.cache import ResponseCache
-
-    model = open_model(
-        "stand-in",
-        base_url=options.url,
-        max_concurrency=IN_FLIGHT,
-        timeout=2,
-        cache=ResponseCache(options.cache),
-    )
-    decoding = Decoding(max_tokens=16)
-    requests = [
-        Request(f"item-{number}", Prompt("", (), f"Question {number}?"), decoding=decoding)
-        for number in range(options.items)
+def command(url: str, runs: str, workers: int) -> list[str]:
+    """The command of one run."""
+    return [
+        *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", str(workers)),
+        *("--llm-model", "openai:stand-in", "--llm-base-url", url, "--llm-runs", runs),
+        *("--llm-max-concurrency", str(IN_FLIGHT), "--llm-timeout", "2"),
     ]
-    for response in model.answer(requests):
-        print(json.dumps([response.id, response.text]), flush=True)
-    print(json.dumps(asdict(model.usage)), flush=True)
-    model.close()
+
+
+def finish(arguments: list[str], project: Path) -> str:
+    """Run to the end; what it printed."""
+    done = subprocess.run(arguments, cwd=project, capture_output=True, text=True)
+    if done.returncode != 0:
+        print(done.stdout[-4000:], done.stderr[-4000:])
+        raise SystemExit(f"a run ended with status {done.returncode}")
+    return done.stdout
+
+
+def kill_at(count: int, arguments: list[str], project: Path) -> int:
+    """Kill the run, and its workers, when so many records are on disk; how many there were."""
+    process = subprocess.Popen(
+        arguments,
+        cwd=project,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    lines = 0
+    while lines < count and process.poll() is None:
+        time.sleep(0.02)
+        for records in (project / "faulty").glob("*/records.jsonl"):
+            lines = records.read_bytes().count(b"\n")
+    if process.poll() is not None:
+        raise SystemExit("the run ended before it could be killed")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return lines
+
+
+def ended(runs: Path) -> Ended:
+    """How every item ended, by the last record about it. There is one run in the folder."""
+    (records,) = runs.glob("*/records.jsonl")
+    found: Ended = {}
+    for line in records.read_text(encoding="utf-8").splitlines():
+        try:
+            record = json.loads(line)
+        except ValueError:  # torn by the kill
+            continue
+        found[record["item"]] = (record["outcome"], record.get("text", ""))
+    return found
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import Dataset
+from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Protocol
@@ -14,6 +15,7 @@ from pytest_llmeval.core import Template
 __all__ = [
     "Benchmark",
     "Dataset",
+    "Decoding",
     "Item",
     "Outcome",
     "Protocol",

@@ -8,8 +8,10 @@ from __future__ import annotations
 import copy
 import gc
 import re
+from collections.abc import Iterable
 from dataclasses import asdict
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from _pytest.fixtures import SubRequest
@@ -20,6 +22,9 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import mend
+from pytest_llmeval.dryrun import Estimate
+from pytest_llmeval.dryrun import dry_run_parts
+from pytest_llmeval.dryrun import estimates
 from pytest_llmeval.evaluate import Answer
 from pytest_llmeval.evaluate import Evaluator
 from pytest_llmeval.evaluate import Recovered
@@ -34,6 +39,7 @@ from pytest_llmeval.options import read_settings
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import Selected
 from pytest_llmeval.plan import make_plan
+from pytest_llmeval.reports.terminal import write_summary
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import read_records
 from pytest_llmeval.runs.run import truncated
@@ -57,6 +63,10 @@ class Answering:
         self._evaluator: Evaluator | None = None
         self._writer: RecordWriter | None = None
         self._models: dict[int, Model] = {}
+        self._specs: dict[int, str] = {}
+        self._money: object = None
+        #: What a dry run found.
+        self._estimates: list[Estimate] | None = None
         self._crashes_seen = -1
 
     # Collection ------------------------------------------------------------------------
@@ -106,7 +116,9 @@ class Answering:
         # Tests, items and plan live as long as the session, so the garbage collector need not
         # look through them again and again: a fifth of what 14,000 items cost beside pytest.
         gc.freeze()
-        if worker:
+        if self.settings.dry_run:
+            self._dry_run()
+        elif worker:
             Exchange.of_worker(self.config).leave_plan(self._plan)
         else:
             judge_here(self.config, self._plan, self.settings)
@@ -153,7 +165,7 @@ class Answering:
                 f"{len(specs)} --llm-model, but the project has a `model` fixture of its own, which"
                 " is one model: give one or none"
             )
-        if selected and not specs and not own_model:
+        if selected and not specs and not own_model and not self.settings.dry_run:
             raise ConfigError(
                 "no model to evaluate: give --llm-model SPEC (for example --llm-model demo),"
                 " or override the `model` fixture in a conftest.py"
@@ -166,6 +178,26 @@ class Answering:
             self.settings.seed,
             self.settings.shard,
         )
+
+    def _dry_run(self) -> None:
+        specs = () if self._plan.own_model else self.settings.models
+        try:
+            models = {n: load_model(spec, **self.settings.endpoint) for n, spec in enumerate(specs)}
+            found = estimates(
+                self._plan, list(self.suite), self._items, models, self.settings.prices
+            )
+        except ConfigError as error:
+            raise pytest.UsageError(str(error)) from error
+        self._estimates = found
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Run nothing where only the plan was asked for."""
+        return True if self._estimates is not None else None
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self._estimates is not None:
+            write_summary(terminalreporter, dry_run_parts(self._estimates, self.settings.prices))
 
     # Running ---------------------------------------------------------------------------
 
@@ -203,7 +235,20 @@ class Answering:
             options["cache"] = ResponseCache(self.settings.cache)
         if hasattr(self.config, "workerinput"):
             options["shared_limits"] = Exchange.of_worker(self.config).limits(spec)
-        return load_model(spec, **options)
+        if "max_cost" in options:
+            options["spent"] = self._spent()
+        model = load_model(spec, **options)
+        self._specs[id(model)] = spec
+        return model
+
+    def _spent(self) -> object:
+        """Where all models of all processes add up what they have cost."""
+        from pytest_llmeval.models.endpoint.shared import Shared
+
+        if self._money is None:
+            worker = hasattr(self.config, "workerinput")
+            self._money = Shared(Exchange.of_worker(self.config).spent if worker else None)
+        return self._money
 
     def answer(self, node: pytest.Item, model: object) -> Answer:
         """What the `answer` fixture returns. Fails the test (an error) without an answer."""
@@ -239,9 +284,15 @@ class Answering:
                 self._items,
                 self._writer,
                 self._recover,
-                ahead=not hasattr(self.config, "workerinput"),
+                self._upcoming,
             )
         return self._evaluator
+
+    def _upcoming(self) -> Iterable[int]:
+        """The chunks whose tests run in this process: all, or those a worker was sent so far."""
+        if not hasattr(self.config, "workerinput"):
+            return self._plan.chunks
+        return Exchange.of_worker(self.config).assigned(self.config.workerinput["workerid"])
 
     def _recover(self) -> Recovered:
         """All records on disk, at the start and whenever a worker has died since."""
@@ -366,14 +417,13 @@ class Answering:
         known = self._models.get(id(value))
         return None if known is None else known.name
 
-    def usage(self) -> dict[str, float]:
-        """What this process has used of endpoints: requests, retries, tokens."""
-        total: dict[str, float] = {}
-        for model in self._models.values():
-            if (usage := getattr(model, "usage", None)) is not None:
-                for name, value in asdict(usage).items():
-                    total[name] = total.get(name, 0) + value
-        return total
+    def usage(self) -> list[tuple[str, str, dict[str, float]]]:
+        """What this process has used of endpoints: model, benchmark, and counts by name."""
+        return [
+            (self._specs.get(id(model), model.name), benchmark, asdict(usage))
+            for model in self._models.values()
+            for benchmark, usage in getattr(model, "usage_by_benchmark", {}).items()
+        ]
 
     def pytest_sessionfinish(self) -> None:
         if hasattr(self.config, "workeroutput"):

@@ -433,7 +433,9 @@ class Protocol:
             shots_as_text=as_text,
         )
 
-    def request(self, item: Item, pool: Iterable[Item], seed: int = 0) -> Request:
+    def request(
+        self, item: Item, pool: Iterable[Item], seed: int = 0, benchmark: str = ""
+    ) -> Request:
         """What a model is asked about an item; ``Request.id`` is the item's id."""
         return Request(
             id=item.id,
@@ -442,6 +444,7 @@ class Protocol:
             chat=self.chat,
             decoding=self.decoding,
             seed=seed,
+            benchmark=benchmark,
         )
 
 
@@ -451,7 +454,8 @@ class Request:
 
     Several samples of an item are several requests that differ in ``sample`` alone and follow
     one another, so that a model may read the prompt once. What is drawn at random for a request
-    depends on ``seed``, ``id`` and ``sample``, never on what else is asked.
+    depends on ``seed``, ``id`` and ``sample``, never on what else is asked. ``benchmark`` is what
+    its cost is booked under, and changes no answer.
     """
 
     id: str
@@ -461,6 +465,7 @@ class Request:
     decoding: Decoding = Decoding()
     sample: int = 0
     seed: int = 0
+    benchmark: str = ""
 
     @property
     def ask(self) -> Ask:

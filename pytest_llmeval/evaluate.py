@@ -5,6 +5,7 @@ Runs where the model is: in the main process, or in every xdist worker.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -111,12 +112,13 @@ class Evaluator:
         items: dict[str, Item],
         writer: RecordWriter,
         recover: Callable[[], Recovered],
-        ahead: bool = False,
+        upcoming: Callable[[], Iterable[int]],
     ) -> None:
         """``items``: by node id. ``recover``: what became known since it was called last.
 
-        ``ahead``: all chunks of the plan are answered here, so that the next ones may be begun
-        before this one has ended, for a model that says how many requests it wants waiting.
+        ``upcoming``: the chunks that are to be answered here, as far as is known. The next ones
+        are begun before this one has ended, for a model that says how many requests it wants
+        waiting.
         """
         #: Node ids whose answer was taken from an earlier session or another worker.
         self.reused: set[str] = set()
@@ -129,12 +131,10 @@ class Evaluator:
         self._last: dict[tuple[Any, ...], Record] = {}
         self._crashed: set[str] = set()
         self._chunks: dict[int, Iterator[None]] = {}
+        #: Responses to the chunks that a model works on, where it says whether there are any.
+        self._begun: dict[int, Any] = {}
         self._outstanding = 0
-        #: By model: the chunks that may be begun ahead.
-        self._next = {
-            model: iter([n for n, items in plan.chunks.items() if items[0].model == model])
-            for model in range(len(plan.models) if ahead else 0)
-        }
+        self._upcoming = upcoming
         self._ready: dict[str, dict[int, Record]] = {}
         self._written: dict[tuple[str, int], Record] = {}
         self._others: dict[str, dict[int, tuple[Record, ...]]] = {}
@@ -148,15 +148,14 @@ class Evaluator:
         if self._hopeless is not None:
             raise self._hopeless
         planned = self._plan.by_nodeid[nodeid]
-        if planned.chunk not in self._chunks:
-            self._chunks[planned.chunk] = self._answer_chunk(planned.chunk, model)
-        progress = self._chunks[planned.chunk]
         expected = answerable(self._evaluated[planned.result].protocol, model).answers_per_item
         ready = self._ready.setdefault(nodeid, {})
         try:
+            if planned.chunk not in self._chunks:
+                self._begin(planned.chunk, model)
             while len(ready) < expected:
                 self._begin_ahead(planned, model)
-                if next(progress, StopIteration) is StopIteration:
+                if next(self._chunks[planned.chunk], StopIteration) is StopIteration:
                     # The chunk ended before this item: something left it by an exception.
                     blank = replace(
                         self.blank(nodeid, model.name),
@@ -164,22 +163,45 @@ class Evaluator:
                     )
                     for sample in set(range(expected)) - ready.keys():
                         self._finish(planned, replace(blank, sample=sample))
+            self._save_available()
         except Unanswerable as error:
             self._hopeless = error
+            self._save_what_comes()
             raise
         del self._ready[nodeid]
         return tuple(ready[sample] for sample in range(expected))
 
+    def _begin(self, chunk: int, model: Model) -> None:
+        self._chunks[chunk] = progress = self._answer_chunk(chunk, model)
+        if hasattr(model, "wanted"):
+            # To where it is prepared, and to where its requests are with the model.
+            next(progress, None)
+            next(progress, None)
+
     def _begin_ahead(self, planned: PlannedItem, model: Model) -> None:
         """Begin the next chunks while the model wants more requests than it has."""
-        wanted, chunks = getattr(model, "wanted", 0), self._next.get(planned.model, iter(()))
-        while self._outstanding < wanted and (chunk := next(chunks, None)) is not None:
-            if chunk in self._chunks:
-                continue
-            self._chunks[chunk] = self._answer_chunk(chunk, model)
-            # To where it is prepared, and to where its requests are with the model.
-            next(self._chunks[chunk], None)
-            next(self._chunks[chunk], None)
+        wanted = getattr(model, "wanted", 0)
+        if self._outstanding >= wanted:
+            return
+        for chunk in self._upcoming():
+            same_model = self._plan.chunks[chunk][0].model == planned.model
+            if chunk not in self._chunks and same_model:
+                self._begin(chunk, model)
+                if self._outstanding >= wanted:
+                    return
+
+    def _save_available(self) -> None:
+        """Write the answers to chunks begun ahead that are here: a killed run keeps them."""
+        for chunk, responses in list(self._begun.items()):
+            while chunk in self._begun and responses.available:
+                next(self._chunks[chunk], None)
+
+    def _save_what_comes(self) -> None:
+        """Write the answers to chunks begun ahead that come before the model gives up."""
+        for chunk in list(self._begun):
+            with contextlib.suppress(Unanswerable):
+                for _ in self._chunks[chunk]:
+                    pass
 
     def settle(self, nodeid: str, record: Record) -> None:
         """Write a test's final record, unless the disk says the same already."""
@@ -265,7 +287,7 @@ class Evaluator:
             record = replace(shared, item=name, subject=item.subject, gold=item.gold_label)
             try:
                 pool = one.dataset.pool.get(item.subject, ())
-                request = protocol.request(item, pool, self._plan.seed)
+                request = protocol.request(item, pool, self._plan.seed, one.benchmark.name)
             except Exception as error:
                 message = f"template {protocol.template.name}: {type(error).__name__}: {error}"
                 for sample in range(protocol.answers_per_item):
@@ -293,7 +315,7 @@ class Evaluator:
                     blank.setdefault(name, {})[sample] = record
         yield
         if requests:
-            yield from self._ask(model, protocol, requests, members, blank)
+            yield from self._ask(chunk, model, protocol, requests, members, blank)
 
     def _about(self, record: Record) -> tuple[Any, ...]:
         """Which answer a record is, whatever a user's own model was called when it was lost."""
@@ -313,6 +335,7 @@ class Evaluator:
 
     def _ask(
         self,
+        chunk: int,
         model: Model,
         protocol: Protocol,
         requests: list[Request],
@@ -324,6 +347,8 @@ class Evaluator:
         self._outstanding += len(requests)
         try:
             responses = iter(model.answer(requests))
+            if hasattr(responses, "available"):
+                self._begun[chunk] = responses
             yield
             for response in responses:
                 if not isinstance(response, Response):
@@ -350,6 +375,8 @@ class Evaluator:
             raise
         except Exception as error:
             failure = mend(f"{type(error).__name__}: {error}")
+        finally:
+            self._begun.pop(chunk, None)
         self._outstanding -= sum(map(len, blank.values()))
         for name, waiting in blank.items():
             for record in waiting.values():

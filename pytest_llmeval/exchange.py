@@ -54,6 +54,24 @@ class Exchange:
         """The file through which workers share an endpoint's limits."""
         return self.path / f"limits-{hashlib.sha256(spec.encode()).hexdigest()[:16]}"
 
+    @property
+    def spent(self) -> Path:
+        """The file in which workers add up what they have spent."""
+        return self.path / "spent"
+
+    def assign(self, worker: str, chunk: int) -> None:
+        """Note that a worker is about to be sent a chunk's tests."""
+        with (self.path / f"chunks-{worker}").open("a", encoding="utf-8") as file:
+            file.write(f"{chunk}\n")
+
+    def assigned(self, worker: str) -> list[int]:
+        """The chunks that a worker has been sent, in their order."""
+        try:
+            text = (self.path / f"chunks-{worker}").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return []
+        return [int(line) for line in text.split("\n")[:-1]]
+
     def note_crash(self, nodeid: str) -> None:
         """Tell the workers that one of them has died in a test."""
         self._write("crashed", "\n".join([*self.crashed(), nodeid]))

@@ -18,11 +18,14 @@ from pytest_llmeval.gates import describe
 from pytest_llmeval.gates import fold
 from pytest_llmeval.options import Settings
 from pytest_llmeval.options import read_settings
+from pytest_llmeval.plan import CHUNK_SIZE
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.reports.progress import Progress
 from pytest_llmeval.reports.terminal import summary_parts
 from pytest_llmeval.reports.terminal import write_summary
+from pytest_llmeval.reports.usage import add
 from pytest_llmeval.runs.folder import RunFolder
+from pytest_llmeval.schedule import LEAST_PENDING
 from pytest_llmeval.schedule import ChunkScheduling
 from pytest_llmeval.schedule import DeferredScheduling
 from pytest_llmeval.session import RunSession
@@ -104,6 +107,8 @@ def make_scheduler(config: pytest.Config, default: Any) -> DeferredScheduling:
             config.getoption("dist"),
             judging.crashed,
             judging.give_up,
+            judging.assign,
+            2 * CHUNK_SIZE if judging.run.wants_ahead else LEAST_PENDING,
         )
 
     return DeferredScheduling(default, choose)
@@ -117,7 +122,7 @@ class Judging:
         self.run = run
         self.exchange: Exchange | None = None
         self._failed_to_write: str | None = None
-        self._usage: dict[str, float] = {}
+        self._usage: list[tuple[str, str, dict[str, float]]] = []
         self._failed: list[str] = []
         self._stopped_by_xdist = False
         self._progress = Progress.start(config, run)
@@ -126,6 +131,11 @@ class Judging:
         """Tell the other workers, before they are given the dead one's chunks."""
         if self.exchange is not None:
             self.exchange.note_crash(nodeid)
+
+    def assign(self, worker: str, chunk: int) -> None:
+        """Tell a worker which chunk it is going to be sent, so that it may begin ahead."""
+        if self.exchange is not None:
+            self.exchange.assign(worker, chunk)
 
     def give_up(self, nodeids: list[str]) -> None:
         """Report tests as errors whose chunk has cost several workers."""
@@ -183,10 +193,7 @@ class Judging:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Add up what xdist's workers have used of endpoints."""
-        used = getattr(node, "workeroutput", {}).get("llmeval_usage", {})
-        self._usage = {
-            name: self._usage.get(name, 0) + used.get(name, 0) for name in {**self._usage, **used}
-        }
+        self._usage += getattr(node, "workeroutput", {}).get("llmeval_usage", [])
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         # Under xdist, -x and a worker that gives up end the session by an exception of its own;
@@ -202,7 +209,9 @@ class Judging:
             self.exchange.remove()
         try:
             answering = self.config.pluginmanager.get_plugin("llmeval-answering")
-            self.run.usage = self._usage or (answering.usage() if answering is not None else {})
+            self.run.usage = add(
+                self._usage or (answering.usage() if answering is not None else [])
+            )
             interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
             self.run.finish(bool(interrupted or session.shouldfail or session.shouldstop))
         except RunError as error:

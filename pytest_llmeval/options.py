@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
 
@@ -17,10 +19,13 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.spelling import suggestion
 
+if TYPE_CHECKING:
+    from pytest_llmeval.prices import Prices
+
 
 class _Option(NamedTuple):
     flag: str
-    kind: str  # "text", "path", "list", "count", "flag", or choices joined by "|"
+    kind: str  # "text", "path", "list", "count", "amount", "flag", or choices joined by "|"
     default: Any
     help: str
     metavar: str | None = None
@@ -34,6 +39,10 @@ _OPTIONS = (
     _Option("max-concurrency", "count", None, "requests in flight, all workers together", "N"),
     _Option("requests-per-minute", "count", None, "most requests sent to an endpoint", "N"),
     _Option("tokens-per-minute", "count", None, "most tokens sent to an endpoint", "N"),
+    _Option("timeout", "amount", None, "seconds that one request may take (300)", "SECONDS"),
+    _Option("prices", "path", None, "what tokens of endpoints cost: a TOML file", "FILE"),
+    _Option("max-cost", "amount", None, "stop before more than this is spent", "AMOUNT"),
+    _Option("dry-run", "flag", False, "tell requests, tokens and cost; ask no model"),
     _Option("cache", "path", None, "file that keeps the responses of endpoints", "FILE"),
     _Option("data", "path", None, "folder with one folder per benchmark (or LLMEVAL_DATA)", "DIR"),
     _Option("protocol", "text", None, "protocol, e.g. hendrycks, lmeval+chat, +generate", "NAME"),
@@ -52,6 +61,12 @@ _OPTIONS = (
 )
 
 
+_OF_ENDPOINTS = (
+    *("base-url", "max-concurrency", "requests-per-minute", "tokens-per-minute"),
+    *("timeout", "max-cost"),
+)
+
+
 @dataclass(frozen=True)
 class Settings:
     """What the user asked for, whichever way it was said.
@@ -64,6 +79,8 @@ class Settings:
 
     models: tuple[str, ...]
     endpoint: Mapping[str, Any]
+    prices: Prices
+    dry_run: bool
     cache: Path | None
     data: Path | None
     protocol: str | None
@@ -109,18 +126,23 @@ def read_settings(config: pytest.Config) -> Settings:
     Paths on the command line start from the working folder, others from pytest's rootdir.
     Raises ConfigError for a value that is not what the option takes.
     """
+    from pytest_llmeval.prices import Prices
+    from pytest_llmeval.prices import load_prices
+
     value = {option.flag: _read(config, option) for option in _OPTIONS}
     environment = os.environ.get("LLMEVAL_DATA")
     if value["data"] is not None and not value["data"].is_dir():
         raise ConfigError(f"--llm-data {value['data']}: no such folder")
     standing = config.rootpath / "thresholds.toml"
+    prices = Prices() if value["prices"] is None else load_prices(value["prices"])
     return Settings(
         models=tuple(dict.fromkeys(value["model"])),
         endpoint={
-            flag.replace("-", "_"): value[flag]
-            for flag in ("base-url", "max-concurrency", "requests-per-minute", "tokens-per-minute")
-            if value[flag] is not None
-        },
+            flag.replace("-", "_"): value[flag] for flag in _OF_ENDPOINTS if value[flag] is not None
+        }
+        | {"prices": prices.models},
+        prices=prices,
+        dry_run=value["dry-run"],
         cache=value["cache"],
         data=value["data"] or (Path(environment) if environment else None),
         protocol=value["protocol"],
@@ -140,6 +162,11 @@ def read_settings(config: pytest.Config) -> Settings:
     )
 
 
+def is_dry_run(config: pytest.Config) -> bool:
+    """Whether nothing is to be asked; known before anything is collected."""
+    return bool(config.getoption("--llm-dry-run") or config.getini("llm_dry_run"))
+
+
 def _read(config: pytest.Config, option: _Option) -> Any:
     value = config.getoption(f"--llm-{option.flag}")
     source, start = f"--llm-{option.flag}", config.invocation_params.dir
@@ -157,6 +184,13 @@ def _read(config: pytest.Config, option: _Option) -> Any:
         lowest = 0 if option.flag in ("seed", "shots") else 1
         if value < lowest:
             raise ConfigError(f"{source}: {value} is below {lowest}")
+    elif option.kind == "amount" and value not in (None, ""):
+        try:
+            value = float(value)
+        except ValueError:
+            raise ConfigError(f"{source}: {value!r} is not a number") from None
+        if not 0 < value < math.inf:
+            raise ConfigError(f"{source}: {value:g} is not an amount above 0")
     elif "|" in option.kind and value not in option.kind.split("|"):
         raise ConfigError(f"{source}: {value!r} is not one of {option.kind.replace('|', ', ')}")
     if value in (None, ""):

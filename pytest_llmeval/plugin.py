@@ -31,6 +31,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "llmeval(benchmark, protocol=None): evaluate the model on every item of a benchmark;"
         " the test takes `answer` (or `item` and `model`)",
     )
+    if options.is_dry_run(config):
+        # Nothing is run, so xdist, which looks at these after us, starts no workers.
+        config.option.dist, config.option.tx, config.option.numprocesses = "no", [], 0
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -16,6 +16,9 @@ from pytest_llmeval.plan import Plan
 
 Node = Any  # xdist's WorkerController; xdist is not imported before a session uses it
 
+LEAST_PENDING = 2
+"""A worker holds back its last test until it knows the next one."""
+
 LIVES = 2
 """How many workers one chunk may cost before its remaining items are given up."""
 
@@ -40,8 +43,8 @@ class _Assigned:
 class ChunkScheduling:
     """Implements xdist's Scheduling protocol.
 
-    A worker is sent another chunk when at most two of its tests are left: it holds back its
-    last test until it knows the next one. When a worker dies, the test that it was running
+    A worker is sent another chunk when at most ``low`` of its tests are left; ``assign`` is told
+    beforehand. When a worker dies, the test that it was running
     is reported as crashed (by xdist; ``crashed`` is called first) and the rest of its chunks goes
     back to the queue. A chunk that kills ``LIVES`` workers is given up: ``give_up`` is called with its tests.
     """
@@ -53,12 +56,16 @@ class ChunkScheduling:
         dist: str,
         crashed: Callable[[str], None],
         give_up: Callable[[list[str]], None],
+        assign: Callable[[str, int], None] = lambda worker, chunk: None,
+        low: int = LEAST_PENDING,
     ) -> None:
         self._numnodes = numnodes
         self._plan = plan
         self._dist = dist
         self._crashed = crashed
         self._give_up = give_up
+        self._assign = assign
+        self._low = low
         self._assigned: dict[Node, _Assigned] = {}
         self._collections: dict[Node, Sequence[str]] = {}
         self._ids: Sequence[str] | None = None
@@ -120,16 +127,14 @@ class ChunkScheduling:
             given_up = left.pop(killer.key)
             self._give_up([self._ids[index] for index in given_up.indices])
         self._queue.extendleft(reversed(left.values()))
-        for other in self._assigned:
-            self._refill(other)
+        self._refill(*self._assigned)
         return self._ids[crashed]
 
     def schedule(self) -> None:
         """Send the first chunks, or, when called again, fill workers that came later."""
         if self._ids is None and not self._start():
             return
-        for node in self._collections:
-            self._refill(node)
+        self._refill(*self._collections)
 
     def _start(self) -> bool:
         first, *others = self._collections.values()
@@ -152,16 +157,35 @@ class ChunkScheduling:
             return ordinary_unit(nodeid, self._dist), 0.0
         return planned.chunk, self._plan.costs[planned.chunk]
 
-    def _refill(self, node: Node) -> None:
-        if node.shutting_down or node not in self._collections:
-            return
-        pending = self._assigned[node].pending
-        while self._queue and len(pending) <= 2:
-            unit = self._queue.popleft()
-            pending.update(dict.fromkeys(unit.indices, unit))
-            node.send_runtest_some(unit.indices)
+    def _refill(self, *nodes: Node) -> None:
+        """Send chunks to those that have little left, in turn."""
+        able = [n for n in nodes if not n.shutting_down and n in self._collections]
+        gave = True
+        while gave:
+            gave = False
+            for node in able:
+                gave = self._give(node) or gave
         if not self._queue:
-            node.shutdown()  # lets the worker run the test that it holds back
+            for node in able:
+                node.shutdown()  # lets the worker run the test that it holds back
+
+    def _give(self, node: Node) -> bool:
+        """Send a worker one chunk if it needs one and there is one; whether it was sent."""
+        pending = self._assigned[node].pending
+        if not self._queue or len(pending) > self._low:
+            return False
+        unit = self._queue.popleft()
+        if isinstance(unit.key, int):
+            # First, so that a worker that has its tests knows their chunk.
+            self._assign(node.gateway.id, unit.key)
+        try:
+            node.send_runtest_some(unit.indices)
+        except OSError:
+            # It has died, and xdist is about to say so.
+            self._queue.appendleft(unit)
+            return False
+        pending.update(dict.fromkeys(unit.indices, unit))
+        return True
 
 
 def ordinary_unit(nodeid: str, dist: str) -> str:

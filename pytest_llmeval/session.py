@@ -5,6 +5,7 @@ Lives in the process that reports: the main one, or the xdist controller.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -37,6 +38,9 @@ from pytest_llmeval.options import Settings
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import Way
 from pytest_llmeval.reports.comparison import comparison_json
+from pytest_llmeval.reports.usage import Rows
+from pytest_llmeval.reports.usage import add
+from pytest_llmeval.reports.usage import usage_lines
 from pytest_llmeval.runs.baseline import load_baseline
 from pytest_llmeval.runs.compare import RunComparison
 from pytest_llmeval.runs.compare import check_comparable
@@ -104,8 +108,11 @@ class RunSession:
         self._weights: dict[tuple[int, int], str] = {}
         #: Model → how an endpoint is asked for choices, for text.
         self._asked_by: dict[str, dict[str, str]] = {}
+        #: Whether a model wants more requests waiting than those of one chunk.
+        self.wants_ahead = False
         self.comparison: RunComparison | None = None
-        self.usage: Mapping[str, float] = {}
+        self.usage: Rows = {}
+        self._began = time.monotonic()
         self._check_models()
         self.notes += dict.fromkeys(w for result in plan.results for w in result.warnings)
         self.notes += greedy_samples(plan)
@@ -125,6 +132,7 @@ class RunSession:
         for spec in () if self.plan.own_model else self.settings.models:
             model = load_model(spec, **self.settings.endpoint)
             self._asked_by[spec] = dict(getattr(model, "ways", {}))
+            self.wants_ahead |= hasattr(model, "wanted")
             names: dict[tuple[str, str], str] = {}
             for number, result in enumerate(self.plan.results):
                 if result.responses_of is not None:
@@ -332,10 +340,12 @@ class RunSession:
         manifest["finished"] = _now()
         manifest["model_fingerprints"] = fingerprints
         manifest["answers"] = count_answers(measurements)
+        # A resumed run adds to what the earlier sessions used.
+        manifest["seconds"] = manifest.get("seconds", 0.0) + time.monotonic() - self._began
         if self.usage:
-            # Of this session: a resumed run adds to what the earlier ones used.
-            before = manifest.get("usage", {})
-            manifest["usage"] = {k: before.get(k, 0) + v for k, v in self.usage.items()}
+            before = [tuple(row) for row in manifest.get("usage", [])]
+            used = add(before, [(*about, counts) for about, counts in self.usage.items()])
+            manifest["usage"] = [[*about, counts] for about, counts in used.items()]
         if self.baseline is not None:
             manifest["baseline"] = self.settings.baseline
         self.folder.write("run.json", manifest)
@@ -399,14 +409,7 @@ class RunSession:
                 self._writer.append(replace(record, left_out=True))
 
     def _note_what_happened(self) -> None:
-        if self.usage:
-            used = {name: f"{value:,.0f}" for name, value in self.usage.items()}
-            self.notes.append(
-                f"endpoint: {used['requests']} requests ({used['retries']} retries),"
-                f" {used['from_cache']} answers from the cache; tokens: {used['prompt_tokens']} prompt"
-                f" ({used['cached_tokens']} cached), {used['completion_tokens']} completion"
-                f" ({used['reasoning_tokens']} reasoning)"
-            )
+        self.notes += usage_lines(self.usage, self.settings.prices)
         reused = sum(outcome.reused for outcome in self.outcomes.values())
         if reused:
             self.notes.append(f"{reused:,} answers were taken from what the run had on disk")

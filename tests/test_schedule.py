@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import PlannedItem
+from pytest_llmeval.schedule import LEAST_PENDING
 from pytest_llmeval.schedule import ChunkScheduling
 
 
 class Node:
     def __init__(self, name: str) -> None:
         self.name = name
+        self.gateway = SimpleNamespace(id=name)
+        self.broken = False
         self.sent: list[int] = []
         self.shutting_down = False
 
     def send_runtest_some(self, indices: list[int]) -> None:
         assert not self.shutting_down
+        if self.broken:
+            raise OSError("cannot send (already closed?)")
         self.sent += indices
 
     def shutdown(self) -> None:
@@ -33,10 +40,16 @@ def make_plan(sizes: list[int], costs: list[int]) -> tuple[Plan, list[str]]:
     return Plan(items=tuple(items), costs=tuple(costs)), [item.nodeid for item in items]
 
 
-def make_scheduler(plan: Plan, ids: list[str], count: int):
-    told: dict[str, list] = {"crashed": [], "given up": []}
+def make_scheduler(plan: Plan, ids: list[str], count: int, low: int = LEAST_PENDING):
+    told: dict[str, list] = {"crashed": [], "given up": [], "assigned": []}
     scheduler = ChunkScheduling(
-        count, plan, "load", told["crashed"].append, told["given up"].extend
+        count,
+        plan,
+        "load",
+        told["crashed"].append,
+        told["given up"].extend,
+        lambda worker, chunk: told["assigned"].append((worker, chunk)),
+        low,
     )
     nodes = [Node(f"gw{number}") for number in range(count)]
     for node in nodes:
@@ -105,7 +118,7 @@ def test_the_rest_of_a_dead_workers_chunk_goes_to_another():
     scheduler, (first, second), told = make_scheduler(plan, ids, 2)
     scheduler.mark_test_complete(first, 0)
     assert scheduler.remove_node(first) == ids[1]
-    assert told == {"crashed": [ids[1]], "given up": []}
+    assert (told["crashed"], told["given up"]) == ([ids[1]], [])
     run_to_the_end(scheduler, [second])
     replacement = Node("gw2")
     scheduler.add_node(replacement)
@@ -127,7 +140,7 @@ def test_a_chunk_that_kills_two_workers_is_given_up():
     scheduler.schedule()
     assert second.sent == [1, 2, 3]
     assert scheduler.remove_node(second) == ids[1]
-    assert told == {"crashed": [ids[0], ids[1]], "given up": [ids[2], ids[3]]}
+    assert (told["crashed"], told["given up"]) == ([ids[0], ids[1]], [ids[2], ids[3]])
     assert not scheduler.has_pending
 
 
@@ -136,5 +149,26 @@ def test_a_worker_that_leaves_with_nothing_to_do_has_not_crashed():
     scheduler, nodes, told = make_scheduler(plan, ids, 2)
     run_to_the_end(scheduler, nodes)
     assert [scheduler.remove_node(node) for node in nodes] == [None, None]
-    assert told == {"crashed": [], "given up": []}
+    assert (told["crashed"], told["given up"]) == ([], [])
     assert scheduler.tests_finished
+
+
+def test_a_worker_that_cannot_be_sent_to_costs_no_test():
+    """It has died, and xdist has not said so yet."""
+    plan, ids = make_plan([3, 3, 3, 3], [9, 8, 7, 6])
+    scheduler, nodes, told = make_scheduler(plan, ids, 2)
+    first, second = nodes
+    first.broken = True
+    for index in first.sent[:2]:
+        scheduler.mark_test_complete(first, index)
+    scheduler.remove_node(first)
+    done = run_to_the_end(scheduler, [second])
+    assert told["crashed"] == [ids[2]]
+    assert sorted([*first.sent, *done["gw1"]]) == list(range(12))
+
+
+def test_more_is_sent_ahead_where_models_want_it():
+    plan, ids = make_plan([3] * 6, [6, 5, 4, 3, 2, 1])
+    _, nodes, told = make_scheduler(plan, ids, 2, low=6)
+    assert [len(node.sent) for node in nodes] == [9, 9]
+    assert told["assigned"] == [(f"gw{chunk % 2}", chunk) for chunk in range(6)]

@@ -1,4 +1,4 @@
-"""How a mistake in a thresholds file is told: one line with file, dotted key and remedy."""
+"""How a mistake in a TOML file of the user's is told: one line with file, dotted key and remedy."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import datetime
 import json
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 from pydantic_core import ErrorDetails
 
@@ -34,6 +35,19 @@ def dotted(keys: Iterable[str]) -> str:
 def _quoted(key: str) -> str:
     # JSON's escapes are TOML's: no line break or control character survives.
     return json.dumps(key, ensure_ascii=not key.isprintable())
+
+
+def read_text(path: str | Path, what: str) -> str:
+    """The text of a file; ConfigError for one that is missing, unreadable or not UTF-8."""
+    try:
+        return Path(path).read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        problem = f"no such {what}"
+    except UnicodeDecodeError as error:
+        problem = f"not UTF-8 text (byte {error.start})"
+    except (OSError, ValueError) as error:
+        problem = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    raise mistake(str(path), (), problem)
 
 
 def toml_problem(message: str, text: str) -> str:

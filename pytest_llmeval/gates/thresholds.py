@@ -30,6 +30,7 @@ from .mistakes import EMPTY_TABLE
 from .mistakes import explain
 from .mistakes import kind
 from .mistakes import mistake
+from .mistakes import read_text
 from .mistakes import toml_problem
 
 # More digits than anybody has samples; int() itself refuses thousands of them.
@@ -349,17 +350,7 @@ class Thresholds(_Table):
 
 def load_thresholds(path: str | Path) -> Thresholds:
     """Read and check a thresholds file; ConfigError, in one line, for any mistake in it."""
-    file = str(path)
-    try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        raise mistake(file, (), "no such thresholds file") from None
-    except UnicodeDecodeError as error:
-        raise mistake(file, (), f"not UTF-8 text (byte {error.start})") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise mistake(file, (), f"cannot be read: {reason}") from None
-    return parse_thresholds(text, file)
+    return parse_thresholds(read_text(path, "thresholds file"), str(path))
 
 
 def parse_thresholds(text: str, file: str = "thresholds.toml") -> Thresholds:

@@ -24,8 +24,10 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
 from pytest_llmeval.models.base import ResponseStore
+from pytest_llmeval.models.endpoint.budget import Budget
 from pytest_llmeval.models.endpoint.client import Client
 from pytest_llmeval.models.endpoint.client import Patience
+from pytest_llmeval.models.endpoint.flow import Batch
 from pytest_llmeval.models.endpoint.flow import Flow
 from pytest_llmeval.models.endpoint.flow import Job
 from pytest_llmeval.models.endpoint.limits import Lease
@@ -35,6 +37,7 @@ from pytest_llmeval.models.endpoint.shared import Shared
 from pytest_llmeval.models.endpoint.spec import Spec
 from pytest_llmeval.models.endpoint.spec import parse_spec
 from pytest_llmeval.models.endpoint.spec import read_key
+from pytest_llmeval.models.endpoint.usage import Price
 from pytest_llmeval.models.endpoint.usage import Usage
 from pytest_llmeval.models.endpoint.window import Window
 from pytest_llmeval.models.endpoint.wire import FILTERED
@@ -54,16 +57,21 @@ def open_model(
     tokens_per_minute: float | None = None,
     timeout: float | None = None,
     max_retries: int | None = None,
+    prices: Mapping[str, Price] | None = None,
+    max_cost: float | None = None,
     cache: ResponseStore | None = None,
     shared_limits: Path | None = None,
+    spent: Shared | None = None,
 ) -> EndpointModel:
     """The model of the spec ``openai:<rest>``. Nothing is sent, the SDK is not imported.
 
     ``max_concurrency``: requests in flight; found out where None. ``timeout``: seconds for one
-    request. ``shared_limits``: a file through which processes share the limits above.
+    request. ``prices``: by spec (``openai:NAME``). ``max_cost``: the most that may be spent, in
+    their money; ``spent`` is where models and processes add it up. ``shared_limits``: a file
+    through which processes share the other limits.
 
-    Raises ConfigError, in one line, for a missing extra, a missing key, and whatever is wrong
-    with the spec or an option.
+    Raises ConfigError, in one line, for a missing extra, a missing key, a missing price, and
+    whatever is wrong with the spec or an option.
     """
     spec = parse_spec(rest, base_url)
     for name, value in (
@@ -80,6 +88,12 @@ def open_model(
         raise ConfigError(
             f"openai:{spec.model}: openai not installed; pip install 'pytest-llmeval[openai]'"
         )
+    price = (prices or {}).get(f"openai:{spec.model}")
+    if max_cost is not None and price is None:
+        raise ConfigError(
+            f"openai:{spec.model}: --llm-max-cost needs its price: --llm-prices names a file with"
+            f' [models."openai:{spec.model}"]'
+        )
     patience = Patience()
     if timeout is not None:
         patience = replace(patience, timeout=timeout)
@@ -93,6 +107,8 @@ def open_model(
         window=Window(max_concurrency or _MOST_IN_FLIGHT, fixed=max_concurrency is not None),
         limiter=Limiter(requests_per_minute, tokens_per_minute, shared),
         lease=Lease(max_concurrency or _MOST_IN_FLIGHT, shared) if shared.is_file else None,
+        price=price,
+        budget=Budget(max_cost, spent),
         cache=cache,
     )
 
@@ -100,7 +116,8 @@ def open_model(
 class EndpointModel:
     """Text, and where the spec says so log-likelihoods of choices, from a server.
 
-    ``ways`` tells how each kind of request is put to it. ``usage`` grows as it answers.
+    ``ways`` tells how each kind of request is put to it. ``usage`` grows as it answers;
+    ``price`` is what it costs, where that is known.
     """
 
     def __init__(
@@ -112,17 +129,25 @@ class EndpointModel:
         window: Window,
         limiter: Limiter,
         lease: Lease | None = None,
+        price: Price | None = None,
+        budget: Budget | None = None,
         cache: ResponseStore | None = None,
     ) -> None:
         self.name = spec.name
         self.ways: Mapping[Ask, str] = spec.ways
         self.asks: frozenset[Ask] = frozenset(spec.ways)
-        self.usage = Usage()
+        self.price = price
         self._spec = spec
         self._window = window
         self._cache = cache
         self._client = Client(
-            spec, key, patience=patience, limiter=limiter, usage=self.usage, told=self._heard
+            spec,
+            key,
+            patience=patience,
+            limiter=limiter,
+            told=self._heard,
+            price=price,
+            budget=budget,
         )
         self._flow = Flow(window, lease, self._client.close)
 
@@ -138,11 +163,21 @@ class EndpointModel:
         return self._spec.fingerprint
 
     @property
+    def usage(self) -> Usage:
+        """What has been used so far."""
+        return sum(self._client.usage.values(), Usage())
+
+    @property
+    def usage_by_benchmark(self) -> Mapping[str, Usage]:
+        """The same, by benchmark."""
+        return self._client.usage
+
+    @property
     def wanted(self) -> int:
         """How many requests should be waiting here for the endpoint to be kept busy."""
         return 2 * self._window.limit
 
-    def answer(self, requests: Iterable[Request]) -> Iterator[Response]:
+    def answer(self, requests: Iterable[Request]) -> Batch:
         """Begin with the requests at once; yield a response for each, as they complete.
 
         Requests of several calls share what is in flight, the earlier call's first: to keep the
@@ -155,14 +190,20 @@ class EndpointModel:
         missing: list[Request] = []
         for request in requests:
             self._check(request)
+            # Here, so that the other thread finds it: both add to it.
+            usage = self._client.usage[request.benchmark]
             found = self._cache and self._cache.get(self.fingerprint, request)
             if found:
-                self.usage.from_cache += 1
+                usage.from_cache += 1
                 ready.append(found)
             else:
                 missing.append(request)
         jobs = [self._job(group) for group in self._groups(missing)]
-        return iter(self._flow.submit(jobs, ready))
+        return self._flow.submit(jobs, ready)
+
+    def prompts_sent(self, request: Request) -> int:
+        """How many times the prompt of a request is sent and billed: an echo has all of its text."""
+        return len(request.choices) if request.choices and self._spec.choices == "echo" else 1
 
     def close(self) -> None:
         """Give up what is still in flight, and close all connections."""

@@ -103,7 +103,9 @@ def test_a_truncated_answer_and_a_lone_surrogate_reach_the_disk(endpoint):
 
 
 def told(project) -> dict:
-    return project.document("run.json")["usage"]
+    ((model, benchmark, counts),) = project.document("run.json")["usage"]
+    assert (model, benchmark) == ("openai:stand-in", project.metrics()["benchmark"])
+    return counts
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
@@ -116,7 +118,7 @@ def test_what_was_used_is_told_whatever_the_workers(endpoint, workers):
     used = told(endpoint)
     assert used["requests"] == len(server.arrivals) == 9
     assert used["prompt_tokens"] > 0
-    result.stdout.fnmatch_lines(["endpoint: 9 requests (0 retries)*"])
+    result.stdout.fnmatch_lines(["openai:stand-in: 9 requests (0 retries)*"])
 
 
 def test_a_warm_cache_needs_no_request(endpoint):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
 from pytest_llmeval.models.endpoint import faults
 from pytest_llmeval.models.endpoint import wire
+from pytest_llmeval.models.endpoint.budget import Budget
 from pytest_llmeval.models.endpoint.echoed import choice_logprob
 from pytest_llmeval.models.endpoint.faults import Failed
 from pytest_llmeval.models.endpoint.faults import Fault
@@ -28,9 +31,11 @@ from pytest_llmeval.models.endpoint.letters import read_letters
 from pytest_llmeval.models.endpoint.limits import Limiter
 from pytest_llmeval.models.endpoint.secret import Secret
 from pytest_llmeval.models.endpoint.spec import Spec
+from pytest_llmeval.models.endpoint.usage import Price
 from pytest_llmeval.models.endpoint.usage import Usage
 from pytest_llmeval.models.endpoint.wire import Call
 from pytest_llmeval.models.endpoint.wire import Dialect
+from pytest_llmeval.models.endpoint.wire import Tokens
 
 # Tokens that a character of a prompt is taken for until the server has told.
 _TOKENS_PER_CHARACTER = 0.3
@@ -68,7 +73,7 @@ class Client:
     """Answers requests, a group at a time. Everything runs within one event loop.
 
     ``told`` hears of every HTTP request: True for an answer, False for a server that has too
-    much to do.
+    much to do. ``usage`` is what has been used so far, by benchmark.
     """
 
     def __init__(
@@ -78,14 +83,17 @@ class Client:
         *,
         patience: Patience,
         limiter: Limiter,
-        usage: Usage,
         told: Callable[[bool], None],
+        price: Price | None = None,
+        budget: Budget | None = None,
     ) -> None:
+        self.usage: defaultdict[str, Usage] = defaultdict(Usage)
         self._spec = spec
         self._key = key
         self._patience = patience
         self._limiter = limiter
-        self._usage = usage
+        self._price = price or Price(0.0, 0.0)
+        self._budget = budget or Budget()
         self._told = told
         self._dialect = Dialect()
         self._stop_rule = StopRule()
@@ -108,13 +116,14 @@ class Client:
         """A response for each of the requests, which differ in ``sample`` alone.
 
         A request that fails for good has a response with ``error``. Raises ModelError when so
-        many have failed in the same way that there is no use in going on.
+        many have failed in the same way that there is no use in going on, and Spent when there is
+        no money for these.
         """
         started = time.perf_counter()
         try:
             responses = await self._after_the_first(group)
         except Failed as failed:
-            self._usage.failed += len(group)
+            self.usage[group[0].benchmark].failed += len(group)
             if self._stop_rule.failed(failed.fault):
                 raise ModelError(
                     f"{self._stop_rule.limit} requests in a row failed in the same way; the last:"
@@ -152,7 +161,9 @@ class Client:
 
     async def _texts(self, group: Sequence[Request]) -> list[Response]:
         first = group[0]
-        call, data = await self._call(lambda dialect: wire.generation(self._spec, group, dialect))
+        call, data = await self._call(
+            first.benchmark, lambda dialect: wire.generation(self._spec, group, dialect)
+        )
         said = wire.texts(self._spec, data, first.decoding.stop)[: len(group)]
         if not data["choices"]:
             said *= len(group)
@@ -184,7 +195,9 @@ class Client:
                     " choices=echo, if the server can",
                 )
             )
-        _, data = await self._call(lambda dialect: wire.next_letter(self._spec, request, dialect))
+        _, data = await self._call(
+            request.benchmark, lambda dialect: wire.next_letter(self._spec, request, dialect)
+        )
         tokens = wire.tokens(data)
         if wire.is_filtered(data):
             return Response(request.id, text="", finish_reason=wire.FILTERED)
@@ -210,7 +223,7 @@ class Client:
         )
 
     async def _echo(self, request: Request) -> Response:
-        call, data = await self._call(lambda _: wire.echo(self._spec, request))
+        call, data = await self._call(request.benchmark, lambda _: wire.echo(self._spec, request))
         prompts, choices = call.body["prompt"], data["choices"]
         try:
             if len(choices) != len(prompts):
@@ -230,31 +243,41 @@ class Client:
 
     # --- one HTTP request, and again
 
-    async def _call(self, build: Callable[[Dialect], Call]) -> tuple[Call, dict[str, Any]]:
+    async def _call(
+        self, benchmark: str, build: Callable[[Dialect], Call]
+    ) -> tuple[Call, dict[str, Any]]:
         """The answer to what ``build`` makes of the dialect, after as many tries as it takes.
 
         Raises Failed with the last fault.
         """
-        patience = self._patience
+        patience, usage = self._patience, self.usage[benchmark]
         until = time.monotonic() + patience.in_all
         retries = 0
         while True:
             dialect = self._dialect
             call = build(dialect)
             expected = self._expected_tokens(call)
-            waited = await self._limiter.admitted(expected)
-            self._usage.waited += waited
-            until += waited
-            self._usage.requests += 1
+            cost = self._price.of(expected.prompt or 0, expected.completion or 0)
+            began = time.monotonic()
+            await self._budget.admitted(cost)
+            usage.waited += await self._limiter.admitted(_total(expected))
+            until += time.monotonic() - began
+            usage.requests += 1
+            used = Tokens(0, 0)
             try:
                 data = await self._send(call, min(patience.timeout, until - time.monotonic()))
+                used = self._used(call, data, expected)
             except Failed as failed:
                 fault = failed.fault
             else:
                 self._told(True)
-                self._count(call, data, expected)
+                usage.add(wire.tokens(data))
                 return call, data
-            self._limiter.used(expected, 0)
+            finally:
+                self._limiter.used(_total(expected), _total(used))
+                self._budget.settle(
+                    cost, self._price.of(used.prompt or 0, used.completion or 0, used.cached)
+                )
             other = wire.adapted(dialect, call, fault)
             if other is not None:
                 # Others may have found out in the meantime.
@@ -270,7 +293,7 @@ class Client:
             ):
                 raise Failed(_after(fault, retries + 1))
             retries += 1
-            self._usage.retries += 1
+            usage.retries += 1
             await asyncio.sleep(wait)
 
     async def _send(self, call: Call, seconds: float) -> dict[str, Any]:
@@ -321,20 +344,25 @@ class Client:
             http_client=http_client,
         )
 
-    def _expected_tokens(self, call: Call) -> int:
-        if not self._limiter.counts_tokens:
-            return 0
+    def _expected_tokens(self, call: Call) -> Tokens:
+        """The most that a request is expected to use; nothing where nobody counts."""
+        if not (self._limiter.counts_tokens or self._budget.is_limited):
+            return Tokens(0, 0)
         answer = call.body.get("max_tokens") or call.body.get("max_completion_tokens") or 0
         prompt = _characters(call) * self._tokens_per_character
-        return int(prompt + answer * call.body.get("n", 1))
+        return Tokens(math.ceil(prompt), answer * call.body.get("n", 1))
 
-    def _count(self, call: Call, data: dict[str, Any], expected: int) -> None:
+    def _used(self, call: Call, data: dict[str, Any], expected: Tokens) -> Tokens:
+        """What the server says it used; what was expected where it does not say."""
         tokens = wire.tokens(data)
-        self._usage.add(tokens)
-        if not self._limiter.counts_tokens or tokens.prompt is None:
-            return
-        self._limiter.used(expected, tokens.prompt + (tokens.completion or 0))
+        if tokens.prompt is None:
+            return expected
         self._tokens_per_character = tokens.prompt / max(_characters(call), 1)
+        return tokens
+
+
+def _total(tokens: Tokens) -> int:
+    return (tokens.prompt or 0) + (tokens.completion or 0)
 
 
 def _characters(call: Call) -> int:

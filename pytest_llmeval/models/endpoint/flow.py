@@ -17,6 +17,7 @@ from typing import Any
 
 from pytest_llmeval.core import ModelError
 from pytest_llmeval.core import Response
+from pytest_llmeval.models.endpoint.budget import Spent
 from pytest_llmeval.models.endpoint.limits import Lease
 from pytest_llmeval.models.endpoint.window import Window
 
@@ -28,37 +29,53 @@ _RENEWAL_SECONDS = 0.1
 _END_SECONDS = 5
 
 
-class Batch:
-    """The responses of jobs that were given in together, as they complete."""
+class Batch(Iterator[Response]):
+    """The responses of jobs that were given in together, each once, as they complete.
+
+    ``next`` waits for one; it raises ModelError when the model cannot go on. Whoever stops
+    listening (an interrupt, an error) wants no more answers: what was not begun never is.
+    """
 
     def __init__(self, jobs: int, ready: Iterable[Response] = ()) -> None:
         self.cancelled = False
         self._jobs = jobs
-        self._ready = list(ready)
+        self._ready = deque(ready)
         self._done: queue.SimpleQueue[Sequence[Response] | ModelError] = queue.SimpleQueue()
 
     def put(self, result: Sequence[Response] | ModelError) -> None:
         self._done.put(result)
 
-    def __iter__(self) -> Iterator[Response]:
-        """Yield every response once. Raises ModelError when the model cannot go on."""
-        try:
-            yield from self._ready
-            for _ in range(self._jobs):
-                result = self._done.get()
-                if isinstance(result, ModelError):
-                    raise ModelError(str(result))
-                yield from result
-        finally:
-            # Whoever stops listening (an interrupt, an error) wants no more answers.
-            self.cancelled = True
+    @property
+    def available(self) -> bool:
+        """Whether the next response, or the end, is here and need not be waited for."""
+        return bool(self._ready) or self._jobs == 0 or not self._done.empty()
+
+    def __next__(self) -> Response:
+        while not self._ready:
+            if self._jobs == 0:
+                self.close()
+                raise StopIteration
+            result = self._done.get()
+            if isinstance(result, ModelError):
+                self.close()
+                raise ModelError(str(result))
+            self._jobs -= 1
+            self._ready.extend(result)
+        return self._ready.popleft()
+
+    def close(self) -> None:
+        self.cancelled = True
+        self._jobs = 0
+
+    def __del__(self) -> None:
+        self.close()
 
 
 class Flow:
     """Runs jobs, the first given in first, as many at a time as window and lease allow.
 
-    A job that raises ModelError ends everything: all batches raise it, also later ones. ``last``
-    is awaited when the thread ends.
+    A job that raises ModelError ends everything: all batches raise it, also later ones. Spent lets
+    what is in flight come back first. ``last`` is awaited when the thread ends.
     """
 
     def __init__(
@@ -73,7 +90,10 @@ class Flow:
         self._granted = 0
         self._waiting: deque[tuple[Batch, Job]] = deque()
         self._running: dict[asyncio.Task[None], Batch] = {}
+        #: Batches of jobs for which there was no money.
+        self._unanswered: list[Batch] = []
         self._hopeless: ModelError | None = None
+        self._spent: Spent | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._renewal: asyncio.Task[None] | None = None
         self._stop: Callable[[], Any] | None = None
@@ -117,13 +137,16 @@ class Flow:
     # --- within the loop's thread
 
     def _take(self, batch: Batch, jobs: Sequence[Job]) -> None:
-        if self._hopeless is not None:
-            batch.put(self._hopeless)
+        hopeless = self._hopeless or self._spent
+        if hopeless is not None:
+            batch.put(hopeless)
             return
         self._waiting.extend((batch, job) for job in jobs)
         self._pump()
 
     def _pump(self) -> None:
+        if self._spent is not None:
+            return
         allowed = self._window.limit
         if self._lease is not None:
             allowed = min(allowed, self._granted)
@@ -140,6 +163,9 @@ class Flow:
     async def _run(self, batch: Batch, job: Job) -> None:
         try:
             batch.put(await job())
+        except Spent as error:
+            self._spent = error
+            self._unanswered.append(batch)
         except ModelError as error:
             self._give_up(error)
         except Exception as error:
@@ -148,14 +174,16 @@ class Flow:
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)
+        if self._spent is not None and not self._running:
+            self._give_up(self._spent)
         self._pump()
 
     def _give_up(self, error: ModelError) -> None:
         self._hopeless = error
-        waiting = {id(batch): batch for batch, _ in self._waiting}
-        running = {id(batch): batch for batch in self._running.values()}
+        waiting = [batch for batch, _ in self._waiting]
+        left = [*waiting, *self._running.values(), *self._unanswered]
         self._waiting.clear()
-        for batch in (waiting | running).values():
+        for batch in {id(batch): batch for batch in left}.values():
             batch.put(error)
 
     async def _keep_renewing(self, lease: Lease) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ class Shared:
         self._path = path if fcntl is not None else None
         self._handle: int | None = None
         self._memory: State = {}
+        self._lock = threading.Lock()
 
     @property
     def is_file(self) -> bool:
@@ -44,7 +46,8 @@ class Shared:
         Raises ModelError where the file cannot be written.
         """
         if self._path is None:
-            return change(self._memory)
+            with self._lock:
+                return change(self._memory)
         try:
             if self._handle is None:
                 self._handle = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)

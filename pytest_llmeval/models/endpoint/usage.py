@@ -1,10 +1,13 @@
-"""What answering has cost so far."""
+"""What answering has used so far, and what that costs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import fields
 
 from pytest_llmeval.models.endpoint.wire import Tokens
+
+_MILLION = 1_000_000
 
 
 @dataclass(slots=True)
@@ -13,8 +16,9 @@ class Usage:
 
     ``requests``: HTTP requests sent, ``retries`` those of them that repeat a failed one.
     ``failed``: answers given up. ``from_cache``: answers that cost nothing. ``cached_tokens``:
-    the part of ``prompt_tokens`` that the server had computed before. ``waited``: seconds spent
-    waiting for the limits, summed over requests.
+    the part of ``prompt_tokens`` that the server had computed before; ``reasoning_tokens``: the
+    part of ``completion_tokens`` that is thought. ``waited``: seconds spent waiting for the limits,
+    summed over requests.
     """
 
     requests: int = 0
@@ -33,3 +37,30 @@ class Usage:
         self.completion_tokens += tokens.completion or 0
         self.reasoning_tokens += tokens.reasoning
         self.cached_tokens += tokens.cached
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            **{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a million tokens cost, in whatever money the user counts in.
+
+    ``cached_input``: of prompt tokens that the server had computed before; None: as ``input``.
+    Reasoning is billed as output.
+    """
+
+    input: float
+    output: float
+    cached_input: float | None = None
+
+    def of(self, prompt: int, completion: int, cached: int = 0) -> float:
+        """The price of so many tokens, ``cached`` of the prompt's among them."""
+        cheap = self.input if self.cached_input is None else self.cached_input
+        total = (prompt - cached) * self.input + cached * cheap + completion * self.output
+        return total / _MILLION
+
+    def of_usage(self, usage: Usage) -> float:
+        return self.of(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)

@@ -1,0 +1,144 @@
+"""``--llm-dry-run``: what a run would ask, and what it would cost, without a model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import Request
+from pytest_llmeval.models import Model
+from pytest_llmeval.plan import Plan
+from pytest_llmeval.prices import Prices
+from pytest_llmeval.suite import Evaluated
+
+TOKENS_PER_CHARACTER = 0.3
+"""English prompts take 0.2 to 0.3 tokens a character; other scripts take more."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What one model would be asked about one benchmark.
+
+    ``prompt_tokens`` is taken from the number of characters; ``answer_tokens`` is what the protocol
+    allows for, and more than most models use. ``cost`` follows from both, None without a price.
+    ``first`` is the first request.
+    """
+
+    model: str
+    benchmark: str
+    scorer: str
+    items: int
+    requests: int
+    prompt_tokens: int
+    answer_tokens: int
+    cost: float | None
+    first: Request
+
+
+def estimates(
+    plan: Plan,
+    suite: Sequence[Evaluated],
+    items: Mapping[str, Item],
+    models: Mapping[int, Model],
+    prices: Prices,
+) -> list[Estimate]:
+    """One for every model and benchmark that has items. ``items`` are by node id.
+
+    ``models`` are those of the plan by index; one that is not known is taken to answer whatever the
+    protocol asks for. Raises what a template raises about an item.
+    """
+    groups: dict[tuple[int, int], list[Item]] = {}
+    for planned in plan.items:
+        groups.setdefault((planned.model, planned.result), []).append(items[planned.nodeid])
+    return [
+        _estimate(plan, suite[result], asked, plan.models[model], models.get(model), prices)
+        for (model, result), asked in groups.items()
+    ]
+
+
+def _estimate(
+    plan: Plan,
+    one: Evaluated,
+    items: Iterable[Item],
+    spec: str,
+    model: Model | None,
+    prices: Prices,
+) -> Estimate:
+    protocol = one.protocol
+    if model is not None and protocol.ask not in model.asks:
+        protocol = protocol.with_generation()
+    requests = [
+        protocol.request(item, one.dataset.pool.get(item.subject, ()), plan.seed) for item in items
+    ]
+    prompts_sent = getattr(model, "prompts_sent", lambda request: 1)
+    samples = protocol.answers_per_item
+    characters = samples * sum(len(one.prompt.text) * prompts_sent(one) for one in requests)
+    prompt_tokens = math.ceil(characters * TOKENS_PER_CHARACTER)
+    answer_tokens = 0
+    if protocol.ask == "text":
+        answer_tokens = len(requests) * samples * protocol.decoding.max_tokens
+    price = prices.models.get(spec.partition("?")[0])
+    return Estimate(
+        spec,
+        one.benchmark.name,
+        protocol.scorer,
+        len(requests),
+        len(requests) * samples,
+        prompt_tokens,
+        answer_tokens,
+        None if price is None else price.of(prompt_tokens, answer_tokens),
+        requests[0],
+    )
+
+
+def dry_run_parts(found: Sequence[Estimate], prices: Prices) -> Iterable[Any]:
+    """The first prompt of every benchmark as it is sent, then the estimates: rich renderables."""
+    shown: set[tuple[str, str]] = set()
+    for one in found:
+        if (one.benchmark, one.scorer) in shown:
+            continue
+        shown.add((one.benchmark, one.scorer))
+        yield Text(f"first prompt of {one.benchmark}[{one.scorer}], {one.first.id}:", style="bold")
+        yield Text(f"{_as_sent(one.first)}\n")
+    for model in dict.fromkeys(one.model for one in found):
+        yield Text(f"model {model}", style="bold")
+        yield _table([one for one in found if one.model == model], prices)
+    known = [one.cost for one in found if one.cost is not None]
+    if known:
+        yield Text(f"in all at most about {prices.money(sum(known))}, without retries")
+    yield Text("dry run: no model was asked, nothing was measured", style="yellow")
+
+
+def _table(found: Iterable[Estimate], prices: Prices) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    table.add_column("benchmark[scorer]", overflow="fold")
+    for name in ("items", "requests", "prompt tokens", "answer tokens", "cost"):
+        table.add_column(name, justify="right")
+    for one in found:
+        table.add_row(
+            Text(f"{one.benchmark}[{one.scorer}]"),
+            f"{one.items:,}",
+            f"{one.requests:,}",
+            f"~{one.prompt_tokens:,}",
+            f"<={one.answer_tokens:,}",
+            "-" if one.cost is None else f"<={prices.money(one.cost)}",
+        )
+    return table
+
+
+def _as_sent(request: Request) -> str:
+    if not request.chat:
+        return request.prompt.text
+    turns = [f"[{turn['role']}]\n{turn['content']}" for turn in request.prompt.messages()]
+    if request.prompt.prefix:
+        turns.append(f"[assistant]\n{request.prompt.prefix}")
+    return "\n".join(turns)
