@@ -1,0 +1,226 @@
+"""Cells that are Docker containers: no network, read-only, nearly no capabilities, bounded."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.sandbox.bundle import COMMAND
+from pytest_llmeval.sandbox.bundle import ENVIRONMENT
+from pytest_llmeval.sandbox.cell import Cell
+from pytest_llmeval.sandbox.cell import LaunchError
+from pytest_llmeval.sandbox.limits import Limits
+
+LABEL = "pytest-llmeval.sandbox"
+OWNER = "pytest-llmeval.owner"
+CONTENTS = "pytest-llmeval.contents"
+"""Label of an image: its Python and packages, which `llmeval sandbox build` found in it."""
+
+_CAPABILITIES = ("SETUID", "SETGID", "KILL")
+"""What the supervisor needs to give candidates an identity of their own, and to end them."""
+_START_SECONDS = 60.0
+_FRAME = 8
+_STDERR = 2
+_USERS = (10_000, 60_000, 100)
+"""Candidates' user ids: from, to, and how many a cell has. Within the 65,536 of a remapped root."""
+
+
+class DockerCells:
+    """Starts cells from one image."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._client = connect()
+        self._limits = limits
+        self._image = find_image(self._client, limits.image)
+        self._first_user = random.SystemRandom().randrange(*_USERS[:2], 10 * _USERS[2])
+        runtimes = self._client.info().get("Runtimes", {})
+        if limits.runtime is not None and limits.runtime not in runtimes:
+            known = ", ".join(sorted(runtimes))
+            raise ConfigError(f"sandbox runtime {limits.runtime!r}: Docker knows {known}")
+
+    @property
+    def identity(self) -> str:
+        return identity_of(self._image, self._limits)
+
+    def start(self, number: int) -> Cell:
+        config = self._limits.for_guest(self._first_user + number * _USERS[2])
+        stream = ContainerStream(self._client, self._container)
+        return Cell(stream, config, _START_SECONDS)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _container(self) -> Any:
+        limits = self._limits
+        return self._client.containers.create(
+            self._image.id,
+            entrypoint=["python3", *COMMAND],
+            command=[],
+            environment=ENVIRONMENT,
+            user="0:0",
+            working_dir="/",
+            stdin_open=True,
+            auto_remove=True,
+            network_mode="none",
+            ipc_mode="private",
+            read_only=True,
+            cap_drop=["ALL"],
+            cap_add=list(_CAPABILITIES),
+            security_opt=["no-new-privileges"],
+            # Root makes the candidates' folders there and then closes it to them.
+            tmpfs={
+                "/tmp": f"size={limits.disk_mb}m,nr_inodes=16k,mode=1777,nosuid,nodev,noexec",
+                "/dev/shm": "size=8m,nr_inodes=1k,mode=1777,nosuid,nodev,noexec",
+            },
+            mem_limit=f"{limits.cell_mb}m",
+            memswap_limit=f"{limits.cell_mb}m",
+            pids_limit=limits.processes + 64,
+            nano_cpus=1_000_000_000,
+            log_config={"type": "none"},
+            labels={LABEL: "1", OWNER: owner()},
+            runtime=limits.runtime,
+        )
+
+
+class ContainerStream:
+    """The input and output of a container, which ends when this connection does."""
+
+    def __init__(self, client: Any, create: Callable[[], Any]) -> None:
+        docker = _package()
+        self._complaint = b""
+        self._buffer = bytearray()
+        self._left = 0
+        self._complains = False
+        try:
+            self._container = create()
+        except (docker.errors.DockerException, OSError) as error:
+            raise LaunchError(_reason(error)) from None
+        try:
+            attached = client.api.attach_socket(
+                self._container.id, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+            )
+            self._attached = attached
+            self._socket: socket.socket = getattr(attached, "_sock", attached)
+            self._container.start()
+        except (docker.errors.DockerException, OSError) as error:
+            with contextlib.suppress(docker.errors.DockerException, OSError):
+                self._container.remove(force=True)
+            raise LaunchError(_reason(error)) from None
+
+    def write(self, data: bytes) -> None:
+        self._socket.settimeout(30)
+        self._socket.sendall(data)
+
+    def read(self, seconds: float) -> bytes:
+        """Bytes of standard output; Docker frames them to tell them from standard error."""
+        while True:
+            self._socket.settimeout(max(seconds, 0.001))
+            part = self._socket.recv(1 << 16)
+            if not part:
+                return b""
+            self._buffer += part
+            output = self._unframed()
+            if output:
+                return output
+
+    def stop(self) -> str:
+        docker = _package()
+        with contextlib.suppress(docker.errors.DockerException, OSError):
+            self._container.kill()
+        with contextlib.suppress(docker.errors.DockerException, OSError):
+            self._container.wait(condition="removed", timeout=20)
+        with contextlib.suppress(OSError):
+            while self.read(1.0):
+                pass
+        self._attached.close()
+        self._socket.close()
+        return self._complaint.decode(errors="replace")
+
+    def _unframed(self) -> bytes:
+        output = bytearray()
+        while self._buffer:
+            if not self._left:
+                if len(self._buffer) < _FRAME:
+                    break
+                self._complains = self._buffer[0] == _STDERR
+                self._left = int.from_bytes(self._buffer[4:_FRAME], "big")
+                del self._buffer[:_FRAME]
+            part = self._buffer[: self._left]
+            del self._buffer[: len(part)]
+            self._left -= len(part)
+            if self._complains:
+                self._complaint = (self._complaint + part)[-4_000:]
+            else:
+                output += part
+        return bytes(output)
+
+
+def connect() -> Any:
+    """A client of the Docker engine; `ConfigError` where there is none."""
+    docker = _package()
+    try:
+        client = docker.from_env(timeout=60)
+        client.ping()
+    except (docker.errors.DockerException, OSError) as error:
+        raise ConfigError(
+            f"sandbox docker: no Docker engine answers ({_reason(error)}): start it, or take "
+            "another kind of sandbox (bubblewrap)"
+        ) from None
+    return client
+
+
+def find_image(client: Any, name: str) -> Any:
+    docker = _package()
+    try:
+        return client.images.get(name)
+    except docker.errors.ImageNotFound:
+        raise ConfigError(
+            f"sandbox docker: no image {name!r}: make it with `llmeval sandbox build`"
+        ) from None
+
+
+def identity_of(image: Any, limits: Limits) -> str:
+    contents = image.labels.get(CONTENTS, "contents not recorded")
+    runtime = f" {limits.runtime}" if limits.runtime else ""
+    return f"docker{runtime} {image.id} {contents} {limits.identity}"
+
+
+def owner() -> str:
+    """This process, so that what it leaves behind can be told from what is in use."""
+    return f"{socket.gethostname()} {os.getpid()} {_started(os.getpid())}"
+
+
+def owner_lives(text: str) -> bool | None:
+    """Whether the process in an owner label runs; None where it is another machine's."""
+    host, pid, started = text.split()
+    if host != socket.gethostname():
+        return None
+    return _started(int(pid)) == started
+
+
+def _started(pid: int) -> str:
+    """When `pid` began, in the kernel's ticks: ids are used again."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return "-" if pid == os.getpid() else "gone"
+
+
+def _package() -> Any:
+    try:
+        import docker
+    except ImportError:
+        raise ConfigError(
+            "sandbox docker: the package docker is missing: pip install 'pytest-llmeval[docker]'"
+        ) from None
+    return docker
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "explanation", None) or error).splitlines()[0][:200]

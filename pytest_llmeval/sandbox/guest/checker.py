@@ -1,0 +1,302 @@
+"""The process that runs the checks, and calls the candidate from them.
+
+The candidate's objects are here as `Remote`: equal to nothing but themselves, without arithmetic,
+order or hash of the candidate's making, so that a comparison is always decided by plain data.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import random
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from pytest_llmeval.sandbox.guest.channel import ClosedError
+from pytest_llmeval.sandbox.guest.channel import Line
+from pytest_llmeval.sandbox.guest.values import BadValueError
+from pytest_llmeval.sandbox.guest.values import pack
+
+_CHECKS = "<checks>"
+_NAMED = "candidate_error"
+"""Attribute of an exception that came from the candidate: its own class name and message."""
+
+
+class LostError(BaseException):
+    """The candidate can no longer be asked. Not an Exception: no check may take it for its own."""
+
+
+class UnsendableError(Exception):
+    """A check wants to give the candidate what cannot be sent."""
+
+
+class Remote:
+    """An object of the candidate's that is not plain data."""
+
+    __slots__ = ("_number", "_peer")
+
+    def __init__(self, peer: Peer, number: int) -> None:
+        object.__setattr__(self, "_peer", peer)
+        object.__setattr__(self, "_number", number)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self._peer.call(self._number, list(arguments), named)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._peer.ask("get", self._number, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._peer.ask("set", self._number, name, self._peer.packed(value))
+
+    def __delattr__(self, name: str) -> None:
+        self._peer.ask("delete", self._number, name)
+
+    def __iter__(self) -> Iterator[Any]:
+        iterator = self._do("iter")
+        if not isinstance(iterator, Remote):
+            raise TypeError("iter() returned no iterator")
+        while found := self._peer.ask("next", iterator._number):
+            yield found[0]
+
+    def __next__(self) -> Any:
+        found = self._peer.ask("next", self._number)
+        if not found:
+            raise StopIteration
+        return found[0]
+
+    def __len__(self) -> int:
+        return _of(int, self._do("len"))
+
+    def __bool__(self) -> bool:
+        return _of(bool, self._do("bool"))
+
+    def __str__(self) -> str:
+        return _of(str, self._do("str"))
+
+    def __repr__(self) -> str:
+        return _of(str, self._do("repr"))
+
+    def __format__(self, form: str) -> str:
+        return _of(str, self._do("format", form))
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._do("getitem", key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._do("setitem", key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        self._do("delitem", key)
+
+    def __instancecheck__(self, value: Any) -> bool:
+        return isinstance(value, Remote) and _of(bool, self._do("isinstance", value))
+
+    def _do(self, what: str, *arguments: Any) -> Any:
+        return self._peer.ask("do", self._number, what, *map(self._peer.packed, arguments))
+
+
+def _of(kind: type, value: Any) -> Any:
+    if type(value) is not kind:
+        raise TypeError(f"the candidate gave {type(value).__name__} where {kind.__name__} is due")
+    return value
+
+
+class Peer:
+    """The candidate, as the checks reach it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._line = Line(descriptor, self._resolve)
+        self._line.answer = self._answer
+        self._remotes: dict[int, Remote] = {}
+        self._callbacks: list[Any] = []
+        self.lost: str | None = None
+
+    def ask(self, *question: Any) -> Any:
+        return self._asked(list(question))[1]
+
+    def call(self, number: int, arguments: list[Any], named: dict[str, Any]) -> Any:
+        packed = [[self.packed(one) for one in arguments], self.packed(named)]
+        answer = self._asked(["call", number, *packed])
+        if len(answer) > 2:
+            _update([arguments, named], answer[2])
+        return answer[1]
+
+    def packed(self, value: Any) -> Any:
+        return pack(value, self._lend)
+
+    def name(self, name: str) -> Any:
+        """What `name` is among the candidate's globals; raise `KeyError` where it is not."""
+        found = self.ask("name", name)
+        if not found:
+            raise KeyError(name)
+        value = found[0]
+        if isinstance(value, _Module):
+            # A check that says `math.isclose` and leans on the candidate's import gets the real one.
+            same = value.name == name and name in sys.stdlib_module_names
+            return importlib.import_module(name) if same else value.remote
+        return value
+
+    def _asked(self, question: list[Any]) -> list[Any]:
+        if self.lost is not None:
+            raise LostError(self.lost)
+        try:
+            answer = self._line.ask(question)
+            sign, value = answer[:2]
+            if sign == "!":
+                raised = _exception(value)
+        except (ClosedError, BadValueError, TypeError, ValueError, IndexError) as error:
+            if isinstance(error, UnsendableError):
+                raise
+            self.lost = "" if isinstance(error, ClosedError) else f"bad answer: {error}"
+            raise LostError(self.lost) from None
+        if sign == "!":
+            raise raised
+        return answer
+
+    def _lend(self, value: Any) -> dict[str, Any]:
+        if isinstance(value, Remote):
+            return {"lent": value._number}
+        if callable(value):
+            self._callbacks.append(value)
+            return {"call": len(self._callbacks) - 1}
+        if isinstance(value, Iterator):
+            return {"iterator": [self.packed(one) for one in value]}
+        raise UnsendableError(f"a check gives the candidate a {type(value).__name__}")
+
+    def _resolve(self, tag: str, content: Any) -> Any:
+        if tag == "module":
+            number, name = content
+            return _Module(str(name), self._resolve("lent", number))
+        if tag != "lent" or type(content) is not int:
+            raise BadValueError("unknown tag")
+        remote = self._remotes.get(content)
+        if remote is None:
+            remote = self._remotes[content] = Remote(self, content)
+        return remote
+
+    def _answer(self, message: list[Any]) -> list[Any]:
+        """Call a function of the checks' for the candidate that was given it."""
+        verb, number, arguments = message
+        if verb != "back" or type(arguments) is not list:
+            raise BadValueError("not a question for the checks")
+        called = self._callbacks[number]
+        try:
+            return ["=", self.packed(called(*arguments))]
+        except Exception as error:
+            return ["!", [[type(error).__name__], str(error)]]
+
+
+class _Module:
+    def __init__(self, name: str, remote: Any) -> None:
+        self.name = name
+        self.remote = remote
+
+
+def _update(old: Any, new: Any) -> None:
+    """Make the containers in `old` hold what those in `new` do, in place as far as they match."""
+    if type(old) is not type(new):
+        return
+    if isinstance(old, list):
+        for place, (ours, theirs) in enumerate(zip(old, new)):
+            new[place] = _kept(ours, theirs)
+        old[:] = new
+    elif isinstance(old, dict):
+        fresh = {key: _kept(old.get(key), value) for key, value in new.items()}
+        old.clear()
+        old.update(fresh)
+    elif isinstance(old, tuple):
+        for ours, theirs in zip(old, new):
+            _kept(ours, theirs)
+    elif isinstance(old, set):
+        old.clear()
+        old.update(new)
+    elif isinstance(old, bytearray):
+        old[:] = new
+
+
+def _kept(old: Any, new: Any) -> Any:
+    if type(old) is type(new) and isinstance(old, (list, dict, set, bytearray, tuple)):
+        _update(old, new)
+        return old
+    return new
+
+
+def _exception(content: Any) -> BaseException:
+    """The builtin exception nearest to what the candidate raised."""
+    names, message = content
+    own = str(names[0])
+    for name in names:
+        kind = getattr(builtins, str(name), None)
+        if isinstance(kind, type) and issubclass(kind, BaseException):
+            try:
+                error = kind(str(message))
+            except TypeError:
+                continue  # It wants more than a message, as UnicodeDecodeError does.
+            setattr(error, _NAMED, (own, str(message)))
+            return error
+    raise BadValueError("not an exception")
+
+
+class _Builtins(dict[str, Any]):
+    """Python's builtins, and behind them the candidate's globals."""
+
+    def __init__(self, peer: Peer) -> None:
+        super().__init__(builtins.__dict__)
+        self._peer = peer
+
+    def __missing__(self, name: str) -> Any:
+        return self._peer.name(name)
+
+
+def check(descriptor: int, program: dict[str, Any]) -> dict[str, str]:
+    """Run `program` and its checks; return the status and what to say of it."""
+    random.seed(0)  # Checks draw numbers: the same for every candidate.
+    peer = Peer(descriptor)
+    try:
+        peer.ask("run", program["source"])
+        _run_checks(peer, program)
+    except LostError as error:
+        return {"status": "lost", "detail": str(error)}
+    except MemoryError:
+        return {"status": "memory", "detail": "MemoryError"}
+    except UnsendableError as error:
+        return {"status": "error", "detail": str(error)}
+    except BaseException as error:
+        return {"status": "failed", "detail": _described(error, program["tests"])}
+    if peer.lost is not None:
+        return {"status": "lost", "detail": peer.lost}
+    return {"status": "passed", "detail": ""}
+
+
+def _run_checks(peer: Peer, program: dict[str, Any]) -> None:
+    names: dict[str, Any] = {"__name__": "checks", "__builtins__": _Builtins(peer)}
+    exec(compile(program["context"], "<context>", "exec"), names)
+    entry_point = program["entry_point"]
+    if entry_point is not None:
+        names.pop(entry_point, None)
+        try:
+            names[entry_point] = peer.name(entry_point)
+        except KeyError:
+            raise NameError(f"name {entry_point!r} is not defined") from None
+    exec(compile(program["tests"], _CHECKS, "exec"), names)
+
+
+def _described(error: BaseException, tests: str) -> str:
+    name, message = getattr(error, _NAMED, (type(error).__name__, str(error)))
+    if isinstance(error, SystemExit):
+        return f"{name}: exited before the checks finished"
+    if isinstance(error, AssertionError) and not message:
+        message = _failed_line(error, tests)
+    return f"{name}: {message}" if message else name
+
+
+def _failed_line(error: BaseException, tests: str) -> str:
+    """The line of the checks that `error` left through."""
+    number = None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == _CHECKS:
+            number = trace.tb_lineno
+        trace = trace.tb_next
+    return "" if number is None else tests.splitlines()[number - 1].strip()

@@ -1,0 +1,202 @@
+"""The supervisor: takes programs from the host one at a time, and says what became of each."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any
+
+from pytest_llmeval.sandbox.guest import confine
+from pytest_llmeval.sandbox.guest import tidy
+from pytest_llmeval.sandbox.guest.channel import ClosedError
+from pytest_llmeval.sandbox.guest.channel import receive
+from pytest_llmeval.sandbox.guest.channel import send
+from pytest_llmeval.sandbox.guest.zygote import Zygote
+from pytest_llmeval.sandbox.guest.zygote import serve_candidate
+from pytest_llmeval.sandbox.guest.zygote import serve_checker
+
+PROGRAM_BYTES = 64_000_000
+_GRACE = 0.25
+"""Seconds that the checker has to tell its verdict once the candidate is gone."""
+_EXTENSION = 2.0
+"""A time limit grows by the time that the candidate waited for a CPU, to this many times at most."""
+
+
+class Ended:
+    """How a candidate's process ended, from its wait status."""
+
+    def __init__(self, status: int, cpu: float) -> None:
+        self.status = status
+        self.cpu = cpu
+
+
+class Supervisor:
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._limits = config
+        users = [config["first_user"] + one for one in range(config["users"])]
+        if os.getuid() != 0:
+            users = [0] * len(users)
+        self._homes = tidy.make_homes(users)
+        self._checker_user = config["first_user"] + config["users"]
+        confine.hide_memory()
+        confine.adopt_orphans()
+        self._candidates = Zygote(serve_candidate, config)
+        self._checkers = Zygote(serve_checker, config)
+        self._known = {self._candidates.pid, self._checkers.pid}
+        self._turn = 0
+
+    def run(self, program: dict[str, Any]) -> dict[str, Any]:
+        """Run one program; nothing of it is left when this returns."""
+        home = self._homes[self._turn % len(self._homes)]
+        self._turn += 1
+        limit = float(program["limit"])
+        ours, theirs = socket.socketpair()
+        asking, asked = socket.socketpair()
+        with ours, theirs, asking, asked:
+            candidate = self._candidates.fork(
+                {"user": home.user, "home": home.path, "seconds": limit * _EXTENSION},
+                [asked.fileno()],
+            )
+            checker = self._checkers.fork(
+                {"user": self._checker_user}, [theirs.fileno(), asking.fileno()]
+            )
+            asked.close()
+            asking.close()
+            theirs.close()
+            kills = tidy.memory_kills()
+            started = time.monotonic()
+            with contextlib.suppress(ClosedError):
+                send(ours.fileno(), json.dumps(program).encode())
+            verdict, starved = _awaited(ours, candidate, started, limit)
+            seconds = time.monotonic() - started
+            gone = _has_ended(candidate, 0.0 if verdict["status"] == "timeout" else _GRACE * 0.2)
+        ended = self._candidates.end(candidate)
+        self._checkers.end(checker)
+        tidy.clear(home, self._known)
+        return {
+            "id": program["id"],
+            "seconds": seconds,
+            "cpu": ended["cpu"],
+            "starved": starved,
+            **_judged(verdict, ended["status"] if gone else None, kills, limit),
+        }
+
+
+def _awaited(
+    ours: socket.socket, candidate: int, started: float, limit: float
+) -> tuple[dict[str, str], float]:
+    """The checker's verdict, or why there is none; and the seconds the candidate had no CPU."""
+    poll = select.poll()
+    poll.register(ours.fileno(), select.POLLIN)
+    watch = _watch(candidate)
+    if watch is not None:
+        poll.register(watch, select.POLLIN)
+    deadline, starved = started + limit, 0.0
+    try:
+        while True:
+            left = deadline - time.monotonic()
+            ready = {one for one, _ in poll.poll(max(left, 0) * 1000 + 1)}
+            if ours.fileno() in ready:
+                return _verdict(ours.fileno()), starved
+            if watch in ready:
+                # The checker may have its verdict yet; a grandchild may hold the socket open.
+                poll.unregister(watch)
+                poll.poll(_GRACE * 1000)
+                if poll.poll(0):
+                    return _verdict(ours.fileno()), starved
+                return {"status": "lost", "detail": ""}, starved
+            if time.monotonic() >= deadline:
+                starved = tidy.waited_for_cpu(candidate)
+                longer = started + min(limit + starved, limit * _EXTENSION)
+                if longer - deadline < 0.05 * limit:
+                    return {"status": "timeout", "detail": ""}, starved
+                deadline = longer
+    finally:
+        if watch is not None:
+            os.close(watch)
+
+
+def _watch(pid: int) -> int | None:
+    """A descriptor that becomes readable when `pid` ends; None where the kernel has none."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
+
+
+def _has_ended(pid: int, patience: float) -> bool:
+    watch = _watch(pid)
+    if watch is None:
+        return False
+    try:
+        poll = select.poll()
+        poll.register(watch, select.POLLIN)
+        return bool(poll.poll(patience * 1000))
+    finally:
+        os.close(watch)
+
+
+def _verdict(descriptor: int) -> dict[str, str]:
+    try:
+        verdict = json.loads(receive(descriptor))
+    except ClosedError:
+        return {"status": "error", "detail": "the process of the checks ended without a verdict"}
+    return {"status": str(verdict["status"]), "detail": str(verdict["detail"])}
+
+
+def _judged(
+    verdict: dict[str, str], status: int | None, kills: int, limit: float
+) -> dict[str, str]:
+    """The verdict in words for the host; `status` is that of a candidate that ended by itself."""
+    if verdict["status"] == "timeout":
+        return {"status": "timeout", "detail": f"no end within {limit:g} s"}
+    if verdict["status"] != "lost":
+        return verdict
+    if status is None:
+        detail = verdict["detail"] or "closed its connection before the checks finished"
+        return {"status": "failed", "detail": detail}
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number == signal.SIGKILL and tidy.memory_kills() > kills:
+            return {"status": "memory", "detail": "ended by the kernel: out of memory"}
+        if number == signal.SIGXCPU:
+            return {"status": "timeout", "detail": f"no end within {limit:g} s"}
+        return {"status": "failed", "detail": f"ended by signal {_signal_name(number)}"}
+    code = os.WEXITSTATUS(status)
+    return {"status": "failed", "detail": f"exited before the checks finished (exit code {code})"}
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
+def describe(preloaded: list[str]) -> dict[str, Any]:
+    """What a verdict may depend on inside this sandbox."""
+    return {"python": platform.python_version(), "packages": tidy.packages(), "warm": preloaded}
+
+
+def main(config: dict[str, Any]) -> None:
+    """Serve the host over standard input and output until it is gone."""
+    source, sink = os.dup(0), os.dup(1)
+    nothing = os.open("/dev/null", os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nothing, descriptor)
+    config = {**config, "close": [source, sink]}
+    supervisor = Supervisor(config)
+    send(sink, json.dumps({"ready": describe(sorted(sys.modules))}).encode())
+    while True:
+        try:
+            program = json.loads(receive(source, PROGRAM_BYTES))
+        except ClosedError:
+            return
+        send(sink, json.dumps(supervisor.run(program)).encode())

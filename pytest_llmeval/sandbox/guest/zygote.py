@@ -1,0 +1,133 @@
+"""Warm interpreters that fork: a process per program without the cost of starting Python.
+
+They never see a program: it goes to the forked process directly, so that no candidate finds the
+checks, or another candidate, in the memory that it was forked with.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import signal
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from pytest_llmeval.sandbox.guest import checker
+from pytest_llmeval.sandbox.guest import confine
+from pytest_llmeval.sandbox.guest.candidate import Candidate
+from pytest_llmeval.sandbox.guest.channel import receive
+from pytest_llmeval.sandbox.guest.channel import send
+
+_PRELOADED = (
+    *("bisect", "calendar", "cmath", "collections", "copy", "dataclasses", "datetime", "decimal"),
+    *("enum", "fractions", "functools", "hashlib", "heapq", "inspect", "itertools", "json", "math"),
+    *("operator", "queue", "random", "re", "statistics", "string", "sys", "textwrap", "threading"),
+    *("time", "types", "typing", "unittest", "numpy"),
+)
+"""What candidates and checks import most, so that they need not load it again each time."""
+_COMMAND_BYTES = 1_000_000
+
+Serve = Callable[[dict[str, Any], dict[str, Any], list[int]], None]
+
+
+class Zygote:
+    """One warm interpreter, as the supervisor has it."""
+
+    def __init__(self, serve: Serve, config: dict[str, Any]) -> None:
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                self._socket.close()
+                for descriptor in config["close"]:
+                    os.close(descriptor)
+                _serve(theirs, serve, config)
+            finally:
+                os._exit(1)
+        theirs.close()
+        self._told()
+
+    def fork(self, how: dict[str, Any], descriptors: list[int]) -> int:
+        """Fork a process that gets `descriptors`; return its id."""
+        socket.send_fds(self._socket, [json.dumps({"fork": how}).encode()], descriptors)
+        return int(self._told()["pid"])
+
+    def end(self, pid: int) -> dict[str, Any]:
+        """Kill the process that was forked last; return its wait status and CPU seconds."""
+        os.kill(pid, signal.SIGKILL)
+        self._socket.send(b'{"wait": true}')
+        return self._told()
+
+    def _told(self) -> dict[str, Any]:
+        data = self._socket.recv(_COMMAND_BYTES)
+        if not data:
+            raise RuntimeError("a warm interpreter is gone")
+        told: dict[str, Any] = json.loads(data)
+        if "error" in told:
+            raise RuntimeError(told["error"])
+        return told
+
+
+def _serve(requests: socket.socket, serve: Serve, config: dict[str, Any]) -> None:
+    confine.hide_memory()
+    try:
+        for name in _PRELOADED:
+            _preload(name)
+        if serve is serve_candidate:
+            confine.refuse_system_calls()
+    except OSError as error:
+        requests.send(json.dumps({"error": str(error)}).encode())
+        return
+    gc.collect()
+    gc.freeze()
+    requests.send(b"{}")
+    pid = 0
+    while True:
+        data, descriptors, _, _ = socket.recv_fds(requests, _COMMAND_BYTES, 4)
+        if not data:
+            return
+        request = json.loads(data)
+        if "wait" in request:
+            _, status, usage = os.wait4(pid, 0)
+            ended = {"status": status, "cpu": usage.ru_utime + usage.ru_stime}
+            requests.send(json.dumps(ended).encode())
+            continue
+        pid = os.fork()
+        if pid == 0:
+            requests.close()
+            serve(config, request["fork"], descriptors)
+            os._exit(0)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        requests.send(json.dumps({"pid": pid}).encode())
+
+
+def _preload(name: str) -> None:
+    try:
+        module = importlib.import_module(name)
+    except ImportError:
+        return  # numpy is not in every image.
+    if name == "numpy":
+        module.zeros(1).tolist()
+
+
+def serve_candidate(config: dict[str, Any], how: dict[str, Any], descriptors: list[int]) -> None:
+    (line,) = descriptors
+    os.setsid()
+    confine.be_first_to_die()
+    confine.become(how["user"])
+    os.chdir(how["home"])
+    os.environ["HOME"] = os.environ["TMPDIR"] = how["home"]
+    confine.limit_process(config, how["seconds"])
+    Candidate(line).serve()
+
+
+def serve_checker(config: dict[str, Any], how: dict[str, Any], descriptors: list[int]) -> None:
+    supervisor, line = descriptors
+    confine.become(how["user"])
+    confine.hide_memory()
+    program = json.loads(receive(supervisor, 64_000_000))
+    send(supervisor, json.dumps(checker.check(line, program)).encode())
