@@ -37,6 +37,7 @@ from pytest_llmeval.runs import save_baseline
 from pytest_llmeval.runs.baseline import NAME
 from pytest_llmeval.runs.cache import ResponseCache
 from pytest_llmeval.runs.run import disagreements
+from pytest_llmeval.sandbox.command import add_commands as add_sandbox_commands
 from pytest_llmeval.scorers import SCORERS
 
 USAGE_ERROR = 4
@@ -109,6 +110,8 @@ def _parser() -> _Parser:
     cache.add_argument("file", type=Path, metavar="FILE")
     cache.add_argument("--older-than", type=_count, metavar="DAYS", help="prune these only")
     cache.set_defaults(command=_cache)
+
+    add_sandbox_commands(commands)
     return parser
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pytest_llmeval.core import ConfigError
@@ -10,28 +11,39 @@ from pytest_llmeval.sandbox.core import Program
 from pytest_llmeval.sandbox.core import Sandbox
 from pytest_llmeval.sandbox.core import Status
 from pytest_llmeval.sandbox.docker import DockerCells
+from pytest_llmeval.sandbox.limits import Limits
 from pytest_llmeval.sandbox.limits import read_limits
+from pytest_llmeval.sandbox.local import BubblewrapCells
+from pytest_llmeval.sandbox.local import HostCells
+from pytest_llmeval.sandbox.pool import Cells
 from pytest_llmeval.sandbox.pool import Pool
 from pytest_llmeval.spelling import suggestion
 
 __all__ = ["Execution", "Program", "Sandbox", "Status", "open_sandbox", "sandbox_identity"]
 
-KINDS = {"docker": DockerCells}
+KINDS: dict[str, Callable[[Limits], Cells]] = {
+    "docker": DockerCells,
+    "bubblewrap": BubblewrapCells,
+    "none": HostCells,
+}
 
 
 def open_sandbox(kind: str = "docker", **limits: Any) -> Sandbox:
     """A sandbox of `kind`; `ConfigError` in one line where this machine has none of it."""
-    cells = _cells(kind, limits)
     chosen = read_limits(limits)
-    return Pool(cells.start, chosen.workers, cells.identity, chosen.timeout_scale or 1.0)
+    return Pool(_cells(kind, chosen), chosen.workers, chosen.timeout_scale)
 
 
 def sandbox_identity(kind: str = "docker", **limits: Any) -> str:
     """All that can move a verdict of such a sandbox, without starting it."""
-    return _cells(kind, limits).identity
+    cells = _cells(kind, read_limits(limits))
+    try:
+        return cells.identity
+    finally:
+        cells.close()
 
 
-def _cells(kind: str, limits: dict[str, Any]) -> DockerCells:
+def _cells(kind: str, limits: Limits) -> Cells:
     if kind not in KINDS:
         raise ConfigError(f"no sandbox {kind!r}{suggestion(kind, KINDS)}")
-    return KINDS[kind](read_limits(limits))
+    return KINDS[kind](limits)

@@ -11,6 +11,7 @@ _MODULES = (
     "values",
     "channel",
     "candidate",
+    "remote",
     "checker",
     "confine",
     "tidy",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -129,10 +130,8 @@ class ProcessStream:
     def stop(self) -> str:
         process = self._process
         assert process.stdin is not None
-        try:
+        with contextlib.suppress(OSError):  # What was not sent has nobody to read it.
             process.stdin.close()
-        except OSError:
-            pass  # What was not sent has nobody to read it.
         try:
             # At the end of its input the guest leaves by itself, and leaves nothing behind.
             process.wait(timeout=2)

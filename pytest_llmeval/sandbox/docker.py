@@ -192,13 +192,16 @@ def identity_of(image: Any, limits: Limits) -> str:
 
 
 def owner() -> str:
-    """This process, so that what it leaves behind can be told from what is in use."""
+    """Names this process, so that what it leaves behind can be told from what is in use."""
     return f"{socket.gethostname()} {os.getpid()} {_started(os.getpid())}"
 
 
 def owner_lives(text: str) -> bool | None:
     """Whether the process in an owner label runs; None where it is another machine's."""
-    host, pid, started = text.split()
+    host, _, process = text.partition(" ")
+    pid, _, started = process.partition(" ")
+    if not pid:
+        return False  # No sandbox: a container that looked into an image.
     if host != socket.gethostname():
         return None
     return _started(int(pid)) == started
@@ -224,3 +227,18 @@ def _package() -> Any:
 
 def _reason(error: Exception) -> str:
     return str(getattr(error, "explanation", None) or error).splitlines()[0][:200]
+
+
+def remove_left(client: Any, everything: bool = False) -> tuple[int, int]:
+    """Remove containers whose owner is gone; return how many went and how many are in use."""
+    docker = _package()
+    removed = kept = 0
+    for container in client.containers.list(all=True, filters={"label": f"{LABEL}=1"}):
+        # What another machine owns cannot be known to be left.
+        if not everything and owner_lives(container.labels.get(OWNER, "")) is not False:
+            kept += 1
+            continue
+        with contextlib.suppress(docker.errors.NotFound):
+            container.remove(force=True)
+        removed += 1
+    return removed, kept

@@ -41,6 +41,8 @@ class Limits:
 
     def for_guest(self, first_user: int) -> dict[str, object]:
         return {
+            "own_machine": True,
+            "own_users": True,
             "first_user": first_user,
             "users": 16,
             "memory_mb": self.memory_mb,

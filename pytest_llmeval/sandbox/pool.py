@@ -7,11 +7,15 @@ import threading
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
+from typing import Protocol
 from typing import Self
 
+from pytest_llmeval.core import ConfigError
 from pytest_llmeval.sandbox.cell import Cell
 from pytest_llmeval.sandbox.cell import CellLostError
 from pytest_llmeval.sandbox.cell import LaunchError
@@ -21,22 +25,46 @@ from pytest_llmeval.sandbox.core import Program
 
 _SLACK = 10.0
 """Seconds beyond a program's longest time in which a cell must have reported."""
-_LONGEST = 2.0
+_LONGEST = 3.0
 """Times its limit that a program may take in a cell whose CPU is shared (see the supervisor)."""
-_STARVED = 1.0
+_STARVED = 1.9
 """Share of its limit for which a program that timed out had no CPU: then it is run again alone."""
 
-Start = Callable[[int], Cell]
+_REFERENCE_SECONDS = 0.1
+"""CPU seconds that `_REFERENCE` takes on the machine that time limits were made for."""
+_REFERENCE = """\
+total = 0
+for number in range(1_500_000):
+    total += number % 7
+"""
+_GENEROUS = 10.0
+"""Times its limit that a known program may take while the machine's speed is measured."""
+
+
+class Cells(Protocol):
+    """One kind of sandbox on this machine."""
+
+    @property
+    def identity(self) -> str: ...
+
+    def start(self, number: int) -> Cell:
+        """Start cell `number`; raise `LaunchError` where that fails."""
+
+    def close(self) -> None:
+        """Give back what starting cells needed; the cells are closed before."""
 
 
 class Pool:
     """A sandbox of several cells. Cells start when first needed and are kept between runs."""
 
-    def __init__(self, start: Start, workers: int, identity: str, time_scale: float = 1.0) -> None:
-        self.identity = identity
-        self.time_scale = time_scale
-        self._slots = [_Slot(start, number) for number in range(workers)]
+    def __init__(self, cells: Cells, workers: int, time_scale: float | None) -> None:
+        self.identity = cells.identity
+        self._cells = cells
+        self._slots = [_Slot(cells.start, number) for number in range(workers)]
         self._room = _Room()
+        self.time_scale = time_scale or 1.0
+        if time_scale is None:
+            self._measure_speed()
 
     def run(self, programs: Iterable[Program]) -> Iterator[Execution]:
         """Run `programs`; they are taken from a thread, so that waiting for one holds up nothing."""
@@ -83,9 +111,36 @@ class Pool:
             for thread in threads:
                 thread.join()
 
+    def calibrate(self, programs: Iterable[Program]) -> list[Execution]:
+        """Run known right programs; raise the time scale until the slowest takes half its limit."""
+        known = {program.id: program for program in programs}
+        generous = [
+            replace(program, timeout=program.timeout * _GENEROUS) for program in known.values()
+        ]
+        executions = list(self.run(generous))
+        for one in executions:
+            if one.status == "passed" and one.seconds is not None:
+                self.time_scale = max(self.time_scale, 2 * one.seconds / known[one.id].timeout)
+        return executions
+
     def close(self) -> None:
         for slot in self._slots:
             slot.close()
+        self._cells.close()
+
+    def _measure_speed(self) -> None:
+        """Set the time scale from the CPU time of a small program, run in each cell at once."""
+        message = _message(Program("speed", _REFERENCE, ""), _GENEROUS)
+        with ThreadPoolExecutor(len(self._slots)) as threads:
+            reports = list(
+                threads.map(lambda slot: self._reported(slot, message, _GENEROUS), self._slots)
+            )
+        for report in reports:
+            if report["status"] != "passed":
+                self.close()
+                raise ConfigError(f"the sandbox does not work: {_one_line(report['detail'])}")
+        fastest = min(report["cpu"] for report in reports)
+        self.time_scale = max(1.0, round(fastest / _REFERENCE_SECONDS, 2))
 
     def __enter__(self) -> Self:
         return self
@@ -100,25 +155,18 @@ class Pool:
 
     def _execute(self, slot: _Slot, program: Program) -> Execution:
         limit = program.timeout * self.time_scale
+        message = _message(program, limit)
         with self._room.shared():
-            report = self._report(slot, program, limit)
+            report = self._reported(slot, message, limit)
         if report["status"] == "timeout" and _had_no_cpu(report, limit):
             with self._room.alone():
-                report = self._report(slot, program, limit)
+                report = self._reported(slot, message, limit)
         return Execution(
             program.id, report["status"], _one_line(report["detail"]), report.get("seconds")
         )
 
-    def _report(self, slot: _Slot, program: Program, limit: float) -> dict[str, Any]:
-        """What a cell says of `program`, after a second try where the machinery failed."""
-        message = {
-            "id": program.id,
-            "source": program.source,
-            "tests": program.tests,
-            "context": program.context,
-            "entry_point": program.entry_point,
-            "limit": limit,
-        }
+    def _reported(self, slot: _Slot, message: dict[str, Any], limit: float) -> dict[str, Any]:
+        """What a cell says of a program, after a second try where the machinery failed."""
         lost, failures = 0, 0
         while True:
             try:
@@ -138,7 +186,7 @@ class Pool:
 class _Slot:
     """A place for a cell, and the cell that is in it at present."""
 
-    def __init__(self, start: Start, number: int) -> None:
+    def __init__(self, start: Callable[[int], Cell], number: int) -> None:
         self._start = start
         self._number = number
         self._cell: Cell | None = None
@@ -194,6 +242,17 @@ class _Room:
             with self._changed:
                 self._alone = False
                 self._changed.notify_all()
+
+
+def _message(program: Program, limit: float) -> dict[str, Any]:
+    return {
+        "id": program.id,
+        "source": program.source,
+        "tests": program.tests,
+        "context": program.context,
+        "entry_point": program.entry_point,
+        "limit": limit,
+    }
 
 
 def _had_no_cpu(report: dict[str, Any], limit: float) -> bool:

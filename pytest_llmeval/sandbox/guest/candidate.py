@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 from pytest_llmeval.sandbox.guest.channel import ClosedError
@@ -126,7 +127,7 @@ class Candidate:
         return call
 
 
-_OPERATIONS = {
+_OPERATIONS: dict[str, Callable[..., Any]] = {
     "len": len,
     "str": str,
     "repr": repr,

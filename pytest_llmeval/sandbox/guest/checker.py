@@ -1,8 +1,4 @@
-"""The process that runs the checks, and calls the candidate from them.
-
-The candidate's objects are here as `Remote`: equal to nothing but themselves, without arithmetic,
-order or hash of the candidate's making, so that a comparison is always decided by plain data.
-"""
+"""The process that runs the checks, and calls the candidate from them."""
 
 from __future__ import annotations
 
@@ -15,6 +11,7 @@ from typing import Any
 
 from pytest_llmeval.sandbox.guest.channel import ClosedError
 from pytest_llmeval.sandbox.guest.channel import Line
+from pytest_llmeval.sandbox.guest.remote import Remote
 from pytest_llmeval.sandbox.guest.values import BadValueError
 from pytest_llmeval.sandbox.guest.values import pack
 
@@ -29,77 +26,6 @@ class LostError(BaseException):
 
 class UnsendableError(Exception):
     """A check wants to give the candidate what cannot be sent."""
-
-
-class Remote:
-    """An object of the candidate's that is not plain data."""
-
-    __slots__ = ("_number", "_peer")
-
-    def __init__(self, peer: Peer, number: int) -> None:
-        object.__setattr__(self, "_peer", peer)
-        object.__setattr__(self, "_number", number)
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self._peer.call(self._number, list(arguments), named)
-
-    def __getattr__(self, name: str) -> Any:
-        return self._peer.ask("get", self._number, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._peer.ask("set", self._number, name, self._peer.packed(value))
-
-    def __delattr__(self, name: str) -> None:
-        self._peer.ask("delete", self._number, name)
-
-    def __iter__(self) -> Iterator[Any]:
-        iterator = self._do("iter")
-        if not isinstance(iterator, Remote):
-            raise TypeError("iter() returned no iterator")
-        while found := self._peer.ask("next", iterator._number):
-            yield found[0]
-
-    def __next__(self) -> Any:
-        found = self._peer.ask("next", self._number)
-        if not found:
-            raise StopIteration
-        return found[0]
-
-    def __len__(self) -> int:
-        return _of(int, self._do("len"))
-
-    def __bool__(self) -> bool:
-        return _of(bool, self._do("bool"))
-
-    def __str__(self) -> str:
-        return _of(str, self._do("str"))
-
-    def __repr__(self) -> str:
-        return _of(str, self._do("repr"))
-
-    def __format__(self, form: str) -> str:
-        return _of(str, self._do("format", form))
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._do("getitem", key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._do("setitem", key, value)
-
-    def __delitem__(self, key: Any) -> None:
-        self._do("delitem", key)
-
-    def __instancecheck__(self, value: Any) -> bool:
-        return isinstance(value, Remote) and _of(bool, self._do("isinstance", value))
-
-    def _do(self, what: str, *arguments: Any) -> Any:
-        return self._peer.ask("do", self._number, what, *map(self._peer.packed, arguments))
-
-
-def _of(kind: type, value: Any) -> Any:
-    if type(value) is not kind:
-        raise TypeError(f"the candidate gave {type(value).__name__} where {kind.__name__} is due")
-    return value
 
 
 class Peer:
@@ -198,7 +124,7 @@ def _update(old: Any, new: Any) -> None:
     if type(old) is not type(new):
         return
     if isinstance(old, list):
-        for place, (ours, theirs) in enumerate(zip(old, new)):
+        for place, (ours, theirs) in enumerate(zip(old, new, strict=False)):
             new[place] = _kept(ours, theirs)
         old[:] = new
     elif isinstance(old, dict):
@@ -206,7 +132,7 @@ def _update(old: Any, new: Any) -> None:
         old.clear()
         old.update(fresh)
     elif isinstance(old, tuple):
-        for ours, theirs in zip(old, new):
+        for ours, theirs in zip(old, new, strict=False):
             _kept(ours, theirs)
     elif isinstance(old, set):
         old.clear()

@@ -95,11 +95,13 @@ def limit_process(limits: dict[str, Any], seconds: float) -> None:
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, int(limits["disk_mb"]) << 20),
         (resource.RLIMIT_NOFILE, 256),
-        (resource.RLIMIT_NPROC, int(limits["processes"])),
+        (resource.RLIMIT_NPROC, limits["processes"]),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
         (resource.RLIMIT_SIGPENDING, 256),
     ):
+        if value is None:
+            continue
         hard = resource.getrlimit(what)[1]
         if hard != resource.RLIM_INFINITY:
             value = min(value, hard)
@@ -107,8 +109,8 @@ def limit_process(limits: dict[str, Any], seconds: float) -> None:
 
 
 def become(user: int) -> None:
-    """Give up root for `user`; nothing to give up where the sandbox has one user only."""
-    if os.getuid() == 0 and user:
+    """Give up root for `user`; 0 stands for a sandbox that has one user only."""
+    if user:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)

@@ -25,8 +25,10 @@ from pytest_llmeval.sandbox.guest.zygote import serve_checker
 PROGRAM_BYTES = 64_000_000
 _GRACE = 0.25
 """Seconds that the checker has to tell its verdict once the candidate is gone."""
-_EXTENSION = 2.0
-"""A time limit grows by the time that the candidate waited for a CPU, to this many times at most."""
+_STARVED = 0.25
+"""Share of a time limit without a CPU from which the limit grows by the time that was lost."""
+_EXTENSION = 3.0
+"""How many times its length a limit may grow to; the host decides what happens then."""
 
 
 class Ended:
@@ -40,11 +42,11 @@ class Ended:
 class Supervisor:
     def __init__(self, config: dict[str, Any]) -> None:
         self._limits = config
-        users = [config["first_user"] + one for one in range(config["users"])]
-        if os.getuid() != 0:
-            users = [0] * len(users)
-        self._homes = tidy.make_homes(users)
-        self._checker_user = config["first_user"] + config["users"]
+        users, self._checker_user = [0] * config["users"], 0
+        if config["own_users"]:
+            users = [config["first_user"] + one for one in range(config["users"])]
+            self._checker_user = config["first_user"] + config["users"]
+        self._homes = tidy.make_homes(users, config["own_machine"])
         confine.hide_memory()
         confine.adopt_orphans()
         self._candidates = Zygote(serve_candidate, config)
@@ -115,7 +117,7 @@ def _awaited(
             if time.monotonic() >= deadline:
                 starved = tidy.waited_for_cpu(candidate)
                 longer = started + min(limit + starved, limit * _EXTENSION)
-                if longer - deadline < 0.05 * limit:
+                if starved < _STARVED * limit or longer - deadline < 0.05 * limit:
                     return {"status": "timeout", "detail": ""}, starved
                 deadline = longer
     finally:

@@ -7,6 +7,8 @@ import os
 import signal
 import stat
 import time
+from collections.abc import Callable
+from functools import partial
 
 from pytest_llmeval.sandbox.guest import confine
 
@@ -18,20 +20,24 @@ _PATIENCE = 5.0
 
 
 class Home:
-    """A candidate's identity and the one folder that it can write."""
+    """A candidate's identity and the one folder that it can write.
 
-    def __init__(self, user: int, path: str) -> None:
+    `shared` says that /dev/shm is the sandbox's own, so that all in it is a candidate's.
+    """
+
+    def __init__(self, user: int, path: str, shared: bool) -> None:
         self.user = user
         self.path = path
+        self.shared = shared
 
 
-def make_homes(users: list[int]) -> list[Home]:
+def make_homes(users: list[int], own_machine: bool) -> list[Home]:
     """A folder for each of `users` under /tmp, where nobody can write afterwards."""
     root = os.environ.get("TMPDIR", "/tmp")
-    homes = [Home(user, f"{root}/{place}") for place, user in enumerate(users)]
+    homes = [Home(user, f"{root}/{place}", own_machine) for place, user in enumerate(users)]
     for home in homes:
-        _as_user(home.user, lambda home=home: _new_folder(home.path))  # type: ignore[misc]
-    if os.getuid() == 0:
+        _as_user(home.user, partial(_new_folder, home.path))
+    if any(users):
         os.chmod(root, _MODE)
     return homes
 
@@ -92,22 +98,23 @@ def reap() -> None:
 
 def _has_files(home: Home) -> bool:
     mode = stat.S_IMODE(os.stat(home.path).st_mode)
-    return mode != _MODE or bool(os.listdir(home.path)) or bool(_shared())
+    return mode != _MODE or bool(os.listdir(home.path)) or bool(_shared(home))
 
 
-def _shared() -> list[str]:
+def _shared(home: Home) -> list[str]:
+    if not home.shared:
+        return []
     try:
         return os.listdir(_SHARED)
-    except OSError:
+    except FileNotFoundError:
         return []
 
 
 def _remove_files(home: Home) -> None:
     os.chmod(home.path, _MODE)
     _empty(home.path)
-    os.chdir(home.path)
-    for name in _shared():
-        _remove(f"{_SHARED}/{name}")
+    if home.shared:
+        _empty(_SHARED)
 
 
 def _empty(folder: str) -> None:
@@ -133,13 +140,13 @@ def _remove(name: str) -> bool:
     return True
 
 
-def _as_user(user: int, action: object) -> None:
+def _as_user(user: int, action: Callable[[], object]) -> None:
     """Do `action` in a process of `user` and wait for it."""
     pid = os.fork()
     if pid == 0:
         try:
             confine.become(user)
-            action()  # type: ignore[operator]
+            action()
         finally:
             os._exit(0)
     # A candidate of the same user may have killed it: the caller looks and tries again.

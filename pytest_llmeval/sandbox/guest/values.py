@@ -28,13 +28,12 @@ Resolve = Callable[[str, Any], Any]
 
 _SCALARS = frozenset({int, str, float, bool, type(None)})
 _NUMPY_KINDS = "biufc"
-TYPES = {
-    one.__name__: one
-    for one in (
-        *(bool, bytearray, bytes, complex, dict, float, frozenset, int, list, object, range),
-        *(set, str, tuple, type, type(None), Decimal, Fraction),
-    )
-}
+_NONE: type = type(None)
+_NAMED_TYPES: tuple[type, ...] = (
+    *(bool, bytearray, bytes, complex, dict, float, frozenset, int, list, object, range),
+    *(set, str, tuple, type, _NONE, Decimal, Fraction),
+)
+TYPES = {one.__name__: one for one in _NAMED_TYPES}
 
 
 class BadValueError(ValueError):
@@ -117,7 +116,8 @@ def _extended(value: Any, lend: Lend, depth: int) -> Any:
     """The rarer plain types, and subclasses as what they extend."""
     kind = type(value)
     if kind is type:
-        return {"type": value.__name__} if TYPES.get(value.__name__) is value else lend(value)
+        name = value.__name__
+        return {"type": name} if TYPES.get(name) is value else lend(value)
     for base, packed in _PACK:
         # Not isinstance(): it believes what an object says of its own class.
         if issubclass(kind, base):

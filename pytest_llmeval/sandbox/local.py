@@ -1,0 +1,130 @@
+"""Cells without Docker: the guest under bubblewrap, or on the host itself."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
+from pathlib import Path
+
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.sandbox.bundle import COMMAND
+from pytest_llmeval.sandbox.bundle import ENVIRONMENT
+from pytest_llmeval.sandbox.cell import Cell
+from pytest_llmeval.sandbox.cell import ProcessStream
+from pytest_llmeval.sandbox.limits import Limits
+
+_START_SECONDS = 60.0
+_USERS = (10_000, 100)
+"""The first user id of candidates, and how many a cell has, where root runs bubblewrap."""
+_FOLDERS = ("/bin", "/sbin", "/lib", "/lib64")
+
+
+class BubblewrapCells:
+    """Starts guests in namespaces of their own, with this Python read-only."""
+
+    def __init__(self, limits: Limits) -> None:
+        found = shutil.which("bwrap")
+        if found is None:
+            raise ConfigError("sandbox bubblewrap: no bwrap here: install the package bubblewrap")
+        self._limits = limits
+        self._command = [found, *_namespaces(limits)]
+        tried = subprocess.run([*self._command, "/bin/true"], capture_output=True, text=True)
+        if tried.returncode:
+            raise ConfigError(f"sandbox bubblewrap: bwrap does not work: {tried.stderr.strip()}")
+        # The kernel ends a guest with the thread that started it: one that lives as long as this.
+        self._starter = ThreadPoolExecutor(1)
+
+    @property
+    def identity(self) -> str:
+        return f"bubblewrap {_python()} {self._limits.identity}"
+
+    def start(self, number: int) -> Cell:
+        return self._starter.submit(self._start, number).result()
+
+    def close(self) -> None:
+        self._starter.shutdown()
+
+    def _start(self, number: int) -> Cell:
+        first, count = _USERS
+        config = self._limits.for_guest(first + number * count) | {"own_users": os.getuid() == 0}
+        command = [*self._command, sys.executable, *COMMAND]
+        return Cell(ProcessStream(command, ENVIRONMENT, "/"), config, _START_SECONDS)
+
+
+class HostCells:
+    """Starts guests on the host: limits and a system call filter, and no walls."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._folders = contextlib.ExitStack()
+
+    @property
+    def identity(self) -> str:
+        return f"none {_python()} {self._limits.identity}"
+
+    def start(self, number: int) -> Cell:
+        folder = self._folders.enter_context(tempfile.TemporaryDirectory(prefix="llmeval-"))
+        # A user's processes on the host all count for its limit: none can be set for a candidate.
+        config = self._limits.for_guest(0) | {
+            "own_users": False,
+            "own_machine": False,
+            "processes": None,
+        }
+        stream = ProcessStream([sys.executable, *COMMAND], ENVIRONMENT | {"TMPDIR": folder}, folder)
+        return Cell(stream, config, _START_SECONDS)
+
+    def close(self) -> None:
+        self._folders.close()
+
+
+def _namespaces(limits: Limits) -> list[str]:
+    """Options of bwrap: everything unshared, this Python and the system's files to read."""
+    options = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
+    options += ["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--clearenv"]
+    for name, value in ENVIRONMENT.items():
+        options += ["--setenv", name, value]
+    if os.getuid() == 0:
+        # Candidates get users of their own, as in a container.
+        for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_KILL"):
+            options += ["--cap-add", capability]
+    else:
+        options += ["--unshare-user", "--cap-drop", "ALL"]
+    options += ["--perms", "1777", "--size", str(limits.disk_mb << 20), "--tmpfs", "/tmp"]
+    for folder in _FOLDERS:
+        if Path(folder).is_symlink():
+            options += ["--symlink", os.readlink(folder), folder]
+        elif Path(folder).is_dir():
+            options += ["--ro-bind", folder, folder]
+    for folder in _python_folders():
+        options += ["--ro-bind", folder, folder]
+    options += ["--proc", "/proc", "--dev", "/dev"]
+    options += ["--perms", "1777", "--size", str(8 << 20), "--tmpfs", "/dev/shm"]
+    return [*options, "--chdir", "/"]
+
+
+def _python_folders() -> list[str]:
+    """What this Python is made of: /usr, and where it and its packages are."""
+    wanted = ["/usr", sys.base_prefix, sys.prefix, str(Path(sys.executable).resolve().parents[1])]
+    folders: list[str] = []
+    for folder in wanted:
+        if not any(Path(folder).is_relative_to(one) for one in folders):
+            folders.append(folder)
+    return folders
+
+
+@functools.cache
+def _python() -> str:
+    """Version of this Python, and its packages: numpy's by name, the others' as a digest."""
+    found = sorted({f"{one.metadata['Name']} {one.version}" for one in metadata.distributions()})
+    numpy = [one for one in found if one.startswith("numpy ")]
+    digest = hashlib.sha256("\n".join(found).encode()).hexdigest()[:12]
+    return ", ".join([f"python {platform.python_version()}", *numpy, f"packages {digest}"])
