@@ -169,7 +169,8 @@ class Template:
     ``description`` opens the prompt (given the subject); ``question`` renders an item up to
     where the answer starts; ``choices`` are the texts whose likelihood is compared;
     ``answer`` is what a shot shows as its answer (by default the gold choice). ``delimiter``
-    stands between question and answer, ``separator`` after every shot.
+    stands between question and answer, ``separator`` after every shot. ``prefix`` is text that
+    the answer to an item is made to begin with, where that depends on the item.
     """
 
     name: str
@@ -179,6 +180,7 @@ class Template:
     answer: Callable[[Item], str] | None = None
     delimiter: str = " "
     separator: str = "\n\n"
+    prefix: Callable[[Item], str] | None = None
 
     def shot_answer(self, item: Item) -> str:
         """What a few-shot example shows as its answer, without the delimiter."""
@@ -376,6 +378,7 @@ class Protocol:
                         template.question(item),
                         list(template.choices(item)),
                         template.shot_answer(item),
+                        *([] if template.prefix is None else [template.prefix(item)]),
                     ]
                 )
             except Exception as error:  # the item's own error, when it is asked
@@ -417,7 +420,8 @@ class Protocol:
         shots = tuple(_shot(template, shot) for shot in self.draw_shots(item, pool))
         as_text = self.chat and self.shots_as_text
         delimiter = template.delimiter
-        if self.chat and not self.prefix:
+        prefix = self.prefix or (template.prefix(item) if template.prefix else "")
+        if self.chat and not prefix:
             # The turn itself separates question and answer (lm-eval does the same), except
             # where there is none: between question and answer of a shot that is text.
             if as_text:
@@ -429,7 +433,7 @@ class Protocol:
             question=template.question(item),
             delimiter=delimiter,
             separator=template.separator,
-            prefix=self.prefix,
+            prefix=prefix,
             shots_as_text=as_text,
         )
 

@@ -94,4 +94,6 @@ def _probe(template: Template) -> dict[str, Any]:
         "shot_answer": template.shot_answer(probe),
         "delimiter": template.delimiter,
         "separator": template.separator,
+        # Only where there is one, so that other protocols keep their fingerprints.
+        **({} if template.prefix is None else {"prefix": template.prefix(probe)}),
     }

@@ -7,7 +7,13 @@ from pytest_llmeval.prompts.gsm8k import GSM8K_COT
 from pytest_llmeval.prompts.gsm8k import GSM8K_ZERO_SHOT
 from pytest_llmeval.prompts.gsm8k import LMEVAL_GSM8K
 from pytest_llmeval.prompts.hendrycks import HENDRYCKS
+from pytest_llmeval.prompts.humaneval import HUMANEVAL
+from pytest_llmeval.prompts.humaneval import HUMANEVAL_CHAT
+from pytest_llmeval.prompts.humaneval import HUMANEVAL_INSTRUCT
 from pytest_llmeval.prompts.lmeval import LMEVAL_MMLU
+from pytest_llmeval.prompts.mbpp import MBPP
+from pytest_llmeval.prompts.mbpp import MBPP_CHAT
+from pytest_llmeval.prompts.mbpp import MBPP_INSTRUCT
 from pytest_llmeval.prompts.mgsm import MGSM_DIRECT
 from pytest_llmeval.prompts.mgsm import MGSM_NATIVE_COT
 from pytest_llmeval.prompts.mmlu_pro import LMEVAL_MMLU_PRO
@@ -18,9 +24,15 @@ __all__ = [
     "GSM8K_COT",
     "GSM8K_ZERO_SHOT",
     "HENDRYCKS",
+    "HUMANEVAL",
+    "HUMANEVAL_CHAT",
+    "HUMANEVAL_INSTRUCT",
     "LMEVAL_GSM8K",
     "LMEVAL_MMLU",
     "LMEVAL_MMLU_PRO",
+    "MBPP",
+    "MBPP_CHAT",
+    "MBPP_INSTRUCT",
     "MGSM_DIRECT",
     "MGSM_NATIVE_COT",
     "MMLU_PRO",

@@ -17,6 +17,13 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
 from pytest_llmeval.scorers.choice import choice
 from pytest_llmeval.scorers.choice import extract_choice
+from pytest_llmeval.scorers.code import extract_code
+from pytest_llmeval.scorers.execution import ProgramOf
+from pytest_llmeval.scorers.execution import execution
+from pytest_llmeval.scorers.execution import execution_first_block
+from pytest_llmeval.scorers.execution import execution_raw
+from pytest_llmeval.scorers.execution import execution_until_fence
+from pytest_llmeval.scorers.execution import not_run
 from pytest_llmeval.scorers.likelihood import cloze
 from pytest_llmeval.scorers.likelihood import letter
 from pytest_llmeval.scorers.lmeval import lmeval_cot_strict
@@ -46,15 +53,23 @@ class Scorer:
 
     The version is part of every protocol's fingerprint, so that numbers of two versions are not
     compared unnoticed. ``needs``: the module of an optional library, and the extra that has it.
+    ``program``: where code is to be run, what makes it of a response (or scores it at once, where
+    there is none); whoever runs it has the score from ``execution.score_of``. ``score`` then only
+    scores what needs no run, anything else is an error.
     """
 
     name: str
     version: int
     score: Callable[[Item, Response], Score]
     needs: tuple[str, str] | None = None
+    program: ProgramOf | None = None
 
     def __call__(self, item: Item, response: Response) -> Score:
         return self.score(item, response)
+
+
+def _running(name: str, version: int, program: ProgramOf) -> Scorer:
+    return Scorer(name, version, not_run(program), program=program)
 
 
 SCORERS: Mapping[str, Scorer] = {
@@ -75,6 +90,10 @@ SCORERS: Mapping[str, Scorer] = {
         Scorer("mmlu_pro_official_first", 1, mmlu_pro_official_first),
         Scorer("simple_evals", 1, simple_evals),
         Scorer("zero_shot_cot", 1, zero_shot_cot),
+        _running("execution", 1, execution),
+        _running("execution_raw", 1, execution_raw),
+        _running("execution_until_fence", 1, execution_until_fence),
+        _running("execution_first_block", 1, execution_first_block),
     )
 }
 
@@ -82,6 +101,7 @@ __all__ = [
     "SCORERS",
     "Scorer",
     "extract_choice",
+    "extract_code",
     "extract_number",
     "get_scorer",
     "normalise",

