@@ -12,10 +12,10 @@ time is linear in the text, whatever the text is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Item
@@ -24,12 +24,11 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
 from pytest_llmeval.scorers import phrases
 from pytest_llmeval.scorers.languages import LETTERS
+from pytest_llmeval.scorers.reply import from_the_end
 from pytest_llmeval.scorers.reply import own_answer
 from pytest_llmeval.scorers.reply import verdict
 from pytest_llmeval.scorers.reply import what_is_wrong
 
-_STEP = 1 << 14  # characters searched at a time, from the end of the text
-_LOOKAHEAD = 64  # more than any pattern looks ahead
 _LABELS_READ = 250  # labels looked at, from the last
 _WORDS_READ = 30  # announcements looked at, from the last
 _BEFORE = 160  # characters before a label that may say what it is
@@ -106,16 +105,11 @@ class _Reader:
         return text or label
 
     def _stated_label(self) -> _Found | None:
-        for seen, match in enumerate(self._labels_from_the_end()):
-            if seen == _LABELS_READ:
-                break
+        for match in islice(from_the_end(self.pattern, self.text), _LABELS_READ):
             found = self._judge(match)
             if found is not None:
                 return found
         return None
-
-    def _labels_from_the_end(self) -> Iterator[re.Match[str]]:
-        yield from _from_the_end(self.pattern, self.text)
 
     def _judge(self, match: re.Match[str]) -> _Found | None:
         """What is said of the label at ``match``: a statement, or None."""
@@ -165,8 +159,8 @@ class _Reader:
 
     def _stated_text(self, after: int) -> _Found | None:
         """The last announcement, later than ``after``, that the whole text of an option follows."""
-        for seen, match in enumerate(_from_the_end(phrases.ANNOUNCEMENT, self.text)):
-            if match.start() <= after or seen == _WORDS_READ:
+        for match in islice(from_the_end(phrases.ANNOUNCEMENT, self.text), _WORDS_READ):
+            if match.start() <= after:
                 break
             start = phrases.announced_from(self.text, match)
             if start is None:
@@ -298,17 +292,3 @@ def _grammar(labels: str) -> tuple[re.Pattern[str], dict[str, str]]:
     meaning.update(large)
     return phrases.label_pattern(labels + "".join(large), "".join(small), meaning), meaning
 
-
-def _from_the_end(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """The pattern's matches, last first; a stretch of the text is searched when it is needed."""
-    end = len(text)
-    while end > 0:
-        start = max(0, end - _STEP)
-        found = []
-        # What stands shortly behind decides whether something matches.
-        for match in pattern.finditer(text, start, min(len(text), end + _LOOKAHEAD)):
-            if match.start() >= end:
-                break
-            found.append(match)
-        yield from reversed(found)
-        end = start

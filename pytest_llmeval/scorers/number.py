@@ -25,6 +25,7 @@ from pytest_llmeval.scorers.languages import COPULAS
 from pytest_llmeval.scorers.languages import DECIMAL_COMMA
 from pytest_llmeval.scorers.phrases import any_of
 from pytest_llmeval.scorers.phrases import literal
+from pytest_llmeval.scorers.reply import from_the_end
 from pytest_llmeval.scorers.reply import own_answer
 from pytest_llmeval.scorers.reply import verdict
 from pytest_llmeval.scorers.reply import what_is_wrong
@@ -137,6 +138,7 @@ _LINK = re.compile(
 _NOT = re.compile(r"\b(?:not|isn't|isn’t|nicht|pas|no|не|não|ليس)\b|不|n't")
 _DENIAL = re.compile(rf"[\s*]{{0,4}}(?:{_NOT.pattern})")
 _DIGIT = re.compile(r"[\d½⅓⅔¼¾⅕⅖⅗⅘⅙⅛⅜⅝⅞]")
+_BLANK = re.compile(r"\s+")
 _SENTENCE_END = re.compile(r"[.!?。！？](?=\s|$)|\n")
 
 
@@ -275,7 +277,7 @@ def _marked(text: str, pattern: re.Pattern[str]) -> _Number | None:
 
 def _stated(text: str, pattern: re.Pattern[str]) -> _Number | None:
     """The number of the last explicit statement, which may be written in words."""
-    for match in islice(_announcements(text), _STATEMENTS):
+    for match in islice(from_the_end(_ANNOUNCED, text), _STATEMENTS):
         said = match.end() - match.group().endswith(":")  # the colon of "A:" is the link
         link = _LINK.match(text, said, said + 120)
         if link is None or _NOT.search(link.group()):
@@ -313,19 +315,6 @@ def _in_words(text: str) -> Decimal | None:
     return Decimal(total + part) if seen else None
 
 
-def _announcements(text: str) -> Iterator[re.Match[str]]:
-    end = len(text)
-    while end > 0:
-        start = max(0, end - (1 << 14))
-        found = []
-        for match in _ANNOUNCED.finditer(text, start, min(len(text), end + 64)):
-            if match.start() >= end:
-                break
-            found.append(match)
-        yield from reversed(found)
-        end = start
-
-
 def _of_calculation(text: str, pattern: re.Pattern[str], start: int, end: int) -> _Number | None:
     """The number that a statement gives: its result where it calculates, else the first."""
     equals = max(text.rfind(sign, start, end) for sign in "=≈")
@@ -342,8 +331,8 @@ def _line_end(text: str, start: int) -> int:
 
 def _clause_end(text: str, start: int) -> int:
     """The end of the sentence that starts at ``start``, blank lines before it left out."""
-    while start < len(text) and text[start].isspace():
-        start += 1
+    blank = _BLANK.match(text, start, start + _REACH)
+    start = blank.end() if blank else start
     end = _SENTENCE_END.search(text, start, start + _REACH)
     return min(len(text), start + _REACH) if end is None else end.start()
 

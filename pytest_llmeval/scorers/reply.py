@@ -6,6 +6,7 @@ Every step is linear in the text, whatever the text is.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
@@ -19,13 +20,19 @@ _REASONING = re.compile(
 )
 # "Step 1: read the Question again" goes on; a line that starts with "Question:" does not, nor does
 # what follows the end of the turn. "* Q:" is an item of a list, such as a variable.
+_FIRSTS = re.escape("".join({word[0] for word in QUESTION_WORDS}))
 _NEXT = re.compile(
-    r"\n[ \t]{0,4}(?:#{1,6} |>[ ]?)?(?:\*\*|__)?(?:"
+    # What may follow the line break at all: most lines begin with something else.
+    rf"\n(?=[ \t#>*_{_FIRSTS}])"
+    r"[ \t]{0,4}(?:#{1,6} |>[ ]?)?(?:\*\*|__)?(?:"
     + "|".join(map(re.escape, QUESTION_WORDS))
     + r")[\ \t]?\d{0,4}[*]{0,2}"
     r"[\ \t]?[:：]"
     r"|<\|(?:im_end|im_start|endoftext|eot_id|end_of_text|end)\|>|</s>|<end_of_turn>|<eos>"
 )
+
+_STEP = 1 << 14  # characters searched at a time, from the end of the text
+_LOOKAHEAD = 64  # more than any pattern looks ahead
 
 
 def what_is_wrong(item: Item, response: Response, *, options: bool = False) -> str | None:
@@ -77,3 +84,24 @@ def own_answer(text: str) -> str | None:
     visible = visible.strip()
     following = _NEXT.search(visible)
     return visible if following is None else visible[: following.start()].rstrip()
+
+
+def from_the_end(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """The pattern's matches, last first; a stretch of the text is searched when it is needed.
+
+    A stretch that repeats one character (a model that has run away) holds nothing to read.
+    """
+    end = len(text)
+    while end > 0:
+        start = max(0, end - _STEP)
+        if end - start == _STEP and text.count(text[start], start, end) == _STEP:
+            end = start
+            continue
+        found = []
+        # What stands shortly behind decides whether something matches.
+        for match in pattern.finditer(text, start, min(len(text), end + _LOOKAHEAD)):
+            if match.start() >= end:
+                break
+            found.append(match)
+        yield from reversed(found)
+        end = start

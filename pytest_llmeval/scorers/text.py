@@ -42,7 +42,8 @@ def normalise(
     if case:
         text = text.casefold()
     if punctuation:
-        text = "".join(char for char in text if not unicodedata.category(char).startswith("P"))
+        marks = [char for char in set(text) if unicodedata.category(char).startswith("P")]
+        text = text.translate(dict.fromkeys(map(ord, marks)))
     if articles:
         text = _ARTICLES.sub(" ", text)
     return " ".join(text.split()) if spaces else text.strip()
