@@ -77,8 +77,8 @@ SCORERS: Mapping[str, Scorer] = {
     for scorer in (
         Scorer("letter", 1, letter),
         Scorer("cloze", 1, cloze),
-        Scorer("choice", 2, choice),
-        Scorer("number", 1, number),
+        Scorer("choice", 3, choice),
+        Scorer("number", 2, number),
         Scorer("math", 1, math, needs=("math_verify", "math")),
         Scorer("exact_match", 2, exact_match),
         Scorer("contains", 1, contains),

@@ -121,11 +121,7 @@ class _Reader:
             return None
         how = phrases.announced(before, after)
         if how is None:
-            if phrases.called_the_answer(before, after):
-                return _Found(label, start)
-            if phrases.called_correct(before, after):
-                self.weak.add(label)
-            return None
+            return self._called(label, start, before, after)
         if phrases.denied(after) or (how != "colon" and phrases.asked(after)):
             return None
         whole = self._option_at(start)
@@ -135,7 +131,7 @@ class _Reader:
         if own is None and phrases.is_a_word(match.group(), before, after, how):
             return None
         if how == "loose" and own is None and not phrases.ends_a_clause(after):
-            return None
+            return self._called(label, start, before, after)
         rest = after if own is None else after[own:]
         other = self.pattern.search(rest, 0, 40)
         if (
@@ -146,6 +142,14 @@ class _Reader:
         ):
             return _Found(None, start)
         return _Found(label, start)
+
+    def _called(self, label: str, start: int, before: str, after: str) -> _Found | None:
+        """What is said behind the label: that it is the answer, or at least that it is correct."""
+        if phrases.called_the_answer(before, after):
+            return _Found(label, start)
+        if phrases.called_correct(before, after):
+            self.weak.add(label)
+        return None
 
     def _own_text(self, label: str, after: str) -> int | None:
         """Where the label's own option text ends in ``after``, if it follows the label."""
@@ -225,9 +229,21 @@ class _Reader:
         if len({label for _, label in marked}) != 1:
             return None
         at_edge = marked[0][0] == 0 or marked[-1][0] == len(lines) - 1
+        if at_edge and (behind := self._behind_short_answer(lines[marked[-1][0]])) is not None:
+            return behind
         if marked[0][1] == "I" and any(line.lstrip(" *(").startswith("II") for line in lines):
             return None  # a list with Roman numbers
         return marked[0][1] if at_edge else None
+
+    def _behind_short_answer(self, line: str) -> str | None:
+        """The option that is all that stands behind "A:", by its label or its text."""
+        short = phrases.SHORT_ANSWER.match(line)
+        if short is None:
+            return None
+        rest = line[short.end() :]
+        said = phrases.plain(rest)
+        same = [label for plain, label in self.options if plain == said]
+        return same[0] if len(same) == 1 else self._lone(rest)
 
     def _marked(self, lines: Sequence[str]) -> list[tuple[int, str]]:
         """The number and label of every line that opens with a label and says more.
@@ -262,20 +278,26 @@ class _Reader:
         if not phrases.COMPLETE.search(self.text[-20:]):
             return None  # cut off: who knows what it was about to say
         sentence = phrases.last_sentence(self.text[-_EDGE:])
-        if phrases.NEGATED.search(sentence):
-            return None
         for plain, label in self.options:
-            if sentence.endswith(plain) and phrases.is_told_of(sentence[: -len(plain)]):
+            if not sentence.endswith(plain):
+                continue
+            before = sentence[: -len(plain)]
+            # "False" and "not allowed" may be what is offered.
+            if not phrases.NEGATED.search(before) and phrases.is_told_of(before):
                 same = sum(text == plain for text, _ in self.options)
                 return label if same == 1 else None
         return None
 
     def _edge_lines(self) -> list[str]:
-        """The lines that are not empty, of a long text those near its ends; at least one."""
+        """The lines that are not empty, of a long text those near its ends.
+
+        The marks of a code block are no lines of their own.
+        """
         text = self.text
         if len(text) > 2 * _EDGE:
             text = text[:_EDGE] + "\n" + text[-_EDGE:]
-        return [line for line in text.split("\n") if line.strip()]
+        lines = text.split("\n")
+        return [line for line in lines if line.strip() and not phrases.FENCE.fullmatch(line)]
 
 
 @lru_cache(maxsize=64)
@@ -291,4 +313,3 @@ def _grammar(labels: str) -> tuple[re.Pattern[str], dict[str, str]]:
     large = {label.upper(): label for label in labels if label.upper() not in meaning}
     meaning.update(large)
     return phrases.label_pattern(labels + "".join(large), "".join(small), meaning), meaning
-

@@ -36,37 +36,6 @@ _LONGEST = 400  # digits; more are no number that anybody asked for
 _STATEMENTS = 20  # announcements looked at, from the last
 _REACH = 300  # characters behind an announcement in which its number must stand
 
-_CURRENCY = r"(?:US|R|C|A|HK|NT)?[$€£¥₹₽₩฿₦]|(?:USD|EUR|GBP|INR|RMB|Rs\.?|RM|£)"
-_GROUP = r"(?:,|\{,\}|\\,|\\!|'|’|_|\u00a0|\u2009|\u202f|٬|，)"
-_NUMBER = re.compile(
-    rf"""
-    (?P<sign>(?<![A-Za-z\d_\u00c0-\u052f)\]}}.%])[-−–](?:\\?(?:{_CURRENCY})\ ?)?(?=\.?\d))?
-    (?:(?P<frac>\\[dt]?frac\s?\{{\s?(?P<over>\d{{1,40}})\s?\}}\s?\{{\s?(?P<under>\d{{1,40}})\s?\}})
-      |(?:(?<![A-Za-z_^\d])|(?<=Rs)|(?<=RM)|(?<=USD)|(?<=EUR)|(?<=GBP)|(?<=INR))
-       (?<![A-Za-z]-)(?<!\^\{{)(?<!\d[.])
-       (?P<digits>(?!0)\d{{1,3}}(?:{_GROUP}\d{{2,3}}){{0,20}}{_GROUP}\d{{3}}(?!\d)
-         |(?!0)\d{{1,3}}(?:\.\d{{3}}){{2,20}}(?![.]?\d)|\d+|(?=\.\d))
-       (?P<decimals>[.٫．]\d+)?
-       (?:[eE](?P<exponent>[-+−]?\d{{1,3}})(?![\w])
-         |\s?(?:×|\\times|\*|x)\s?10\s?\^\s?\{{?(?P<power>[-−]?\d{{1,3}})\}}?)?
-       (?P<slash>\s?[/⁄]\s?(?P<divisor>\d{{1,40}})(?![\d.,/]*\d))?
-       (?P<mixed>\ (?P<part>\d{{1,3}})/(?P<whole>\d{{1,3}})(?![\d/]))?
-       (?P<vulgar>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅛⅜⅝⅞])?
-       (?P<scale>\s?(?:thousand|million|billion|trillion)\b
-         |\s?(?:万|萬|만)(?P<rest>\d{{1,4}}(?!\d))?|\s?[亿億억])?
-      |(?P<lone>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅛⅜⅝⅞]))
-    """,
-    re.VERBOSE,
-)
-# With a decimal comma: 1.234,5 and 1 234,5. Three digits behind a lone separator are thousands.
-_NUMBER_COMMA = re.compile(
-    _NUMBER.pattern.replace(_GROUP, r"(?:[.\ ]|" + _GROUP[3:]).replace(
-        "[.٫．]", r"(?:,|\{,\}|[.٫．])"
-    ),
-    re.VERBOSE,
-)
-_SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12, "万": 4, "萬": 4, "만": 4}
-_SCALES |= {"亿": 8, "億": 8, "억": 8}
 _VULGAR = {
     "½": (1, 2),
     "⅓": (1, 3),
@@ -83,6 +52,39 @@ _VULGAR = {
     "⅝": (5, 8),
     "⅞": (7, 8),
 }
+_VULGAR_CHARS = "".join(_VULGAR)
+_CURRENCY = r"(?:US|R|C|A|HK|NT)?[$€£¥₹₽₩฿₦]|(?:USD|EUR|GBP|INR|RMB|Rs\.?|RM|£)"
+_GROUP = r"(?:,|\{,\}|\\,|\\!|'|’|_|\u00a0|\u2009|\u202f|٬|，)"
+_NUMBER = re.compile(
+    rf"""
+    (?P<sign>(?<![A-Za-z\d_\u00c0-\u052f)\]}}.%])[-−–](?:\\?(?:{_CURRENCY})\ ?)?
+       (?=\.?\d|\\[dt]?frac|[{_VULGAR_CHARS}]))?
+    (?:(?P<frac>\\[dt]?frac\s?\{{\s?(?P<over>\d{{1,40}})\s?\}}\s?\{{\s?(?P<under>\d{{1,40}})\s?\}})
+      |(?:(?<![A-Za-z_^\d])|(?<=Rs)|(?<=RM)|(?<=USD)|(?<=EUR)|(?<=GBP)|(?<=INR))
+       (?<![A-Za-z]-)(?<!\^\{{)(?<!\d[.])
+       (?P<digits>(?!0)\d{{1,3}}(?:{_GROUP}\d{{2,3}}){{0,20}}{_GROUP}\d{{3}}(?!\d)
+         |(?!0)\d{{1,3}}(?:\.\d{{3}}){{2,20}}(?![.]?\d)|\d+|(?=\.\d))
+       (?P<decimals>[.٫．]\d+)?
+       (?:[eE](?P<exponent>[-+−]?\d{{1,3}})(?![\w])
+         |\s?(?:×|\\times|\*|x)\s?10\s?\^\s?\{{?(?P<power>[-−]?\d{{1,3}})\}}?)?
+       (?P<slash>\s?[/⁄]\s?(?P<divisor>\d{{1,40}})(?![\d.,/]*\d))?
+       (?P<mixed>\ (?P<part>\d{{1,3}})/(?P<whole>\d{{1,3}})(?![\d/]))?
+       (?P<vulgar>[{_VULGAR_CHARS}])?
+       (?P<scale>\s?(?:thousand|million|billion|trillion)\b
+         |\s?(?:万|萬|만)(?P<rest>\d{{1,4}}(?!\d))?|\s?[亿億억])?
+      |(?P<lone>[{_VULGAR_CHARS}]))
+    """,
+    re.VERBOSE,
+)
+# With a decimal comma: 1.234,5 and 1 234,5. Three digits behind a lone separator are thousands.
+_NUMBER_COMMA = re.compile(
+    _NUMBER.pattern.replace(_GROUP, r"(?:[.\ ]|" + _GROUP[3:]).replace(
+        "[.٫．]", r"(?:,|\{,\}|[.٫．])"
+    ),
+    re.VERBOSE,
+)
+_SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12, "万": 4, "萬": 4, "만": 4}
+_SCALES |= {"亿": 8, "億": 8, "억": 8}
 _SEPARATORS = re.compile(r"[^\d]+")
 
 _SMALL = [
@@ -119,7 +121,7 @@ _HEADING = re.compile(r"\s{0,3}\d{1,2}[.)]\s+[^\W\d]")
 _DECORATION = r"[\s*_`\"'“‘~≈({\[$\\:=]{0,12}"
 _DIRECT = re.compile(
     rf"{_DECORATION}(?:text\{{|mathrm\{{|approx)?{_DECORATION}(?:{_CURRENCY})?\s?"
-    r"(?=[-−–.]?[\d½¼¾⅓]|[-−–]?\\?\$|\\[dt]?frac)"
+    r"(?=[-−–.]?[\d½¼¾⅓]|[-−–]?\\?\$|[-−–]?\\[dt]?frac)"
 )
 _ANNOUNCED = re.compile(
     literal(
@@ -137,7 +139,7 @@ _LINK = re.compile(
 )
 _NOT = re.compile(r"\b(?:not|isn't|isn’t|nicht|pas|no|не|não|ليس)\b|不|n't")
 _DENIAL = re.compile(rf"[\s*]{{0,4}}(?:{_NOT.pattern})")
-_DIGIT = re.compile(r"[\d½⅓⅔¼¾⅕⅖⅗⅘⅙⅛⅜⅝⅞]")
+_DIGIT = re.compile(rf"[\d{_VULGAR_CHARS}]")
 _BLANK = re.compile(r"\s+")
 _SENTENCE_END = re.compile(r"[.!?。！？](?=\s|$)|\n")
 
@@ -214,7 +216,7 @@ def _read(match: re.Match[str]) -> _Number | None:
     except (ValueError, ArithmeticError, DecimalException):
         return None
     if match["sign"]:
-        value = -value
+        value = value.copy_negate()  # not rounded, as -value would be
     return _Number(value, match.start(), match.end())
 
 
@@ -242,7 +244,7 @@ def _value(match: re.Match[str]) -> Decimal:
     if match["scale"]:
         word = re.sub(r"[\s\d]+", "", match["scale"])
         value = value * 10 ** _SCALES[word] + Decimal(match["rest"] or 0)
-    return value + 0 if value else Decimal(0)
+    return value or Decimal(0)  # there is no negative nought
 
 
 def _ratio(char: str) -> Decimal:

@@ -30,15 +30,25 @@ _MARKUP = re.compile(
     r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:rm|bf|it|sf|tt|bb)|boldsymbol|bf|rm|bm|large|Large|huge"
     r"|left|right|quad|[,;!:()\[\] ])"
     r"|</?(?!answer)[A-Za-z]{1,10}/?>"
+    r"|&(?:quot|apos|lt|gt|nbsp|#0?39|#x27|#34);"
     r"|(?<!\w)['’]|['’](?!\w)"
-    r"|[*_`$\"“”„«»‘{}()\[\]（）【】［］「」『』《》〈〉<>~#|&\u200b-\u200f\u2060\ufeff\u00ad]+"
+    r"|[*_`$\"“”„«»‘{}()\[\]（）【】［］「」『』《》〈〉<>~#|&"
+    r"\x00-\x08\x0e-\x1b\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\u00ad]+"
 )
 _EDGES = " .。．:：,，、।॥!！"
+_POINT = re.compile(r"\.\d")
+_MINUS = re.compile(r"[−–](?=\s?[\d.])")
 
 
 def plain(text: str) -> str:
-    """``text`` in small letters, without markup, without blanks and full stops at its ends."""
-    return " ".join(_MARKUP.sub(" ", text).split()).strip(_EDGES).casefold()
+    """``text`` in small letters, without markup, without blanks and full stops at its ends.
+
+    The point of ".5" is no full stop, and every minus of a number is the same.
+    """
+    said = " ".join(_MINUS.sub("-", _MARKUP.sub(" ", text)).split()).rstrip(_EDGES)
+    kept = said.lstrip(_EDGES)
+    begin = len(said) - len(kept) - 1
+    return (said[begin:] if begin >= 0 and _POINT.match(said, begin) else kept).casefold()
 
 
 def plain_with_places(text: str) -> tuple[str, list[int]]:
@@ -66,11 +76,18 @@ def plain_with_places(text: str) -> tuple[str, list[int]]:
 
 
 def bare(line: str) -> str:
-    """A line without markup, brackets and full stops around what it says."""
-    return "".join(_BOX.sub(" ", _MARKUP.sub(" ", line)).split()).strip(_EDGES + ";)-")
+    """A line without markup, brackets and full stops around what it says, and without "option"."""
+    said = " ".join(_BOX.sub(" ", _MARKUP.sub(" ", line)).split())
+    return _OPTION.sub("", said).replace(" ", "").strip(_EDGES + ";)-")
 
 
 _BOX = re.compile(r"\\f?box(?:ed)?")
+_OPTION = re.compile(
+    rf"^(?:{any_of(set(OPTION_WORDS) - {'statement', 'proposition'})})[ :：]", re.IGNORECASE
+)
+FENCE = re.compile(r"\s*(?:```|~~~)\w*\s*")
+# What may be short for "Answer:" and is also the label of an option.
+SHORT_ANSWER = re.compile(r"[\s*_]{0,4}A[*_]{0,2}[:：][*_]{0,2}")
 LABELLED_LINE = re.compile(
     r"[\s*_(\[（【#$>]{0,8}(\w)[*_]{0,2}[)\].:：）】、．]{1,2}[*_]{0,2}(?=\s|$|[^\x00-\x7f])"
 )
@@ -115,7 +132,9 @@ def label_pattern(labels: str, small: str, forms: Mapping[str, str]) -> re.Patte
 
 _WORD = r"[^\s.:;!?。，、；！？¶]+"
 _NO = rf"(?!(?:{any_of(NEGATIONS)})(?!\S))"
-_COPULA = rf"(?:(?<!\w)(?:{any_of(COPULAS)})(?!\w)|[:：=→–—-]+)(?: ?[:：=→–—-]+)?"
+# A dash directly before a number or a lone letter is a minus.
+_DASH = r"[–—-]+(?![–—\d.\\√∞-]|\$[\d\\]|[a-z]\b)"
+_COPULA = rf"(?:(?<!\w)(?:{any_of(COPULAS)})(?!\w)|[:：=→]+|{_DASH})(?: ?(?:[:：=→]+|{_DASH}))?"
 _MILD = (
     r"(?:,|clearly|definitely|probably|likely|most|more|very|therefore|thus|hence|indeed|then"
     r"|also|still|just"

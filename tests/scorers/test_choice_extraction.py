@@ -48,6 +48,13 @@ STATED = [
     "It must be B.",
     "Eliminating A and C leaves B.",
     "Option B is correct.",
+    "Thus, B is correct.",
+    "Therefore, (B) is the correct answer.",
+    "So, option (B) is right, and A is wrong.",
+    "In conclusion, B is the best choice.",
+    "Answer A is wrong. Answer B is right.",
+    "The answer is &quot;B&quot;.",
+    "The answer is\x00 B",
     "B is the correct answer.",
     "A and C are wrong, so the correct option is B",
     "A is incorrect because of its colour. B is correct.",
@@ -88,6 +95,12 @@ ALONE = [
     "b",
     "B) copper",
     "B. because of the colour",
+    "```\nB\n```",
+    "Option B",
+    "Choice (B)",
+    "\u202eB\u202c",
+    "A: B",
+    "A: iron oxide",
     "B\n\nIt is the only oxide.",
     "It rusts.\n\nB",
     "A) iron\nB) iron oxide\nC) copper\nD) zinc\n\nB",
@@ -112,6 +125,29 @@ REST_CUT = [
 )
 def test_answers(reply: str) -> None:
     assert extract_choice(reply, OPTIONS) == "B"
+
+
+@pytest.mark.parametrize(
+    ("reply", "options", "label"),
+    [
+        ("Answer: -1", ("1", "-1", "0"), "B"),
+        ("Answer: -1", ("1", "0"), None),
+        ("Answer: −1.", ("1", "-1"), "B"),
+        ("Answer - 1", ("1", "-1"), "A"),
+        ("The answer is -x", ("x", "-x"), "B"),
+        ("The answer is .5", ("5", ".5"), "B"),
+        (".5", ("5", "50"), None),
+        ("The statement is false.", ("True", "False"), "B"),
+        ("The statement is not false.", ("True", "False"), None),
+        ("It is not allowed.", ("allowed", "not allowed"), "B"),
+        ("A: iron", ("iron", "zinc"), "A"),
+        ("Therefore, A is wrong.", ("iron", "zinc"), None),
+        ("Thus A is correct. Thus B is correct.", ("iron", "zinc"), None),
+        ("Statement I", tuple("abcdefghi"), None),
+    ],
+)
+def test_answers_of_other_options(reply: str, options: tuple[str, ...], label: str | None) -> None:
+    assert extract_choice(reply, options) == label
 
 
 LANGUAGES = {

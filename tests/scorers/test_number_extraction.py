@@ -42,6 +42,9 @@ def test_reported_cases(case: str) -> None:
         ("The final answer is:\n\n42", "42"),
         ("The answer (arabic numerals) is \n\n30%.", "30"),
         (r"\boxed{18} after 3 steps", "18"),
+        (r"\boxed{-\frac{1}{2}}", "-0.5"),
+        (r"#### -\frac{1}{2}", "-0.5"),
+        ("It fell by -½", "-0.5"),
         (r"\boxed{x = 18} after 3 steps", "18"),
         ("The answer is 5. No, the answer is 6, not 7.", "6"),
         ("The answer is not 5. It is 6", "6"),
@@ -305,3 +308,9 @@ def test_number(text: str, gold: str, outcome: str, answer: str | None) -> None:
 def test_the_items_language_counts() -> None:
     item = Item("i", "s", "q", "3.5", fields={"language": "de"})
     assert get_scorer("number")(item, Response("i", text="Antwort: 3,5")).outcome == "correct"
+
+
+def test_long_whole_numbers_are_not_rounded() -> None:
+    gold = "-" + "1234567890" * 4
+    assert extract_number(f"The answer is {gold}.") == Decimal(gold)
+    assert not numbers_equal(gold[:-1] + "1", gold)
