@@ -195,7 +195,7 @@ class Replay:
 
     def _peek(self) -> frozenset[Ask]:
         asks: set[Ask] = set()
-        empty = True
+        empty, failed = True, False
         try:
             # A packed list is laid down as lines now, and read only this once.
             lines = _is_lines(self._path)
@@ -208,6 +208,7 @@ class Replay:
                         asks.add("choices")
                     if len(asks) == 2:
                         break
+                    failed = failed or bool(row.get("error"))
                     last = row
         except _DAMAGED as error:
             raise unreadable(self._path, error) from None
@@ -219,6 +220,12 @@ class Replay:
                     f"{self._path}: no record holds {key} in field {self._mapping[key]!r}"
                     f"{suggestion(self._mapping[key], last)}"
                 )
+        if not asks and not failed:
+            raise ConfigError(
+                f"{self._path}: no record holds an answer in field {', '.join(_TEXT_FIELDS)} or"
+                f" logprobs; say which field does (replay:{self._path.name}?text=FIELD); known:"
+                f" {', '.join(sorted(last))[:200]}"
+            )
         # Nothing but errors so far: whatever is asked, the answer is that error.
         return frozenset(asks or ("choices", "text"))
 
@@ -312,7 +319,7 @@ def _unpack(path: Path, target: IO[bytes]) -> None:
     """Write the records of a packed file, or of a list in one piece of JSON, as lines."""
     if path.suffix != ".zip":
         with open_binary(path) as packed:
-            _copy_lines(path, path.name, packed, target)
+            _copy_lines(str(path), packed, target)
         return
     with zipfile.ZipFile(path) as archive:
         members = [
@@ -327,19 +334,20 @@ def _unpack(path: Path, target: IO[bytes]) -> None:
                 f" expected{names}"
             )
         with archive.open(members[0]) as packed:
-            _copy_lines(path, members[0], packed, target)
+            _copy_lines(f"{path}: {members[0]}", packed, target)
 
 
-def _copy_lines(path: Path, name: str, source: IO[bytes], target: IO[bytes]) -> None:
+def _copy_lines(name: str, source: IO[bytes], target: IO[bytes]) -> None:
+    """``name``: the file's, in messages too."""
     if not name.endswith((".json", ".json.gz")):
         shutil.copyfileobj(source, target)
         return
     try:
         records = json.loads(source.read())
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: {name} is not valid JSON ({error})") from None
+        raise DataError(f"{name} is not valid JSON ({error})") from None
     if not isinstance(records, list):
-        raise DataError(f"{path}: {name} is not a list of records but {type(records).__name__}")
+        raise DataError(f"{name} is not a list of records but {type(records).__name__}")
     for record in records:
         target.write(json.dumps(record).encode("ascii") + b"\n")
 

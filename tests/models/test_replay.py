@@ -358,6 +358,14 @@ def test_a_spec_that_is_no_recording_is_one_line(tmp_path: Path) -> None:
         open_model(str(tmp_path / "no.jsonl.gz"))
 
 
+def test_a_file_whose_answers_nobody_named_is_one_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "answers.jsonl", {"id": "a", "output": "4"})
+    with pytest.raises(ConfigError, match=r"text=FIELD\); known: id, output$"):
+        load_model(f"replay:{path}")
+    path = write(tmp_path / "errors.jsonl", {"id": "a", "error": "timed out"})
+    assert ask(path, request("a"))[0].error == "timed out"
+
+
 def test_name_and_fingerprint(tmp_path: Path) -> None:
     one = open_model(str(write(tmp_path / "my model.v2.jsonl.gz", {"item": "i", "text": "B"})))
     two = open_model(str(write(tmp_path / "two.jsonl", {"item": "i", "text": "C"})))
