@@ -361,7 +361,7 @@ def test_a_spec_that_is_no_recording_is_one_line(tmp_path: Path) -> None:
 def test_a_file_whose_answers_nobody_named_is_one_line(tmp_path: Path) -> None:
     path = write(tmp_path / "answers.jsonl", {"id": "a", "output": "4"})
     with pytest.raises(ConfigError, match=r"text=FIELD\); known: id, output$"):
-        load_model(f"replay:{path}")
+        open_model(str(path))
     path = write(tmp_path / "errors.jsonl", {"id": "a", "error": "timed out"})
     assert ask(path, request("a"))[0].error == "timed out"
 

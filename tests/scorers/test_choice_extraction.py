@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from linear import assert_linear
+from prose import PROSE
 from reported_cases import CHOICES
 
 from pytest_llmeval.core import Item
@@ -295,39 +296,6 @@ FORMATS = [
     "الجواب: {}",
     "উত্তর: {}",
 ]
-# Words without a lone letter, a number, or a statement of their own.
-PROSE = st.lists(
-    st.sampled_from(
-        [
-            "the",
-            "river",
-            "carries",
-            "silt",
-            "which",
-            "rules",
-            "out",
-            "half",
-            "of",
-            "these",
-            "mentioned",
-            "before",
-            "however",
-            "metal",
-            "rusts",
-            "slowly",
-            "under",
-            "water",
-            "because",
-            "oxygen",
-            "reacts",
-            "and",
-            "heat",
-            "speeds",
-            "up",
-        ]
-    ),
-    max_size=30,
-).map(" ".join)
 
 
 @given(PROSE, st.sampled_from(FORMATS), st.sampled_from("ABCDEFGHIJ"), PROSE)

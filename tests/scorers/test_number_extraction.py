@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from linear import assert_linear
+from prose import PROSE
 from reported_cases import NUMBERS
 
 from pytest_llmeval.core import Item
@@ -163,38 +164,6 @@ FORMATS = [
     "الجواب: {}",
     "উত্তর: {}",
 ]
-PROSE = st.lists(
-    st.sampled_from(
-        [
-            "the",
-            "river",
-            "carries",
-            "silt",
-            "which",
-            "rules",
-            "out",
-            "half",
-            "of",
-            "these",
-            "mentioned",
-            "before",
-            "however",
-            "metal",
-            "rusts",
-            "slowly",
-            "under",
-            "water",
-            "because",
-            "oxygen",
-            "reacts",
-            "and",
-            "heat",
-            "speeds",
-            "up",
-        ]
-    ),
-    max_size=30,
-).map(" ".join)
 
 
 @given(
