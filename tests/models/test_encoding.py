@@ -209,6 +209,19 @@ def test_a_system_message_that_is_refused_joins_the_first_turn(
     assert tokenizer.decode(first.rows[0][1:]) == "[user]Be brief.\n\n2+2?[assistant]A"
 
 
+def test_a_system_message_that_is_left_out_joins_the_first_turn(
+    tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template = (
+        "{% for m in messages %}{% if m['role'] != 'system' %}[{{ m['role'] }}]{{ m['content'] }}"
+        "{% endif %}{% endfor %}[assistant]"
+    )
+    with_template(tokenizer, template, monkeypatch)
+    request = Request("q", Prompt("Be brief.\n\n", (), "2+2?", ""), chat=True)
+    shown = tokenizer.decode(opening(tokenizer, request).tokens[1:])
+    assert shown == "[user]Be brief.\n\n2+2?[assistant]"
+
+
 @pytest.mark.parametrize(
     ("template", "told"),
     [
@@ -314,8 +327,10 @@ def test_a_prompt_that_ends_within_a_thought_says_so(
     tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     template = "{% for m in messages %}{{ m['content'] }}{% endfor %}<assistant><think>\n"
-    with_template(tokenizer, template, monkeypatch)
+    with_template(tokenizer, template.replace("<think>", "[THINK]"), monkeypatch)
     request = Request("q", Prompt("", (), "What does <think> mean?", ""), chat=True)
+    assert opening(tokenizer, request).opened
+    with_template(tokenizer, template, monkeypatch)
     assert opening(tokenizer, request).opened
     closed = replace(request, prompt=replace(request.prompt, prefix="</think>"))
     assert not opening(tokenizer, closed).opened

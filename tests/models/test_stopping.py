@@ -41,7 +41,12 @@ def test_text_ends_before_the_first_stop_string(
         # Closed, never opened: some templates open it without leaving a trace in the prompt.
         ("Well.</think> 42", False, Parts("Well.", "42")),
         ("<think>\n\n</think>\n\n42", False, Parts("", "42")),
+        ("[THINK]Well.\n\nSo[/THINK]42", False, Parts("Well.\n\nSo", "42")),
+        ("◁think▷Well.◁/think▷42", False, Parts("Well.", "42")),
+        ("Well.[/THINK]42", False, Parts("Well.", "42")),
         # Cut short within the thought: there is no answer.
+        ("<think>It is [/THINK] 42", False, Parts("It is [/THINK] 42", "", closed=False)),
+        ("It is \0 42", True, Parts("It is \0 42", "", closed=False)),
         ("<think>It is 42\n\nor", False, Parts("It is 42\n\nor", "", closed=False)),
         ("It is 42", True, Parts("It is 42", "", closed=False)),
         # Not the first word: text about thoughts.
@@ -94,10 +99,12 @@ def test_stop_strings_within_a_thought_mean_nothing() -> None:
 
 
 @given(
-    text=st.text("ab\n<>/think", max_size=60),
+    text=st.text("ab\n<>/think[]", max_size=60),
     cuts=st.lists(st.integers(1, 4), max_size=40),
     stop=st.lists(st.text("ab\n", min_size=1, max_size=4), max_size=3),
-    thought=st.sampled_from(["", "<think>a\n</think>", "<think>b", "\n<think>\n\n</think>\n\n"]),
+    thought=st.sampled_from(
+        ["", "<think>a\n</think>", "<think>b", "\n<think>\n\n</think>\n\n", "[THINK]a"]
+    ),
     opened=st.booleans(),
 )
 def test_watching_token_by_token_finds_what_is_in_the_whole_text(

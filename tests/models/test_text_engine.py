@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -320,6 +321,18 @@ def test_a_thought_may_be_opened_by_the_chat_template(
     scripted(engine, tokenizer, ["One.\n\nTwo.", "</think>\n\n", "A\n\nB"], torch)
     (response,) = engine.answer([request])
     assert (response.reasoning, response.text) == ("One.\n\nTwo.", "A")
+
+
+def test_a_thought_between_special_tokens_is_seen(
+    torch: Any, build: Any, tokenizer: Any, make: Any, asked: list[Request]
+) -> None:
+    own = copy.deepcopy(tokenizer)
+    own.add_special_tokens({"additional_special_tokens": ["<think>", "</think>"]})
+    request = replace(asked[0], decoding=Decoding(max_tokens=80, stop=("\n\n",)))
+    engine = make(build("Llama", vocab_size=len(own)), own)
+    scripted(engine, own, ["<think>", "One.\n\nTwo.", "</think>", "A , B\n\nC"], torch)
+    (response,) = engine.answer([request])
+    assert (response.reasoning, response.text) == ("One.\n\nTwo.", "A , B")
 
 
 # --- what comes when

@@ -15,6 +15,7 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.models.engine.questions import Opening
 from pytest_llmeval.models.engine.questions import Question
 from pytest_llmeval.models.engine.questions import tree_of
+from pytest_llmeval.models.engine.stopping import MARKS
 
 
 class _Refused(Exception):
@@ -69,7 +70,8 @@ class Encoder:
         self._tokenizer = tokenizer
         self._window = window
         self._lead = _lead(tokenizer)
-        self._system_refused = False
+        # Whether the chat template takes a system message; None: not known yet.
+        self._takes_system: bool | None = None
         # Whether this tokenizer was found to start anew at the beginning of a line.
         self._splits = True
 
@@ -167,7 +169,7 @@ class Encoder:
             return _Draft(index, request, prompt, context, (), dropped)
         if request.chat and _ends_in_thought(context, prompt.question):
             raise _Refused(
-                "the chat template opens <think> and does not close it: the likelihood of an"
+                "the chat template opens a thought (<think>) and does not close it: the likelihood of an"
                 " answer inside a thought means nothing; ask for text instead"
             )
         # The blank before the answer belongs to the answer: " B" is a token, "B" another.
@@ -181,20 +183,29 @@ class Encoder:
         messages = prompt.messages()
         if not getattr(self._tokenizer, "chat_template", None):
             raise _Refused("the model has no chat template")
-        if self._system_refused:
-            messages = fold_system(messages)
+        folded = fold_system(messages)
+        try:
+            if self._takes_system is None and folded != messages:
+                self._takes_system = self._shows_system(messages, folded)
+            return self._apply(messages if self._takes_system else folded) + prompt.prefix
+        except Exception as error:  # whatever a template raises is the template's refusal
+            raise _Refused(f"the chat template refuses the prompt: {error}") from error
+
+    def _shows_system(self, messages: list[dict[str, str]], folded: list[dict[str, str]]) -> bool:
+        """Whether a system message is part of what the chat template makes.
+
+        Some templates refuse the role, some leave it out without a word. Raises what the
+        template raises where it is not the role that it refuses.
+        """
         try:
             text = self._apply(messages)
-        except Exception as error:  # whatever a template raises is the template's refusal
-            folded = fold_system(messages)
-            if folded == messages:
-                raise _Refused(f"the chat template refuses the prompt: {error}") from error
-            try:
-                text = self._apply(folded)
-            except Exception as again:
-                raise _Refused(f"the chat template refuses the prompt: {again}") from again
-            self._system_refused = True
-        return text + prompt.prefix
+        except Exception:
+            self._apply(folded)
+            return False
+        try:
+            return text != self._apply(messages[1:])
+        except Exception:  # it wants one
+            return True
 
     def _apply(self, messages: list[dict[str, str]]) -> str:
         text: str = self._tokenizer.apply_chat_template(
@@ -311,9 +322,9 @@ def fold_system(messages: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 def _ends_in_thought(text: str, question: str) -> bool:
-    """Whether a <think> after the question is still open where the answer would start."""
+    """Whether a thought begun after the question is still open where the answer would start."""
     tail = text[text.rfind(question) + len(question) :] if question in text else text
-    return tail.rfind("<think>") > tail.rfind("</think>")
+    return any(tail.rfind(begin) > tail.rfind(end) for begin, end in MARKS.items())
 
 
 def _lead(tokenizer: Any) -> tuple[int, ...]:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-OPEN, CLOSE = "<think>", "</think>"
+MARKS = {"<think>": "</think>", "[THINK]": "[/THINK]", "◁think▷": "◁/think▷"}
+"""How models mark where a thought begins and ends: most of them, Mistral's, Kimi's."""
 
 # Tokens looked back on beyond one for every byte of a stop string: a character of which the
 # window holds the end only, and tokens without a text.
@@ -30,21 +31,23 @@ class Parts:
 def parts_of(text: str, stop: Sequence[str] = (), *, opened: bool = False) -> Parts:
     """Split a thought off the beginning of a text, then cut the rest at the first stop string.
 
-    A thought begins with ``<think>`` as the text's first word, or has begun in the prompt
-    (``opened``: the chat template wrote the tag), and ends with ``</think>``, which is enough of
-    a sign by itself: some templates write the opening tag without a trace. White space around a
-    thought belongs to nothing. An unclosed thought has no answer.
+    A thought begins with one of ``MARKS`` as the text's first word, or has begun in the prompt
+    (``opened``: the chat template wrote it), and ends with the mark's other half, which is enough
+    of a sign by itself: some templates write the first half without a trace. White space around
+    a thought belongs to nothing. An unclosed thought has no answer.
     """
     reasoning, answer = None, text
-    begins = text.lstrip().startswith(OPEN)
-    if begins or opened or CLOSE in text:
-        thought = text.lstrip().removeprefix(OPEN) if begins else text
-        thought, closed, answer = thought.partition(CLOSE)
+    begun = next((mark for mark in MARKS if text.lstrip().startswith(mark)), None)
+    ends = [MARKS[begun]] if begun else [mark for mark in MARKS.values() if mark in text]
+    if begun or opened or ends:
+        thought = text.lstrip().removeprefix(begun) if begun else text
+        end = min((mark for mark in ends if mark in thought), key=thought.find, default=None)
+        if end is None:
+            return Parts(thought.strip(), "", closed=False)
+        thought, _, answer = thought.partition(end)
         reasoning, answer = thought.strip(), answer.lstrip()
-        if not closed:
-            return Parts(reasoning, "", closed=False)
-    ends = [at for word in stop if word and (at := answer.find(word)) >= 0]
-    return Parts(reasoning, answer[: min(ends, default=len(answer))], stopped=bool(ends))
+    found = [at for word in stop if word and (at := answer.find(word)) >= 0]
+    return Parts(reasoning, answer[: min(found, default=len(answer))], stopped=bool(found))
 
 
 class Watch:
@@ -60,9 +63,9 @@ class Watch:
         self._decode = decode
         self._stop = tuple(word for word in stop if word)
         self._opened = opened
-        # None: the text so far may become <think>.
+        # None: the text so far may become the beginning of a thought.
         self._thinking: bool | None = True if opened else None
-        longest = max((len(word.encode()) for word in (*self._stop, CLOSE)), default=0)
+        longest = max(len(word.encode()) for word in (*self._stop, *MARKS.values()))
         self._window = longest + _MARGIN
 
     def stopped(self, tokens: Sequence[int]) -> bool:
@@ -74,12 +77,12 @@ class Watch:
             return False
         if self._thinking is None:
             begin = self._decode(tokens).lstrip()
-            if begin.startswith(OPEN):
+            if begin.startswith(tuple(MARKS)):
                 self._thinking = True
-            elif not OPEN.startswith(begin):
+            elif not any(mark.startswith(begin) for mark in MARKS):
                 self._thinking = False
         recent = self._decode(tokens[-self._window :])
-        if not any(word in recent for word in ((CLOSE,) if self._thinking else self._stop)):
+        if not any(word in recent for word in (MARKS.values() if self._thinking else self._stop)):
             return False
         parts = parts_of(self._decode(tokens), self._stop, opened=self._opened)
         if self._thinking and parts.closed:

@@ -32,6 +32,7 @@ from pytest_llmeval.models.engine.questions import Opening
 from pytest_llmeval.models.engine.questions import batches
 from pytest_llmeval.models.engine.questions import group
 from pytest_llmeval.models.engine.sampling import choose
+from pytest_llmeval.models.engine.stopping import MARKS
 from pytest_llmeval.models.engine.stopping import Watch
 from pytest_llmeval.models.engine.stopping import parts_of
 from pytest_llmeval.models.engine.whole import WholeTexts
@@ -73,6 +74,14 @@ class TextEngine:
         self._encoder = Encoder(loaded.tokenizer, window_of(loaded.model.config, loaded.tokenizer))
         self._ends = ends_of(loaded.model, loaded.tokenizer)
         self._added: dict[str, int] = loaded.tokenizer.get_added_vocab()
+        special = set(loaded.tokenizer.all_special_ids)
+        # Where a thought begins and ends must be seen, also where its marks are special tokens.
+        self._marks = {
+            token: mark
+            for pair in MARKS.items()
+            for mark in pair
+            if (token := self._added.get(mark)) in special
+        }
         paths = paths or find_paths(loaded.model, loaded.device)
         self._packed, self._reach = paths.packed, paths.reach
         self._decoder = proven_decoder(loaded.model, loaded.device, paths)
@@ -109,8 +118,21 @@ class TextEngine:
         return Generation(opening, decoding, self._ends | special, watch, key_of(request))
 
     def _decode(self, tokens: Sequence[int]) -> str:
-        text: str = self._tokenizer.decode(tokens, skip_special_tokens=True)
-        return text
+        """The text of tokens, special ones left out; no blank before a comma is taken away."""
+        found: list[str] = []
+        begin = 0
+        for place in [*(i for i, token in enumerate(tokens) if token in self._marks), len(tokens)]:
+            if place > begin:
+                part = tokens[begin:place]
+                found.append(
+                    self._tokenizer.decode(
+                        part, skip_special_tokens=True, clean_up_tokenization_spaces=False
+                    )
+                )
+            if place < len(tokens):
+                found.append(self._marks[tokens[place]])
+            begin = place + 1
+        return "".join(found)
 
     # --- texts side by side
 
