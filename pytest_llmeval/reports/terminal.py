@@ -131,26 +131,34 @@ def _remarks(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]
             yield from _samples(name, numbers)
         if counts.truncated:
             yield Text(
-                f"{name}: {counts.truncated:,} answers"
-                f" ({counts.truncated / counts.answered:.1%}) were cut off at the token limit",
+                f"{name}: {_count(counts.truncated, 'answer')}"
+                f" ({counts.truncated / counts.answered:.1%}) {_were(counts.truncated)} cut off"
+                " at the token limit",
                 style="yellow",
             )
         if counts.error:
-            plural = "" if counts.error == 1 else "s"
             yield Text(
-                f"{name} is incomplete: {counts.error:,} error{plural}; correct {counts.correct:,}"
+                f"{name} is incomplete: {_count(counts.error, 'error')}; correct {counts.correct:,}"
                 f" of {counts.answered:,} answered, of {counts.answered + counts.error:,}"
                 " with errors",
                 style="red",
             )
         if result.dropped_shots:
             yield Text(
-                f"{name}: {result.dropped_shots:,} items were asked with fewer shots than the"
-                " protocol's (prompt window, or copies left out)",
+                f"{name}: {_count(result.dropped_shots, 'item')} {_were(result.dropped_shots)}"
+                " asked with fewer shots than the protocol's (prompt window, or copies left out)",
                 style="yellow",
             )
         if result.ties:
-            yield Text(f"{name}: {result.ties:,} ties, the first option was taken")
+            yield Text(f"{name}: {_count(result.ties, 'tie')}, the first option was taken")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
 
 
 def _samples(name: str, numbers: dict[str, Any]) -> Iterable[Text]:

@@ -65,6 +65,13 @@ def test_passed_gates_of_every_subject_are_one_line():
     assert sum(line.startswith("FAIL mmlu::every_subject::") for line in lines) == 2
 
 
+def test_one_is_told_as_one() -> None:
+    counts = {"s": Counts(10, correct=5, wrong=4, error=1, truncated=1)}
+    told = rendered(Result("m", "mmlu", "letter", "lmeval", 0.25, counts, dropped_shots=1, ties=1))
+    for words in ("1 answer (11.1%) was cut", "1 error;", "1 item was asked", "1 tie, the first"):
+        assert any(words in line for line in told)
+
+
 def test_dropped_shots_and_ties_are_told():
     counts = {"s": Counts(10, correct=6, wrong=4)}
     lines = rendered(Result("m", "mmlu", "letter", "lmeval", 0.25, counts, dropped_shots=3, ties=2))
