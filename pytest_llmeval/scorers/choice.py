@@ -184,9 +184,11 @@ class _Reader:
         if not self.options:
             return None
         length = len(self.options[0][0])
-        said = phrases.plain(self.text[start : start + 2 * length + 80])
+        window = self.text[start : start + 2 * length + 80]
+        said, line = phrases.plain(window), phrases.plain(phrases.first_line(window))
         for plain, label in self.options:
-            if said.startswith(plain) and phrases.clause_ends_at(said, len(plain)):
+            ends = line == plain or phrases.clause_ends_at(said, len(plain))
+            if said.startswith(plain) and ends:
                 if any(text == plain and other != label for text, other in self.options):
                     return plain, None
                 rest = said[len(plain) :]

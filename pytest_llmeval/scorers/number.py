@@ -24,6 +24,7 @@ from pytest_llmeval.scorers.languages import ANSWER_WORDS_UNSPACED
 from pytest_llmeval.scorers.languages import COPULAS
 from pytest_llmeval.scorers.languages import DECIMAL_COMMA
 from pytest_llmeval.scorers.phrases import any_of
+from pytest_llmeval.scorers.phrases import in_closing_tag
 from pytest_llmeval.scorers.phrases import literal
 from pytest_llmeval.scorers.reply import from_the_end
 from pytest_llmeval.scorers.reply import own_answer
@@ -282,7 +283,7 @@ def _stated(text: str, pattern: re.Pattern[str]) -> _Number | None:
     for match in islice(from_the_end(_ANNOUNCED, text), _STATEMENTS):
         said = match.end() - match.group().endswith(":")  # the colon of "A:" is the link
         link = _LINK.match(text, said, said + 120)
-        if link is None or _NOT.search(link.group()):
+        if link is None or _NOT.search(link.group()) or in_closing_tag(text, match.start()):
             continue
         start = link.end()
         if _DENIAL.match(text, start):

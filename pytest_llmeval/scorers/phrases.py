@@ -199,6 +199,7 @@ _BOX_AFTER = re.compile(r"[\s)\].:*$]{0,6}(?:\}|[.:)\]\\}][^{}]{0,3}[\s{\\(])")
 
 
 # Only the announcement itself may be followed by a new paragraph or item.
+_CLOSED = re.compile(r"</\w{0,20}answer>", re.IGNORECASE)
 _PARAGRAPH = re.compile(r"\n[ \t]{0,8}\n|\n[ \t]{0,8}[*•-][ \t]")
 
 
@@ -209,7 +210,7 @@ def announced(before: str, after: str) -> How | None:
     """
     if _BOX_BEFORE.search(before):
         return "colon" if _BOX_AFTER.match(after) else None
-    said = _PARAGRAPH.sub(" ¶ ", before)
+    said = _PARAGRAPH.sub(" ¶ ", _CLOSED.sub(" . ", before))
     said = " ".join(_MARKUP.sub(" ", said).lower().split())
     found = _ANNOUNCED.search(said)
     if found is None or _UNSURE.search(said, 0, found.start()):
@@ -402,8 +403,18 @@ _AFTER_WORD = re.compile(
 )
 
 
+_CLOSING = re.compile(r"</\w{0,20}$")
+
+
+def in_closing_tag(text: str, position: int) -> bool:
+    """Whether the word at ``position`` ends an answer (``</answer>``) and announces none."""
+    return bool(_CLOSING.search(text, max(0, position - 22), position))
+
+
 def announced_from(text: str, word: re.Match[str]) -> int | None:
     """Where the announced answer starts after an announcing word; None where there is none."""
+    if in_closing_tag(text, word.start()):
+        return None
     before = text[max(0, word.start() - 60) : word.start()]
     if _UNSURE.search(" ".join(before.lower().split())):
         return None
@@ -421,11 +432,18 @@ REFUSAL = re.compile(
 )
 COMPLETE = re.compile(r"[.!?。！？।][\s)\]*_`\"'”’}$]{0,8}$")
 _REACH = 160
+_LINE_END = re.compile(rf"\n|{_CLOSED.pattern}", re.IGNORECASE)
 _CLAUSE_BREAK = re.compile(
     r" ?(?:$|[.,;:!?。，、；！？।](?!\d)|[-–—] |because\b|since\b|as\b|which\b|and\b|but\b|due\b|so\b"
     r"|not\b|rather\b"
     r"|instead\b|or\b|is the\b|です|입니다)"
 )
+
+
+def first_line(text: str) -> str:
+    """``text`` up to its first line break, or the tag that closes an answer."""
+    end = _LINE_END.search(text)
+    return text[: end.start()] if end else text
 
 
 def clause_ends_at(said: str, position: int) -> bool:

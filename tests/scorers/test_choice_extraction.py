@@ -60,6 +60,9 @@ STATED = [
     "A and C are wrong, so the correct option is B",
     "A is incorrect because of its colour. B is correct.",
     "<answer>B</answer>",
+    "<answer>B</answer> (A, C and D are wrong)",
+    "<answer>B</answer>\nA",
+    "<final_answer>iron oxide</final_answer>\niron",
     '{"answer": "B"}',
     '{"answer":"b"}',
     "[[B]]",
@@ -107,7 +110,15 @@ ALONE = [
     "A) iron\nB) iron oxide\nC) copper\nD) zinc\n\nB",
     "A) iron\nB) iron oxide\nC) copper\nD) zinc\n\nAnswer: B",
 ]
-TEXT = ["iron oxide", "Iron oxide.", "The answer is iron oxide.", "Rust is iron oxide."]
+TEXT = [
+    "iron oxide",
+    "Iron oxide.",
+    "The answer is iron oxide.",
+    "Rust is iron oxide.",
+    "The answer is iron oxide\n\nIron alone does not rust.",
+    "**Answer: iron oxide**\n\nCopper turns green.",
+    "<answer>iron oxide</answer>",
+]
 REST_CUT = [
     "<think>The answer is A.</think>The answer is B.",
     "<think>A</think>\nB",

@@ -47,6 +47,7 @@ def test_reported_cases(case: str) -> None:
         (r"#### -\frac{1}{2}", "-0.5"),
         ("It fell by -½", "-0.5"),
         (r"\boxed{x = 18} after 3 steps", "18"),
+        ("<answer>18</answer>\n3 steps", "18"),
         ("The answer is 5. No, the answer is 6, not 7.", "6"),
         ("The answer is not 5. It is 6", "6"),
         ("She earns 5 dollars per hour for 8 hours.", "8"),
