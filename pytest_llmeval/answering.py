@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -43,6 +44,8 @@ from pytest_llmeval.reports.terminal import write_summary
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import read_records
 from pytest_llmeval.runs.run import truncated
+from pytest_llmeval.sandbox import Sandbox
+from pytest_llmeval.sandbox import open_sandbox
 from pytest_llmeval.session import Reported
 from pytest_llmeval.suite import Evaluated
 from pytest_llmeval.suite import Suite
@@ -153,6 +156,8 @@ class Answering:
                     " beside those that the marker gives it"
                 )
             seen.add((number, id(evaluated), item.id))
+            if evaluated.lacking is not None and not self.settings.dry_run:
+                raise ConfigError(evaluated.lacking)
             selected.append(Selected(node.nodeid, number, evaluated, item))
             self._items[node.nodeid] = item
         if len(fixtures) > 1:
@@ -285,8 +290,15 @@ class Answering:
                 self._writer,
                 self._recover,
                 self._upcoming,
+                self._open_sandbox,
             )
         return self._evaluator
+
+    def _open_sandbox(self) -> Sandbox:
+        """A sandbox that leaves the other xdist workers their part of the machine."""
+        count = int(getattr(self.config, "workerinput", {}).get("workercount", 1))
+        share = max(1, (os.cpu_count() or 1) // count)
+        return open_sandbox(self.settings.sandbox, workers=share)
 
     def _upcoming(self) -> Iterable[int]:
         """The chunks whose tests run in this process: all, or those a worker was sent so far."""
@@ -425,12 +437,20 @@ class Answering:
             for benchmark, usage in getattr(model, "usage_by_benchmark", {}).items()
         ]
 
+    @property
+    def warnings(self) -> list[str]:
+        """What is to be told of this process's answering at the end."""
+        return self._evaluator.warnings if self._evaluator is not None else []
+
     def pytest_sessionfinish(self) -> None:
         if hasattr(self.config, "workeroutput"):
             self.config.workeroutput["llmeval_usage"] = self.usage()
+            self.config.workeroutput["llmeval_warnings"] = self.warnings
         for model in self._models.values():
             if callable(close := getattr(model, "close", None)):
                 close()
+        if self._evaluator is not None:
+            self._evaluator.close()
         if self._writer is not None:
             self._writer.close()
 

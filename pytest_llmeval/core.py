@@ -282,6 +282,8 @@ class Protocol:
     brings; they take the place of the pool. ``shots_as_text``: in a chat, the shots are text
     before the question instead of turns of their own.
 
+    ``sandbox``: where the scorer has programs run, all of it that can move a verdict.
+
     ``bound_to`` a data set, a protocol has three more: ``shots_used`` and ``prompts_used``
     identify what it shows there, ``drawn`` says where in the pool an item's shots stand under
     ``draw="lmeval"``, which depends on the item's place in the whole data set.
@@ -303,6 +305,7 @@ class Protocol:
     shots_as_text: bool = False
     shots_used: str = ""
     prompts_used: str = ""
+    sandbox: str = ""
     drawn: Mapping[str, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @property

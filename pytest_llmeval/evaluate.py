@@ -25,11 +25,16 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core import Score
 from pytest_llmeval.core import mend
+from pytest_llmeval.executing import Executor
 from pytest_llmeval.models import Model
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import PlannedItem
 from pytest_llmeval.runs.records import RecordWriter
+from pytest_llmeval.sandbox import Program
+from pytest_llmeval.sandbox import Sandbox
 from pytest_llmeval.scorers import get_scorer
+from pytest_llmeval.scorers.execution import reference_program
+from pytest_llmeval.scorers.execution import score_of
 from pytest_llmeval.suite import Evaluated
 
 
@@ -97,6 +102,19 @@ class Recovered(NamedTuple):
     crashed: Iterable[str] = ()
 
 
+@dataclass(frozen=True)
+class _Undecided:
+    """A response of which a scorer waits for programs to end: program id → scorer."""
+
+    planned: PlannedItem
+    blank: Record
+    response: Response
+    verdicts: dict[str, Score]
+    waiting: dict[str, str]
+    from_disk: bool
+    stored: Record | None
+
+
 class Evaluator:
     """Finds the answer of one test at a time, asking the model for whole chunks.
 
@@ -113,13 +131,16 @@ class Evaluator:
         writer: RecordWriter,
         recover: Callable[[], Recovered],
         upcoming: Callable[[], Iterable[int]],
+        open_sandbox: Callable[[], Sandbox],
     ) -> None:
         """``items``: by node id. ``recover``: what became known since it was called last.
 
         ``upcoming``: the chunks that are to be answered here, as far as is known. The next ones
         are begun before this one has ended, for a model that says how many requests it wants
-        waiting.
+        waiting. ``open_sandbox`` is called when a program is to be run.
         """
+        #: What is odd about the sandbox, to be told once.
+        self.warnings: list[str] = []
         #: Node ids whose answer was taken from an earlier session or another worker.
         self.reused: set[str] = set()
         self._plan = plan
@@ -135,6 +156,10 @@ class Evaluator:
         self._begun: dict[int, Any] = {}
         self._outstanding = 0
         self._upcoming = upcoming
+        self._programs = Executor(open_sandbox)
+        self._undecided: dict[str, _Undecided] = {}
+        #: Planned results whose reference solutions were run.
+        self._checked: set[int] = set()
         self._ready: dict[str, dict[int, Record]] = {}
         self._written: dict[tuple[str, int], Record] = {}
         self._others: dict[str, dict[int, tuple[Record, ...]]] = {}
@@ -224,6 +249,10 @@ class Evaluator:
             )
             self._save(record, known[record.sample])
 
+    def close(self) -> None:
+        """Give up what runs in the sandbox, and remove it."""
+        self._programs.close()
+
     def others(self, nodeid: str) -> dict[str, list[Record]]:
         """Scorer → records by sample, of the other scorers of a settled test."""
         found: dict[str, list[Record]] = {}
@@ -304,11 +333,11 @@ class Evaluator:
                 if stored is not None and reusable(stored, record):
                     # Scored again: the response is what was paid for, the verdict is computed.
                     response = response_of(stored, record.dropped_shots)
-                    again = filled_in(record, response, item, protocol.scorer)
-                    others = self._score_otherwise(again, response, item, number)
                     # Written again where something else was written about it since.
                     latest = self._last.get(self._about(record)) is stored
-                    self._keep(planned, again, stored if latest else None, others)
+                    self._take(
+                        planned, record, response, from_disk=True, stored=stored if latest else None
+                    )
                     self.reused.add(planned.nodeid)
                 else:
                     requests.append(replace(request, sample=sample) if sample else request)
@@ -316,6 +345,9 @@ class Evaluator:
         yield
         if requests:
             yield from self._ask(chunk, model, protocol, requests, members, blank)
+        while any(one.planned.chunk == chunk for one in self._undecided.values()):
+            self._decide(wait=True)
+            yield
 
     def _about(self, record: Record) -> tuple[Any, ...]:
         """Which answer a record is, whatever a user's own model was called when it was lost."""
@@ -362,12 +394,8 @@ class Evaluator:
                         failure = f"the model answered {response.id!r} instead"
                     continue
                 self._outstanding -= 1
-                planned = members[response.id]
-                item = self._items[planned.nodeid]
-                scored = filled_in(record, response, item, protocol.scorer)
-                others = self._score_otherwise(scored, response, item, planned.result)
-                self._save(scored, others)
-                self._keep(planned, scored, scored, others)
+                self._take(members[response.id], record, response)
+                self._decide()
                 yield
         except (ConfigError, ModelError) as error:
             raise Unanswerable(f"model {model.name}: {error}") from None
@@ -402,20 +430,89 @@ class Evaluator:
         if others:
             self._others.setdefault(planned.nodeid, {})[record.sample] = others
 
-    def _score_otherwise(
-        self, record: Record, response: Response, item: Item, result: int
-    ) -> tuple[Record, ...]:
-        """Short records of the same response under the other scorers of its protocol."""
-        return tuple(
+    def _take(
+        self,
+        planned: PlannedItem,
+        blank: Record,
+        response: Response,
+        from_disk: bool = False,
+        stored: Record | None = None,
+    ) -> None:
+        """Score a response under all scorers; where programs are to be run, begin with that.
+
+        ``from_disk``: the response is there already; ``stored`` is the record, if it is the last
+        word about it.
+        """
+        item = self._items[planned.nodeid]
+        scorers = (blank.scorer, *(one.scorer for one in self._unscored(planned.result, blank)))
+        verdicts: dict[str, Score] = {}
+        waiting: dict[str, str] = {}
+        for scorer in scorers:
+            made = read(item, response, scorer)
+            if isinstance(made, Score):
+                verdicts[scorer] = made
+            else:
+                program = replace(made, id=f"{planned.nodeid} {blank.sample} {scorer}")
+                waiting[program.id] = scorer
+                self._executor(planned).submit(program)
+        one = _Undecided(planned, blank, response, verdicts, waiting, from_disk, stored)
+        if not waiting:
+            self._enter(one)
+            return
+        for name in waiting:
+            self._undecided[name] = one
+        if not from_disk:
+            # A killed run keeps the response, which is paid for; its programs are run again then.
+            unscored = Score(Outcome.ERROR, error="its program has not been run")
+            self._save(filled_in(blank, response, unscored), ())
+
+    def _decide(self, wait: bool = False) -> None:
+        """Enter responses whose programs have all ended; with ``wait``, wait for one program."""
+        if not self._undecided:
+            return
+        try:
+            executions = self._programs.finished(wait)
+        except ConfigError as error:
+            raise Unanswerable(str(error)) from None
+        except Exception as error:
+            raise Unanswerable(f"sandbox: {type(error).__name__}: {error}") from None
+        for execution in executions:
+            one = self._undecided.pop(execution.id)
+            one.verdicts[one.waiting.pop(execution.id)] = score_of(execution)
+            if not one.waiting:
+                self._enter(one)
+
+    def _executor(self, planned: PlannedItem) -> Executor:
+        """The executor, which has seen that the benchmark's own solutions pass."""
+        if planned.result not in self._checked:
+            self._checked.add(planned.result)
+            dataset = self._evaluated[planned.result].dataset
+            solved = [item for item in dataset.items if "solution" in item.fields]
+            try:
+                failing = self._programs.check([reference_program(item) for item in solved])
+            except ConfigError as error:
+                raise Unanswerable(str(error)) from None
+            self.warnings += failing
+        return self._programs
+
+    def _enter(self, one: _Undecided) -> None:
+        """Save and keep a response whose scores are all known."""
+        scored = filled_in(one.blank, one.response, one.verdicts[one.blank.scorer])
+        others = tuple(
             replace(
-                filled_in(other, response, item, other.scorer),
+                filled_in(other, one.response, one.verdicts[other.scorer]),
                 text=None,
                 reasoning=None,
                 logprobs=(),
                 seconds=None,
             )
-            for other in self._unscored(result, record)
+            for other in self._unscored(one.planned.result, scored)
         )
+        if one.from_disk:
+            self._keep(one.planned, scored, one.stored, others)
+        else:
+            self._save(scored, others)
+            self._keep(one.planned, scored, scored, others)
 
     def _unscored(self, result: int, record: Record) -> tuple[Record, ...]:
         """What becomes of a record's response under other scorers, without a response."""
@@ -488,18 +585,22 @@ def response_of(record: Record, missing_shots: int) -> Response:
     )
 
 
-def filled_in(blank: Record, response: Response, item: Item, scorer: str) -> Record:
-    """The record with the response and its score in it.
+def read(item: Item, response: Response, scorer: str) -> Score | Program:
+    """The score of a response, or the program whose execution decides on it.
 
     A scorer that raises is an error, not a wrong answer.
     """
     if response.error is not None:
-        verdict = Score(Outcome.ERROR, error=response.error)
-    else:
-        try:
-            verdict = get_scorer(scorer)(item, response)
-        except Exception as error:
-            verdict = Score(Outcome.ERROR, error=f"scorer {scorer}: {error!r}")
+        return Score(Outcome.ERROR, error=response.error)
+    try:
+        chosen = get_scorer(scorer)
+        return (chosen.program or chosen.score)(item, response)
+    except Exception as error:
+        return Score(Outcome.ERROR, error=f"scorer {scorer}: {error!r}")
+
+
+def filled_in(blank: Record, response: Response, verdict: Score) -> Record:
+    """The record with the response and its score in it."""
     return replace(
         blank,
         outcome=verdict.outcome,

@@ -123,6 +123,7 @@ class Judging:
         self.exchange: Exchange | None = None
         self._failed_to_write: str | None = None
         self._usage: list[tuple[str, str, dict[str, float]]] = []
+        self._warnings: list[str] = []
         self._failed: list[str] = []
         self._stopped_by_xdist = False
         self._progress = Progress.start(config, run)
@@ -192,8 +193,10 @@ class Judging:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Add up what xdist's workers have used of endpoints."""
-        self._usage += getattr(node, "workeroutput", {}).get("llmeval_usage", [])
+        """Add up what xdist's workers have used of endpoints, and what they have to tell."""
+        output = getattr(node, "workeroutput", {})
+        self._usage += output.get("llmeval_usage", [])
+        self._warnings += output.get("llmeval_warnings", [])
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         # Under xdist, -x and a worker that gives up end the session by an exception of its own;
@@ -209,9 +212,10 @@ class Judging:
             self.exchange.remove()
         try:
             answering = self.config.pluginmanager.get_plugin("llmeval-answering")
-            self.run.usage = add(
-                self._usage or (answering.usage() if answering is not None else [])
-            )
+            if answering is not None:
+                self._usage, self._warnings = answering.usage(), answering.warnings
+            self.run.usage = add(self._usage)
+            self.run.notes += dict.fromkeys(self._warnings)
             interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
             self.run.finish(bool(interrupted or session.shouldfail or session.shouldstop))
         except RunError as error:

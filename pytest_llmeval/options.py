@@ -56,10 +56,13 @@ _OPTIONS = (
     _Option("allow-mismatch", "flag", False, "compare even what differs; without a verdict"),
     _Option("runs", "path", "runs", "folder that holds the run folders", "DIR"),
     _Option("resume", "flag", False, "continue the newest run of the same plan"),
+    _Option("sandbox", "docker|bubblewrap|none", "docker", "where code of models is run"),
     _Option("wrong", "record|fail", "record", "what a wrong answer is: a measurement or a failure"),
     _Option("allow-undecided", "flag", False, "do not turn red for gates that stay undecided"),
 )
 
+
+TRUST = "llm-i-trust-this-code"
 
 _OF_ENDPOINTS = (
     *("base-url", "max-concurrency", "requests-per-minute", "tokens-per-minute"),
@@ -93,6 +96,7 @@ class Settings:
     baseline: str | None
     baselines: Path
     allow_mismatch: bool
+    sandbox: str
     runs: Path
     resume: bool
     wrong_fails: bool
@@ -100,8 +104,14 @@ class Settings:
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Register every option of the group ``llmeval`` with its ini twin (``llm_model = …``)."""
+    """Register every option of the group ``llmeval`` with its ini twin (``llm_model = …``).
+
+    The one by which a person takes the responsibility for what runs has none.
+    """
     group = parser.getgroup("llmeval", "evaluation of language models")
+    group.addoption(
+        f"--{TRUST}", action="store_true", help="let --llm-sandbox none run code on this machine"
+    )
     for option in _OPTIONS:
         flag, ini = f"--llm-{option.flag}", f"llm_{option.flag.replace('-', '_')}"
         if option.kind == "flag":
@@ -133,6 +143,11 @@ def read_settings(config: pytest.Config) -> Settings:
     environment = os.environ.get("LLMEVAL_DATA")
     if value["data"] is not None and not value["data"].is_dir():
         raise ConfigError(f"--llm-data {value['data']}: no such folder")
+    if value["sandbox"] == "none" and not config.getoption(f"--{TRUST}"):
+        raise ConfigError(
+            "--llm-sandbox none runs code that models wrote on this machine, as you: it needs"
+            f" --{TRUST} on the command line"
+        )
     standing = config.rootpath / "thresholds.toml"
     prices = Prices() if value["prices"] is None else load_prices(value["prices"])
     return Settings(
@@ -155,6 +170,7 @@ def read_settings(config: pytest.Config) -> Settings:
         baseline=value["baseline"],
         baselines=config.rootpath / "baselines",
         allow_mismatch=value["allow-mismatch"],
+        sandbox=value["sandbox"],
         runs=value["runs"],
         resume=value["resume"],
         wrong_fails=value["wrong"] == "fail",

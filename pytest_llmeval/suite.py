@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from pytest_llmeval.core import Benchmark
@@ -20,6 +21,7 @@ from pytest_llmeval.core import check_dataset
 from pytest_llmeval.core import subject_sizes
 from pytest_llmeval.options import Settings
 from pytest_llmeval.options import choose_protocol
+from pytest_llmeval.sandbox import sandbox_identity
 from pytest_llmeval.scorers import get_scorer
 
 
@@ -29,7 +31,8 @@ class Evaluated:
 
     ``items`` are those that the run may select from, fewer than the data set's under
     ``--llm-limit`` or ``--llm-shard``; the benchmark's own sizes stay in ``dataset``.
-    ``drawn``: subject → items drawn of it under ``--llm-limit``, over all shards.
+    ``drawn``: subject → items drawn of it under ``--llm-limit``, over all shards. ``lacking``: why
+    this machine cannot score it, in one line.
     """
 
     test: str
@@ -39,6 +42,7 @@ class Evaluated:
     data_hash: str
     items: tuple[Item, ...]
     drawn: Mapping[str, int] | None = None
+    lacking: str | None = None
 
 
 class Suite:
@@ -69,8 +73,13 @@ class Suite:
             )
         chosen = choose_protocol(benchmark, protocol, self.settings)
         scorers = (chosen.scorer, *chosen.also)
-        for scorer in scorers:
-            get_scorer(scorer)
+        lacking = None
+        if any(get_scorer(scorer).program for scorer in scorers):
+            try:
+                identity = sandbox_identity(self.settings.sandbox)
+                chosen = replace(chosen, sandbox=identity)
+            except ConfigError as error:
+                lacking = f"{test} runs code that models wrote, and {error}"
         if len(set(scorers)) < len(scorers):
             raise ConfigError(f"{test}: protocol {chosen.name!r} names a scorer twice")
         for other in self._by_test.values():
@@ -94,7 +103,7 @@ class Suite:
         if self.settings.shard is not None:
             items = take_shard(items, *self.settings.shard)
         bound = chosen.bound_to(dataset)
-        evaluated = Evaluated(test, benchmark, bound, dataset, data_hash, items, drawn)
+        evaluated = Evaluated(test, benchmark, bound, dataset, data_hash, items, drawn, lacking)
         self._by_test[test] = evaluated
         return evaluated
 

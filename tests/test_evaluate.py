@@ -11,18 +11,23 @@ from pytest_llmeval import Outcome
 from pytest_llmeval import Response
 from pytest_llmeval import evaluate
 from pytest_llmeval.core import Record
+from pytest_llmeval.scorers import Scorer
 
 ITEM = Item("q0", "s", "What?", 1, ("x", "y"))
 BLANK = Record("m", "b", "letter", "q0", "s", Outcome.ERROR, None, "B", dropped_shots=1)
 
 
+def scored(response, scorer):
+    return evaluate.filled_in(BLANK, response, evaluate.read(ITEM, response, scorer))
+
+
 def test_a_response_is_scored():
     response = Response("q0", logprobs=(-2.0, -1.0), dropped_shots=2, prompt_tokens=7)
-    record = evaluate.filled_in(BLANK, response, ITEM, "letter")
+    record = scored(response, "letter")
     assert (record.outcome, record.answer) == (Outcome.CORRECT, "B")
     assert record.dropped_shots == 3
     assert evaluate.response_of(record, 1) == response
-    assert evaluate.filled_in(BLANK, evaluate.response_of(record, 1), ITEM, "letter") == record
+    assert scored(evaluate.response_of(record, 1), "letter") == record
 
 
 def test_a_scorer_that_raises_is_an_error(monkeypatch):
@@ -31,8 +36,8 @@ def test_a_scorer_that_raises_is_an_error(monkeypatch):
     def broken(item, response):
         raise ImportError("no module named grader")
 
-    monkeypatch.setattr(evaluate, "get_scorer", lambda name: broken)
-    record = evaluate.filled_in(BLANK, Response("q0", text="B"), ITEM, "letter")
+    monkeypatch.setattr(evaluate, "get_scorer", lambda name: Scorer(name, 1, broken))
+    record = scored(Response("q0", text="B"), "letter")
     assert record.outcome is Outcome.ERROR
     assert "no module named grader" in record.error
     assert record.text == "B"  # kept: it can be scored again

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import textwrap
 from pathlib import Path
@@ -15,6 +16,8 @@ import scipy.special
 import scipy.stats  # noqa: F401
 
 import pytest_llmeval.answering  # noqa: F401
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.sandbox import sandbox_identity
 
 # Nine items in three subjects of unequal size; the gold answer is always B. The model knows
 # every item but the first of each subject, unless a test changes `answers`.
@@ -140,3 +143,14 @@ def project(pytester: pytest.Pytester) -> Project:
     made.benchmark()
     made.model()
     return made
+
+
+@pytest.fixture(scope="session")
+def docker_sandbox() -> None:
+    """Skip where there is no Docker sandbox; with LLMEVAL_REQUIRE_SANDBOX, fail."""
+    try:
+        sandbox_identity("docker")
+    except ConfigError as error:
+        if os.environ.get("LLMEVAL_REQUIRE_SANDBOX"):
+            pytest.fail(f"LLMEVAL_REQUIRE_SANDBOX is set, and {error}", pytrace=False)
+        pytest.skip(str(error))
