@@ -269,3 +269,60 @@ def test_too_long_prompts_lose_shots_and_say_so(
     assert responses["q-0"].prompt_tokens is not None
     assert responses["q-0"].prompt_tokens <= 90
     assert "window is 90" in str(responses["long"].error)
+
+
+# --- an item whose options are shown in several orders
+
+
+def in_orders(count: int = 6) -> list[Request]:
+    """Every item in three orders of its options, as requests that differ in ``sample``."""
+    made = []
+    for number in range(count):
+        for sample, order in enumerate(
+            ("femur tibia ulna", "tibia ulna femur", "ulna femur tibia")
+        ):
+            options = "".join(
+                f"{label}. {o}\n" for label, o in zip("ABC", order.split(), strict=True)
+            )
+            text = f"Which of these {number} bones is longest in a man?\n{options}Answer:"
+            prompt = Prompt("The following are questions.\n\n", (), text)
+            made.append(Request(f"item-{number}", prompt, ("A", "B", "C"), sample=sample))
+    return made
+
+
+def by_sample(engine: ChoiceEngine, requests: list[Request]) -> dict[tuple[str, int], Any]:
+    responses = list(engine.answer(requests))
+    assert not [response.error for response in responses if response.error]
+    return {(one.id, one.sample): one.logprobs for one in responses}
+
+
+def test_orders_are_answered_together_as_they_are_one_by_one(engine: ChoiceEngine) -> None:
+    requests = in_orders()
+    apart: dict[tuple[str, int], Any] = {}
+    for request in requests:
+        apart |= by_sample(engine, [request])
+    calls = count_calls(engine)
+    together = by_sample(engine, requests)
+    assert sum(calls) == 6
+    assert together.keys() == apart.keys()
+    for key, values in apart.items():
+        assert together[key] == pytest.approx(values, abs=1e-5)
+
+
+def test_orders_that_fail_together_are_tried_one_by_one(engine: ChoiceEngine) -> None:
+    requests = in_orders(1)
+    assert engine._packed is not None
+    score = engine._packed.score
+
+    def failing(questions: Any, prefix: Any = ()) -> Any:
+        if any(question.parts or question.index == 1 for question in questions):
+            raise RuntimeError("no")
+        return score(questions, prefix)
+
+    engine._packed.score = failing  # type: ignore[method-assign]
+    responses = list(engine.answer(requests))
+    assert [(one.sample, bool(one.error)) for one in responses] == [
+        (0, False),
+        (1, True),
+        (2, False),
+    ]

@@ -10,6 +10,7 @@ from pytest_llmeval.models.engine.questions import Question
 from pytest_llmeval.models.engine.questions import batches
 from pytest_llmeval.models.engine.questions import common_length
 from pytest_llmeval.models.engine.questions import group
+from pytest_llmeval.models.engine.questions import joined
 from pytest_llmeval.models.engine.questions import segment_of
 from pytest_llmeval.models.engine.questions import tree_of
 
@@ -146,3 +147,35 @@ def test_a_question_larger_than_the_budget_is_a_batch() -> None:
     asked = [question((0,) * 50, (1,), (2,), index=n) for n in range(3)]
     cut = batches(asked, lambda q: q.tree.size, lambda: 10, padded=False)
     assert [len(batch) for batch in cut] == [1, 1, 1]
+
+
+def test_orders_of_one_items_options_are_one_question_with_a_branch_each() -> None:
+    """What all orders share is computed once; the scores are those of every order by itself."""
+    stem = tuple(range(50, 70))
+    orders = [question((*stem, *order, 9), (1,), (2,), index=n) for n, order in enumerate(ORDERS)]
+    (together,) = joined(orders, ["one"] * 3)
+    assert together.parts == tuple(orders)
+    assert together.tree.trunk == stem
+    assert len(together.tree.branches) == 3
+    assert together.tree.size == 20 + 3 * 4 < sum(one.tree.size for one in orders)
+    assert together.shareable == stem
+    segment = segment_of(together, 0)
+    assert [(item.token, item.choice) for item in segment.scored] == [
+        (token, 2 * n + token - 1) for n in range(3) for token in (1, 2)
+    ]
+
+
+ORDERS = ((11, 12, 13), (12, 13, 11), (13, 11, 12))
+
+
+def test_questions_that_share_little_or_belong_to_two_items_stay_apart() -> None:
+    short = [question((5, *order), (1,), (2,), index=n) for n, order in enumerate(ORDERS)]
+    assert joined(short, ["one"] * 3) == short
+    stem = tuple(range(50, 70))
+    two = [question((*stem, n), (1,), (2,), index=n) for n in range(2)]
+    assert joined(two, ["one", "other"]) == two
+    # Choices of several tokens: every choice of every order would be a branch with all options.
+    long = [
+        question((*stem, *order), (1, 2, 3), (2, 3, 4), index=n) for n, order in enumerate(ORDERS)
+    ]
+    assert joined(long, ["one"] * 3) == long

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import time
@@ -28,6 +29,7 @@ from pytest_llmeval.models.engine.questions import Group
 from pytest_llmeval.models.engine.questions import Question
 from pytest_llmeval.models.engine.questions import batches
 from pytest_llmeval.models.engine.questions import group
+from pytest_llmeval.models.engine.questions import joined
 
 log = logging.getLogger("pytest_llmeval.models.hf")
 
@@ -68,8 +70,11 @@ class ChoiceEngine:
         questions, refused = self._encoder.questions(requests)
         each = (setup_seconds + time.perf_counter() - started) / max(1, len(questions))
         yield from refused
+        if self._packed is not None:
+            questions = joined(questions, [request.id for request in requests])
         for answered in self._answers(questions):
-            yield _response(requests[answered.question.index], answered, each)
+            for part in _parts(answered):
+                yield _response(requests[part.question.index], part, each)
 
     def _answers(self, questions: Sequence[Question]) -> Iterator[_Answered]:
         packed = self._packed
@@ -129,6 +134,8 @@ class ChoiceEngine:
             return
         if memory:
             self._free()
+        if len(batch) == 1 and batch[0].parts:
+            batch = batch[0].parts
         if len(batch) == 1:
             yield _Answered(batch[0], time.perf_counter() - started, failure)
             return
@@ -148,6 +155,17 @@ class ChoiceEngine:
         free(self._device)
 
 
+def _parts(answered: _Answered) -> Iterator[_Answered]:
+    """The answers to the questions that were asked together."""
+    question, seconds, outcome = answered
+    if not question.parts or isinstance(outcome, str):
+        yield answered
+        return
+    ends = list(itertools.accumulate(len(part.rows) for part in question.parts))
+    for part, begin, end in zip(question.parts, [0, *ends], ends, strict=False):
+        yield _Answered(part, seconds / len(question.parts), outcome[begin:end])
+
+
 def _tokens(batch: Sequence[Question]) -> int:
     return sum(question.tree.size for question in batch)
 
@@ -162,6 +180,7 @@ def _response(request: Request, answered: _Answered, each: float) -> Response:
         dropped_shots=question.dropped_shots,
         seconds=answered.seconds + each,
         error=error,
+        sample=request.sample,
     )
 
 

@@ -87,7 +87,7 @@ class Encoder:
             try:
                 drafts.append(self._draft(index, request, request.prompt, 0))
             except _Refused as error:
-                refused.append(Response(request.id, error=str(error)))
+                refused.append(Response(request.id, error=str(error), sample=request.sample))
         while drafts:
             encoded = self._encoded(drafts)
             too_long: list[_Draft] = []
@@ -99,9 +99,13 @@ class Encoder:
                     else:
                         too_long.append(self._shorter(draft, question.length))
                 except _Refused as error:
-                    dropped = draft.dropped
                     refused.append(
-                        Response(draft.request.id, error=str(error), dropped_shots=dropped)
+                        Response(
+                            draft.request.id,
+                            error=str(error),
+                            dropped_shots=draft.dropped,
+                            sample=draft.request.sample,
+                        )
                     )
             drafts = too_long
         questions.sort(key=lambda question: question.index)

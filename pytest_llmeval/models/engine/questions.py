@@ -26,6 +26,8 @@ _GROUP_COST = 64
 _MAX_DEPTH = 50
 # A prefix must save this many tokens to be worth a forward of its own.
 _WORTHWHILE = 64
+# Nor is it worth asking questions together that share less.
+_WORTHWHILE_TOGETHER = 8
 
 
 class Beginning(Protocol):
@@ -74,7 +76,8 @@ class Question:
 
     ``index``: place of the request among those asked together. ``rows``: context and choice as
     the model reads them. ``starts``: where in each row the choice begins, at least 1.
-    ``tree``: the tokens to compute. ``prompt_tokens``: length of the context.
+    ``tree``: the tokens to compute. ``prompt_tokens``: length of the context. ``parts``: the
+    questions that this one asks together, in the order of their rows.
     """
 
     index: int
@@ -83,6 +86,7 @@ class Question:
     tree: Tree
     prompt_tokens: int
     dropped_shots: int = 0
+    parts: tuple[Question, ...] = ()
 
     @property
     def length(self) -> int:
@@ -131,6 +135,32 @@ def tree_of(rows: Sequence[tuple[int, ...]]) -> Tree:
         for tokens in read
     ]
     return Tree(read[0][:common], tuple(branches), tuple(taken))
+
+
+def joined(questions: Sequence[Question], names: Sequence[str]) -> list[Question]:
+    """Neighbours of one name as one question, where that computes fewer tokens.
+
+    An item whose options are shown in several orders has the same text up to its options: one
+    trunk, and a branch for every order. ``names`` are by the questions' index.
+    """
+    found: list[Question] = []
+    for _, alike in itertools.groupby(questions, key=lambda question: names[question.index]):
+        parts = tuple(alike)
+        found += _joined(parts) if len(parts) > 1 else parts
+    return found
+
+
+def _joined(parts: tuple[Question, ...]) -> tuple[Question, ...]:
+    rows = tuple(row for part in parts for row in part.rows)
+    starts = tuple(start for part in parts for start in part.starts)
+    tree = tree_of(rows)
+    # A prefix that the whole call shares is computed once in any case: what counts is what comes
+    # after the beginning that they have in common.
+    common = len(tree.trunk)
+    apart = sum(part.tree.size - common for part in parts)
+    if common < _WORTHWHILE_TOGETHER or tree.size - common > apart:
+        return parts
+    return (Question(parts[0].index, rows, starts, tree, parts[0].prompt_tokens, parts=parts),)
 
 
 def common_length(rows: Sequence[tuple[int, ...]]) -> int:
