@@ -41,6 +41,7 @@ from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import Selected
 from pytest_llmeval.plan import make_plan
 from pytest_llmeval.reports.terminal import write_summary
+from pytest_llmeval.runs.arms import InArm
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import read_records
 from pytest_llmeval.runs.run import truncated
@@ -51,6 +52,7 @@ from pytest_llmeval.suite import Evaluated
 from pytest_llmeval.suite import Suite
 
 _RECORDS = pytest.StashKey[tuple[Record, ...]]()
+_ARMS = pytest.StashKey[tuple[Record, ...]]()
 
 
 class Answering:
@@ -268,12 +270,15 @@ class Answering:
         if hopeless is not None:
             node.session.shouldfail = hopeless
             pytest.fail(hopeless, pytrace=False)
-        node.stash[_RECORDS] = records
+        own = tuple(record for record in records if not record.order)
+        node.stash[_RECORDS] = own
+        node.stash[_ARMS] = records[len(own) :]
         failed = [record.error for record in records if record.outcome is Outcome.ERROR]
         if failed:
-            of = f" to {len(failed)} of {len(records)} samples" if len(records) > 1 else ""
+            what = "samples" if len(own) == len(records) else "orders of options"
+            of = f" to {len(failed)} of {len(records)} {what}" if len(records) > 1 else ""
             pytest.fail(f"no answer{of}: {failed[0]}", pytrace=False)
-        return Answer(self._items[node.nodeid], records)
+        return Answer(self._items[node.nodeid], own)
 
     def _as_model(self, value: object) -> Model:
         if id(value) not in self._models:
@@ -366,8 +371,22 @@ class Answering:
                 )
                 for scorer, others in self._evaluate().others(item.nodeid).items()
             },
+            arms=self._arms(item, first),
         ).to_wire()
         return report
+
+    def _arms(self, item: pytest.Item, first: Record) -> dict[str, list[tuple[Any, ...]]]:
+        """Scorer → what became of the item in the arms of the audit, the original first.
+
+        As plain tuples, which is what xdist can send.
+        """
+        moved = item.stash.get(_ARMS, ())
+        if not moved:
+            return {}
+        entries = {first.scorer: [tuple(InArm.of(one, one.sample)) for one in (first, *moved)]}
+        for scorer, others in self._evaluate().others(item.nodeid, moved=True).items():
+            entries[scorer] = [tuple(InArm.of(one, one.sample)) for one in others]
+        return entries
 
     def _setup_report(
         self, item: pytest.Item, call: pytest.CallInfo[None]

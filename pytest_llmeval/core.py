@@ -264,6 +264,9 @@ LETTER_DECODING = Decoding(max_tokens=16, stop=("\n\n",))
 
 Ask = Literal["choices", "text"]
 
+Arrange = Callable[[Item], Item | None]
+"""A shot with its options in another order; None where it cannot be shown so."""
+
 Draw = Literal["first", "lmeval"]
 """How shots are drawn from the pool: the first of it, or as lm-eval draws them at random."""
 
@@ -417,10 +420,16 @@ class Protocol:
             )
         return tuple(pool[number] for number in numbers)
 
-    def render(self, item: Item, pool: Iterable[Item]) -> Prompt:
-        """The prompt of an item with its shots."""
+    def render(self, item: Item, pool: Iterable[Item], arrange: Arrange | None = None) -> Prompt:
+        """The prompt of an item with its shots.
+
+        ``arrange`` puts the options of a shot in another order, or leaves the shot out (None).
+        """
         template = self.template
-        shots = tuple(_shot(template, shot) for shot in self.draw_shots(item, pool))
+        drawn: list[Item | None] = list(self.draw_shots(item, pool))
+        if arrange is not None:
+            drawn = [arrange(shot) for shot in self.draw_shots(item, pool)]
+        shots = tuple(_shot(template, shot) for shot in drawn if shot is not None)
         as_text = self.chat and self.shots_as_text
         delimiter = template.delimiter
         prefix = self.prefix or (template.prefix(item) if template.prefix else "")
@@ -441,12 +450,17 @@ class Protocol:
         )
 
     def request(
-        self, item: Item, pool: Iterable[Item], seed: int = 0, benchmark: str = ""
+        self,
+        item: Item,
+        pool: Iterable[Item],
+        seed: int = 0,
+        benchmark: str = "",
+        arrange: Arrange | None = None,
     ) -> Request:
         """What a model is asked about an item; ``Request.id`` is the item's id."""
         return Request(
             id=item.id,
-            prompt=self.render(item, pool),
+            prompt=self.render(item, pool, arrange),
             choices=self.template.choices(item) if self.ask == "choices" else (),
             chat=self.chat,
             decoding=self.decoding,
@@ -557,7 +571,9 @@ class Record:
 
     ``left_out``: the response stands, but the test did not come to a verdict (it was skipped,
     or the run was cut short), so the item counts as not run. ``response_of`` names the scorer
-    whose record holds the response, where several score the same one.
+    whose record holds the response, where several score the same one. ``order``: of a permutation
+    audit, the labels of the options in the order shown (``CADB``); ``answer`` and ``gold`` are
+    labels of the original order there, ``logprobs`` are in the order shown.
     """
 
     model: str
@@ -585,6 +601,7 @@ class Record:
     model_fingerprint: str | None = None
     left_out: bool = False
     response_of: str = ""
+    order: str = ""
 
 
 def _draw_as_lmeval(dataset: Dataset, shots: int) -> dict[str, tuple[int, ...]]:

@@ -11,9 +11,11 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from typing import NamedTuple
 
+from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import ModelError
@@ -27,8 +29,15 @@ from pytest_llmeval.core import Score
 from pytest_llmeval.core import mend
 from pytest_llmeval.executing import Executor
 from pytest_llmeval.models import Model
+from pytest_llmeval.permutations import KEEP
+from pytest_llmeval.permutations import Arm
+from pytest_llmeval.permutations import Move
+from pytest_llmeval.permutations import arrange
+from pytest_llmeval.permutations import order
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import PlannedItem
+from pytest_llmeval.plan import Way
+from pytest_llmeval.plan import arm_fingerprint
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.sandbox import Program
 from pytest_llmeval.sandbox import Sandbox
@@ -168,17 +177,19 @@ class Evaluator:
     def records(self, nodeid: str, model: Model) -> tuple[Record, ...]:
         """The records of one planned test, by sample, answering its chunk as far as needed.
 
+        Those of a permutation audit's arms follow; their ``order`` is set.
+
         Raises Unanswerable when no item of the session can be answered.
         """
         if self._hopeless is not None:
             raise self._hopeless
         planned = self._plan.by_nodeid[nodeid]
-        expected = answerable(self._evaluated[planned.result].protocol, model).answers_per_item
+        expected = self._expected(planned, model)
         ready = self._ready.setdefault(nodeid, {})
         try:
             if planned.chunk not in self._chunks:
                 self._begin(planned.chunk, model)
-            while len(ready) < expected:
+            while len(ready) < len(expected):
                 self._begin_ahead(planned, model)
                 if next(self._chunks[planned.chunk], StopIteration) is StopIteration:
                     # The chunk ended before this item: something left it by an exception.
@@ -186,7 +197,7 @@ class Evaluator:
                         self.blank(nodeid, model.name),
                         error="the answering of its chunk was broken off",
                     )
-                    for sample in set(range(expected)) - ready.keys():
+                    for sample in expected - ready.keys():
                         self._finish(planned, replace(blank, sample=sample))
             self._save_available()
         except Unanswerable as error:
@@ -194,7 +205,14 @@ class Evaluator:
             self._save_what_comes()
             raise
         del self._ready[nodeid]
-        return tuple(ready[sample] for sample in range(expected))
+        return tuple(ready[sample] for sample in sorted(expected))
+
+    def _expected(self, planned: PlannedItem, model: Model) -> set[int]:
+        """The numbers of an item's answers: its samples, and after them those of its arms."""
+        one, item = self._evaluated[planned.result], self._items[planned.nodeid]
+        samples = answerable(one.protocol, model).answers_per_item
+        moved = {n for n, arm in enumerate(one.arms, start=1) if order(item, arm.item) is not None}
+        return {*range(samples), *moved}
 
     def _begin(self, chunk: int, model: Model) -> None:
         self._chunks[chunk] = progress = self._answer_chunk(chunk, model)
@@ -253,12 +271,16 @@ class Evaluator:
         """Give up what runs in the sandbox, and remove it."""
         self._programs.close()
 
-    def others(self, nodeid: str) -> dict[str, list[Record]]:
-        """Scorer → records by sample, of the other scorers of a settled test."""
+    def others(self, nodeid: str, moved: bool = False) -> dict[str, list[Record]]:
+        """Scorer → records by sample, of the other scorers of a settled test.
+
+        With ``moved``, those of a permutation audit's arms, too.
+        """
         found: dict[str, list[Record]] = {}
         for _, records in sorted(self._others.get(nodeid, {}).items()):
             for record in records:
-                found.setdefault(record.scorer, []).append(record)
+                if moved or not record.order:
+                    found.setdefault(record.scorer, []).append(record)
         return found
 
     def _save(self, record: Record, others: Iterable[Record]) -> None:
@@ -307,47 +329,85 @@ class Evaluator:
             if not record.response_of:
                 self._last[self._about(record)] = record
         self._crashed.update(recovered.crashed)
-        requests: list[Request] = []
+        requests: dict[Move, list[Request]] = {}
         blank: dict[str, dict[int, Record]] = {}
         for name, planned in members.items():
             if planned.nodeid in self._crashed:
                 continue
             item = self._items[planned.nodeid]
             record = replace(shared, item=name, subject=item.subject, gold=item.gold_label)
-            try:
-                pool = one.dataset.pool.get(item.subject, ())
-                request = protocol.request(item, pool, self._plan.seed, one.benchmark.name)
-            except Exception as error:
-                message = f"template {protocol.template.name}: {type(error).__name__}: {error}"
-                for sample in range(protocol.answers_per_item):
-                    self._finish(planned, replace(record, sample=sample, error=message))
-                continue
-            record = replace(
-                record,
-                prompt_sha256=request.prompt.sha256,
-                dropped_shots=protocol.shots - len(request.prompt.shots),
-            )
-            for sample in range(protocol.answers_per_item):
-                record = replace(record, sample=sample)
-                stored = self._stored.pop(stored_key(record), None)
-                if stored is not None and reusable(stored, record):
-                    # Scored again: the response is what was paid for, the verdict is computed.
-                    response = response_of(stored, record.dropped_shots)
-                    # Written again where something else was written about it since.
-                    latest = self._last.get(self._about(record)) is stored
-                    self._take(
-                        planned, record, response, from_disk=True, stored=stored if latest else None
+            pool = one.dataset.pool.get(item.subject, ())
+            for arm in (None, *one.arms):
+                variant = self._in_arm(record, item, arm, number)
+                if variant is None:
+                    continue
+                record_of_arm, arranged = variant
+                try:
+                    request = protocol.request(
+                        arranged,
+                        pool,
+                        self._plan.seed,
+                        one.benchmark.name,
+                        partial(arrange, move=arm.shots) if arm else None,
                     )
-                    self.reused.add(planned.nodeid)
-                else:
-                    requests.append(replace(request, sample=sample) if sample else request)
-                    blank.setdefault(name, {})[sample] = record
+                except Exception as error:
+                    message = f"template {protocol.template.name}: {type(error).__name__}: {error}"
+                    for sample in range(1 if arm else protocol.answers_per_item):
+                        blank_of_arm = replace(record_of_arm, error=message)
+                        self._finish(
+                            planned, blank_of_arm if arm else replace(blank_of_arm, sample=sample)
+                        )
+                    continue
+                record_of_arm = replace(
+                    record_of_arm,
+                    prompt_sha256=request.prompt.sha256,
+                    dropped_shots=protocol.shots - len(request.prompt.shots),
+                )
+                for sample in range(1 if arm else protocol.answers_per_item):
+                    asked = record_of_arm if arm else replace(record_of_arm, sample=sample)
+                    if not self._reuse(planned, asked):
+                        shown = arm.shots if arm else KEEP
+                        requests.setdefault(shown, []).append(replace(request, sample=asked.sample))
+                        blank.setdefault(name, {})[asked.sample] = asked
         yield
-        if requests:
-            yield from self._ask(chunk, model, protocol, requests, members, blank)
+        # Requests that show the same shots go together: their prefix is read once.
+        for together in requests.values():
+            yield from self._ask(chunk, model, protocol, together, members, blank)
         while any(one.planned.chunk == chunk for one in self._undecided.values()):
             self._decide(wait=True)
             yield
+
+    def _in_arm(
+        self, record: Record, item: Item, arm: Arm | None, result: int
+    ) -> tuple[Record, Item] | None:
+        """The blank record and the item as an arm has them; None where it leaves the item out."""
+        if arm is None:
+            return record, item
+        shown, arranged = order(item, arm.item), arrange(item, arm.item)
+        if shown is None or arranged is None:
+            return None
+        number = 1 + self._evaluated[result].arms.index(arm)
+        return (
+            replace(
+                record,
+                sample=number,
+                protocol=arm_fingerprint(record.protocol, arm.name),
+                order="".join(LABELS[index] for index in shown),
+            ),
+            arranged,
+        )
+
+    def _reuse(self, planned: PlannedItem, record: Record) -> bool:
+        """Score an answer again that is on disk, if there is one: it is what was paid for."""
+        stored = self._stored.pop(stored_key(record), None)
+        if stored is None or not reusable(stored, record):
+            return False
+        # Written again where something else was written about it since.
+        latest = self._last.get(self._about(record)) is stored
+        response = response_of(stored, record.dropped_shots)
+        self._take(planned, record, response, from_disk=True, stored=stored if latest else None)
+        self.reused.add(planned.nodeid)
+        return True
 
     def _about(self, record: Record) -> tuple[Any, ...]:
         """Which answer a record is, whatever a user's own model was called when it was lost."""
@@ -405,10 +465,11 @@ class Evaluator:
             failure = mend(f"{type(error).__name__}: {error}")
         finally:
             self._begun.pop(chunk, None)
-        self._outstanding -= sum(map(len, blank.values()))
-        for name, waiting in blank.items():
-            for record in waiting.values():
-                self._finish(members[name], replace(record, error=failure))
+        for request in requests:
+            record = blank[request.id].pop(request.sample, None)
+            if record is not None:
+                self._outstanding -= 1
+                self._finish(members[request.id], replace(record, error=failure))
                 yield
 
     def _finish(self, planned: PlannedItem, record: Record) -> None:
@@ -444,13 +505,16 @@ class Evaluator:
         word about it.
         """
         item = self._items[planned.nodeid]
+        if blank.order:
+            arm = self._evaluated[planned.result].arms[blank.sample - 1]
+            item = arrange(item, arm.item) or item
         scorers = (blank.scorer, *(one.scorer for one in self._unscored(planned.result, blank)))
         verdicts: dict[str, Score] = {}
         waiting: dict[str, str] = {}
         for scorer in scorers:
             made = read(item, response, scorer)
             if isinstance(made, Score):
-                verdicts[scorer] = made
+                verdicts[scorer] = _in_original_order(made, blank.order)
             else:
                 program = replace(made, id=f"{planned.nodeid} {blank.sample} {scorer}")
                 waiting[program.id] = scorer
@@ -517,13 +581,18 @@ class Evaluator:
     def _unscored(self, result: int, record: Record) -> tuple[Record, ...]:
         """What becomes of a record's response under other scorers, without a response."""
         ways = self._plan.results[result].ways
-        if record.protocol != ways[0].fingerprint:
+        arm = self._evaluated[result].arms[record.sample - 1].name if record.order else ""
+
+        def of_arm(way: Way) -> str:
+            return arm_fingerprint(way.fingerprint, arm) if arm else way.fingerprint
+
+        if record.protocol != of_arm(ways[0]):
             return ()  # a model that gives only text has one way to score it
         return tuple(
             replace(
                 record,
                 scorer=other.scorer,
-                protocol=other.ways[0].fingerprint,
+                protocol=of_arm(other.ways[0]),
                 response_of=record.scorer,
                 answer=None,
                 text=None,
@@ -537,6 +606,14 @@ class Evaluator:
             )
             for other in self._plan.other_scorers(result)
         )
+
+
+def _in_original_order(score: Score, shown: str) -> Score:
+    """The score with the label of its answer as in the original order of the options."""
+    answer = score.answer
+    if not shown or answer is None or len(answer) != 1 or answer not in LABELS[: len(shown)]:
+        return score
+    return replace(score, answer=shown[LABELS.index(answer)])
 
 
 def answerable(protocol: Protocol, model: Model) -> Protocol:

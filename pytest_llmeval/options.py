@@ -48,6 +48,13 @@ _OPTIONS = (
     _Option("protocol", "text", None, "protocol, e.g. hendrycks, lmeval+chat, +generate", "NAME"),
     _Option("shots", "count", None, "number of few-shot examples instead of the protocol's", "N"),
     _Option("samples", "count", 1, "answers to ask for per item, where text is generated", "N"),
+    _Option(
+        "permutations",
+        "text",
+        None,
+        "ask choice items in other orders of their options, too: cyclic, full, attack or N",
+        "KIND",
+    ),
     _Option("seed", "count", 0, "seed of everything that is drawn", "N"),
     _Option("limit", "count", None, "evaluate only N items of every subject, drawn by seed", "N"),
     _Option("shard", "text", None, "run only part I of N, to be joined by `llmeval merge`", "I/N"),
@@ -89,6 +96,7 @@ class Settings:
     protocol: str | None
     shots: int | None
     samples: int
+    permutations: str | None
     seed: int
     limit: int | None
     shard: tuple[int, int] | None
@@ -163,6 +171,7 @@ def read_settings(config: pytest.Config) -> Settings:
         protocol=value["protocol"],
         shots=value["shots"],
         samples=value["samples"],
+        permutations=value["permutations"],
         seed=value["seed"],
         limit=value["limit"],
         shard=_shard(value["shard"]),

@@ -65,7 +65,7 @@ class PlannedResult:
     run asks for before any is deselected (a limit and a shard leave fewer). ``warnings``: what is
     odd about the data. ``responses_of``: the
     planned result whose responses this one scores under another scorer (``Protocol.also``); it
-    has no items of its own.
+    has no items of its own. ``arms``: names of the other orders of options that are asked for.
     """
 
     benchmark: str
@@ -79,6 +79,7 @@ class PlannedResult:
     asked: int = 0
     warnings: Sequence[str] = ()
     responses_of: int | None = None
+    arms: Sequence[str] = ()
 
     @property
     def scorer(self) -> str:
@@ -156,6 +157,7 @@ class Plan:
                 for r in self.results
             ],
             sorted((item.model, item.result, item.item) for item in self.items),
+            [list(r.arms) for r in self.results if r.arms],
         ]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
@@ -246,6 +248,11 @@ def make_plan(
     )
 
 
+def arm_fingerprint(way: str, arm: str) -> str:
+    """The fingerprint of a way with the options in another order: no answer stands for both."""
+    return hashlib.sha256(f"{way} {arm}".encode()).hexdigest()[:16]
+
+
 def ways(protocol: Protocol) -> tuple[Way, ...]:
     """The protocol, and what is asked instead of a model that gives only text."""
     both = [protocol] if protocol.ask == "text" else [protocol, protocol.with_generation()]
@@ -290,4 +297,5 @@ def _planned_result(one: Evaluated) -> PlannedResult:
         shots={subject: ids for subject, ids in shots.items() if ids},
         asked=len(one.items),
         warnings=one.dataset.warnings,
+        arms=[arm.name for arm in one.arms],
     )

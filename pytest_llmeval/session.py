@@ -31,6 +31,7 @@ from pytest_llmeval.gates import noise_warnings
 from pytest_llmeval.gates import nothing_decided
 from pytest_llmeval.gates import overall
 from pytest_llmeval.gates import unused_models
+from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.models import load_model
@@ -41,6 +42,8 @@ from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.usage import Rows
 from pytest_llmeval.reports.usage import add
 from pytest_llmeval.reports.usage import usage_lines
+from pytest_llmeval.runs.arms import InArm
+from pytest_llmeval.runs.arms import audit_of
 from pytest_llmeval.runs.baseline import load_baseline
 from pytest_llmeval.runs.compare import RunComparison
 from pytest_llmeval.runs.compare import check_comparable
@@ -66,7 +69,8 @@ class Reported:
     """What a test report says about its item; travels from worker to controller as a dict.
 
     ``outcome`` is that of the test, ``samples`` has one for every answer. ``others``: scorer
-    → outcomes, truncated answers and tie, under other scorers of the same answers.
+    → outcomes, truncated answers and tie, under other scorers of the same answers. ``arms``:
+    scorer → what became of the item in every arm of a permutation audit.
     """
 
     outcome: str
@@ -81,6 +85,7 @@ class Reported:
     reused: bool = False
     contradicted: bool = False
     others: Mapping[str, tuple[Sequence[str], int, bool]] = field(default_factory=dict)
+    arms: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
 
     def to_wire(self) -> dict[str, Any]:
         # Not asdict, whose deep copy would cost more than the test that is reported.
@@ -471,8 +476,26 @@ class RunSession:
                 continue
             first = number if result.responses_of is None else result.responses_of
             weights = self._weights.get((model, first))
-            measurements[model, number] = measure(result, way, label, items, weights)
+            measured = measure(result, way, label, items, weights)
+            audit = self._audit(model, first, way.scorer)
+            measurements[model, number] = replace(
+                measured, result=replace(measured.result, audit=audit)
+            )
         return measurements
+
+    def _audit(self, model: int, result: int, scorer: str) -> Audit | None:
+        """The permutation audit of a result under one of the scorers of its answers."""
+        arms = self.plan.results[result].arms
+        if not arms:
+            return None
+        found = [
+            (planned.item, [InArm(*entry) for entry in one.arms[scorer]])
+            for planned in self.plan.items
+            if (planned.model, planned.result) == (model, result)
+            and (one := self.outcomes.get(planned.nodeid)) is not None
+            and scorer in one.arms
+        ]
+        return audit_of(arms, found)
 
     def _label(self, spec: str) -> str:
         """What a model is called: its spec, or the name of the one a user's fixture made."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-_FEW = 12
+_FEW = 18
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:

@@ -21,6 +21,9 @@ from pytest_llmeval.core import check_dataset
 from pytest_llmeval.core import subject_sizes
 from pytest_llmeval.options import Settings
 from pytest_llmeval.options import choose_protocol
+from pytest_llmeval.permutations import Arm
+from pytest_llmeval.permutations import arms
+from pytest_llmeval.permutations import usual_options
 from pytest_llmeval.sandbox import sandbox_identity
 from pytest_llmeval.scorers import get_scorer
 
@@ -32,7 +35,8 @@ class Evaluated:
     ``items`` are those that the run may select from, fewer than the data set's under
     ``--llm-limit`` or ``--llm-shard``; the benchmark's own sizes stay in ``dataset``.
     ``drawn``: subject → items drawn of it under ``--llm-limit``, over all shards. ``lacking``: why
-    this machine cannot score it, in one line.
+    this machine cannot score it, in one line. ``arms``: the other orders of options in which every
+    item is asked, too.
     """
 
     test: str
@@ -43,6 +47,7 @@ class Evaluated:
     items: tuple[Item, ...]
     drawn: Mapping[str, int] | None = None
     lacking: str | None = None
+    arms: tuple[Arm, ...] = ()
 
 
 class Suite:
@@ -103,9 +108,29 @@ class Suite:
         if self.settings.shard is not None:
             items = take_shard(items, *self.settings.shard)
         bound = chosen.bound_to(dataset)
-        evaluated = Evaluated(test, benchmark, bound, dataset, data_hash, items, drawn, lacking)
+        evaluated = Evaluated(
+            test,
+            benchmark,
+            bound,
+            dataset,
+            data_hash,
+            items,
+            drawn,
+            lacking,
+            self._arms(test, bound, dataset),
+        )
         self._by_test[test] = evaluated
         return evaluated
+
+    def _arms(self, test: str, protocol: Protocol, dataset: Dataset) -> tuple[Arm, ...]:
+        """The arms of the permutation audit but the original; none of items without options."""
+        kind = self.settings.permutations
+        if kind is None or dataset.chance() is None:
+            return ()
+        if protocol.samples > 1:
+            raise ConfigError(f"{test}: --llm-permutations asks for one sample an item")
+        shots = protocol.shots > 0 and not protocol.examples
+        return arms(kind, usual_options(dataset.items), self.settings.seed, shots=shots)[1:]
 
     def _load(self, benchmark: Benchmark) -> tuple[Dataset, str]:
         # Keyed by the source, so that two `starter()` calls share one data set.

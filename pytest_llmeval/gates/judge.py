@@ -18,7 +18,11 @@ from dataclasses import replace
 from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import Result
 
+from .audit import AUDITED
+from .audit import audited
+from .audit import audited_of
 from .measure import NO_CHANCE
+from .measure import Estimate
 from .measure import Measured
 from .measure import answers
 from .measure import counted
@@ -278,6 +282,8 @@ def _judge_errors(scope: Scope, limit: int, result: Result) -> Verdict:
 def _judge_metric(
     scope: Scope, metric: str, bound: Bound, result: Result, incomplete: str | None
 ) -> Verdict:
+    if metric in AUDITED:
+        return _judge_audited(scope, metric, bound, result, incomplete)
     counts = result.counts
     if incomplete and metric != "error_rate":
         # No number: the one over the answered items flatters, the other blames the model.
@@ -315,6 +321,27 @@ def _judge_metric(
         detectable=None if part else measured.detectable,
     )
     return replace(verdict, min=result.chance, max=result.chance) if bound.chance else verdict
+
+
+def _judge_audited(
+    scope: Scope, metric: str, bound: Bound, result: Result, incomplete: str | None
+) -> Verdict:
+    """A metric of the permutation audit, which is about the items that were asked for."""
+    if incomplete:
+        return scope.verdict(metric, bound, "fail", incomplete, n=result.counts.answered)
+    found = audited(metric, result.audit)
+    if isinstance(found, str) or result.audit is None:
+        return scope.verdict(metric, bound, "undecided", str(found))
+    value, interval = found
+    status: Status = "undecided"
+    reason = not_all(result)
+    if not result.counts.missing:
+        estimate = Estimate(value, value, value)
+        status = _decide(bound, Measured(estimate, estimate, result.audit.items))
+        reason = audited_of(metric, result.audit)
+    return scope.verdict(
+        metric, bound, status, reason, measured=value, interval=interval, n=result.audit.items
+    )
 
 
 def _tell(metric: str, result: Result, reason: str, draw: bool, counting: bool) -> str:

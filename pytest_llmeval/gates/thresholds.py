@@ -26,6 +26,7 @@ from pydantic_core import PydanticCustomError
 
 from pytest_llmeval.spelling import suggestion
 
+from .audit import AUDITED
 from .mistakes import EMPTY_TABLE
 from .mistakes import explain
 from .mistakes import kind
@@ -186,12 +187,20 @@ def _fraction(value: float) -> str:
     return f"; write {value / 100:.12g} for {value:.12g} %" if 1 < value <= 100 else ""
 
 
+def _without_interval(bound: Bound) -> Bound:
+    if bound.confidence is not None:
+        raise _problem("a permutation audit is judged by its value", "confidence")
+    return bound
+
+
 Accuracy = Annotated[
     Bound, BeforeValidator(_short("min")), AfterValidator(_within(0, 1, chance=True))
 ]
 Share = Annotated[Bound, BeforeValidator(_short("min")), AfterValidator(_within(0, 1))]
 Gain = Annotated[Bound, BeforeValidator(_short("min")), AfterValidator(_within(-1, 1))]
 Rate = Annotated[Bound, BeforeValidator(_short("max")), AfterValidator(_within(0, 1))]
+PlainShare = Annotated[Share, AfterValidator(_without_interval)]
+PlainRate = Annotated[Rate, AfterValidator(_without_interval)]
 Errors = Annotated[int, Field(ge=0)]
 Drop = Annotated[float, AfterValidator(_drop)]
 Alpha = Annotated[float, AfterValidator(_probability("alpha"))]
@@ -244,6 +253,7 @@ _METRICS = (
     "unparsed_rate",
     "truncated_rate",
     "error_rate",
+    *AUDITED,
 )
 
 
@@ -251,7 +261,10 @@ class SubjectGates(_Gates):
     """Gates of one subject, or of every subject."""
 
     elsewhere = {
-        **{key: f"{key} is {_WHOLE}" for key in ("macro_accuracy", "normalized_gain", "required")},
+        **{
+            key: f"{key} is {_WHOLE}"
+            for key in ("macro_accuracy", "normalized_gain", "required", *AUDITED)
+        },
         "regression": f"regression is {_WHOLE}: its max_subject_drop is what guards subjects",
     }
 
@@ -275,6 +288,9 @@ class ScorerGates(_Gates):
 
     macro_accuracy: Share | None = None
     normalized_gain: Gain | None = None
+    position_range: PlainRate | None = None
+    consistency: PlainShare | None = None
+    recall_std: PlainRate | None = None
     every_subject: SubjectGates | None = None
     subjects: Annotated[dict[str, SubjectGates], NotEmpty] = {}
     regression: RegressionGates | None = None

@@ -6,9 +6,23 @@ nonsense (a negative count, more right answers than items, a NaN) is a ``ValueEr
 
 from __future__ import annotations
 
+from .audit import Answer
+from .audit import ArmResult
+from .audit import Audit
+from .audit import CopyResult
+from .audit import FamilyResult
+from .audit import PositionResult
+from .audit import answered
+from .audit import audit
+from .bias import cochran_q
+from .bias import consistency_rate
+from .bias import majority
+from .bias import recall_std
+from .bias import variance_ratio
 from .comparison import Comparison
 from .comparison import Difference
 from .comparison import compare_items
+from .diagnosis import diagnose
 from .intervals import bootstrap_interval
 from .intervals import effective_size
 from .intervals import macro_effective_size
@@ -52,21 +66,32 @@ from .samples import variance_components
 from .summary import summarize
 
 __all__ = [
+    "Answer",
+    "ArmResult",
+    "Audit",
     "Comparison",
+    "CopyResult",
     "Counts",
     "Difference",
+    "FamilyResult",
     "ItemOutcomes",
+    "PositionResult",
     "Result",
     "SampleSpread",
     "Tally",
     "VarianceComponents",
     "accuracy",
     "aggregate",
+    "answered",
+    "audit",
     "bootstrap_interval",
     "clustered_standard_error",
+    "cochran_q",
     "compare_items",
+    "consistency_rate",
     "detectable_drop",
     "detectable_paired_drop",
+    "diagnose",
     "effective_size",
     "exact_interval",
     "holm",
@@ -74,6 +99,7 @@ __all__ = [
     "macro_effective_size",
     "macro_interval",
     "macro_standard_error",
+    "majority",
     "mcnemar",
     "mean_pass_at_k",
     "mean_pass_hat_k",
@@ -83,6 +109,7 @@ __all__ = [
     "pass_at_k_interval",
     "pass_hat_k",
     "pass_hat_k_interval",
+    "recall_std",
     "sample_spread",
     "score_interval",
     "sign_flip",
@@ -95,5 +122,6 @@ __all__ = [
     "summarize",
     "tally_interval",
     "variance_components",
+    "variance_ratio",
     "wilson_interval",
 ]

@@ -11,6 +11,7 @@ from dataclasses import fields
 from pytest_llmeval.core import Outcome
 
 from . import _checks
+from .audit import Audit
 from .proportions import accuracy
 from .proportions import macro_accuracy
 from .proportions import normalized_gain
@@ -129,7 +130,8 @@ class Result:
     second, … of every item, where there are several. ``drawn``: subject → items drawn at random of its
     items (``--llm-limit``), None where the run asks for all of them.
     ``dropped_shots``: items answered with fewer shots than the protocol has, for want of room.
-    ``ties``: items whose best choice was not unique.
+    ``ties``: items whose best choice was not unique. ``audit``: the same items with their options
+    in other orders, where that was asked for.
     """
 
     model: str
@@ -143,6 +145,7 @@ class Result:
     drawn: Mapping[str, int] | None = None
     dropped_shots: int = 0
     ties: int = 0
+    audit: Audit | None = None
 
     def __post_init__(self) -> None:
         if self.chance is not None:

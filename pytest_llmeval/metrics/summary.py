@@ -56,6 +56,7 @@ def summarize(result: Result) -> dict[str, Any]:
         **(_several_samples(result, known) if result.samples > 1 else {}),
         "dropped_shots": result.dropped_shots,
         "ties": result.ties,
+        **({} if result.audit is None else {"audit": result.audit.as_json()}),
         "subjects": {
             name: {"items": result.items(name), **_core(result.subjects[name])}
             for name in sorted(result.subjects)

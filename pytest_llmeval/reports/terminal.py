@@ -17,6 +17,7 @@ from pytest_llmeval.gates import describe
 from pytest_llmeval.gates import fold
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import summarize
+from pytest_llmeval.reports.audit import audit_parts
 from pytest_llmeval.reports.comparison import comparison_parts
 from pytest_llmeval.runs.compare import RunComparison
 
@@ -59,6 +60,7 @@ def summary_parts(
         yield _results_table(own)
         yield from _remarks(own)
         yield from _weakest_subjects(own)
+        yield from audit_parts(result for result, _ in own)
     if comparison is not None:
         yield from comparison_parts(comparison)
     if verdicts is not None:

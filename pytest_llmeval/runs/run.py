@@ -14,12 +14,16 @@ from typing import Any
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
+from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import aggregate
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.plan import PlannedResult
 from pytest_llmeval.plan import Way
+from pytest_llmeval.plan import arm_fingerprint
+from pytest_llmeval.runs.arms import InArm
+from pytest_llmeval.runs.arms import audit_of
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.records import latest_records
 
@@ -189,7 +193,34 @@ class Run:
         weights = next((r.model_fingerprint for r in own if r.model_fingerprint), None)
         way = planned.way_of(record.protocol for record in own)
         asked = self.manifest.get("asked", {}).get(model, {}).get(way.ask, "")
-        return replace(measure(planned, way, model, dict(_outcomes(own)), weights), asked=asked)
+        measurement = measure(planned, way, model, dict(_outcomes(own)), weights)
+        about = (model, self.manifest["own_model"])
+        audit = self._audit(planned, way, measurement, *about, records)
+        return replace(measurement, asked=asked, result=replace(measurement.result, audit=audit))
+
+    def _audit(
+        self,
+        planned: PlannedResult,
+        way: Way,
+        measurement: Measurement,
+        model: str,
+        own_model: bool,
+        records: Mapping[str, Iterable[Record]],
+    ) -> Audit | None:
+        if not planned.arms:
+            return None
+        numbers = {
+            fingerprint: number
+            for number, fingerprint in enumerate(
+                [way.fingerprint, *(arm_fingerprint(way.fingerprint, arm) for arm in planned.arms)]
+            )
+        }
+        found: dict[str, list[InArm]] = {item: [] for item in measurement.items}
+        for record in records.get(planned.benchmark, ()):
+            number = numbers.get(record.protocol)
+            if number is not None and record.item in found and (own_model or record.model == model):
+                found[record.item].append(InArm.of(record, number))
+        return audit_of(planned.arms, found.items())
 
 
 def _outcomes(records: Iterable[Record]) -> Iterator[tuple[str, ItemOutcomes]]:

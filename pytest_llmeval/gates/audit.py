@@ -1,0 +1,37 @@
+"""What a permutation audit gives gates to judge: range of accuracy, consistency, recall."""
+
+from __future__ import annotations
+
+from pytest_llmeval.metrics import Audit
+from pytest_llmeval.metrics.audit import FamilyResult
+
+AUDITED = ("position_range", "consistency", "recall_std")
+"""Metrics of an audit. Only ``consistency`` has an interval."""
+
+NO_AUDIT = "no permutation audit: run it with --llm-permutations"
+
+
+def audited(metric: str, audit: Audit | None) -> tuple[float, tuple[float, float] | None] | str:
+    """The metric over the audit's main family of arms and its 95 % interval, or why there is none."""
+    family = None if audit is None else audit.main
+    if family is None:
+        return NO_AUDIT
+    value = _values(family)[metric]
+    if value is None:
+        return f"{metric} is not defined: no answer could be read"
+    return value, family.consistency_interval if metric == "consistency" else None
+
+
+def audited_of(metric: str, audit: Audit) -> str:
+    """What the value was computed from, in words."""
+    family = audit.main
+    assert family is not None
+    return f"{family.items:,} items in the {len(family.arms)} orders of {family.name!r}"
+
+
+def _values(family: FamilyResult) -> dict[str, float | None]:
+    return {
+        "position_range": family.range,
+        "consistency": family.consistency,
+        "recall_std": family.recall_std,
+    }

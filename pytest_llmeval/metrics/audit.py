@@ -1,0 +1,362 @@
+"""A permutation audit as numbers: what each arm scored, and how far the arms agree.
+
+Computed from a plain table: item → arm → what was chosen. What compares arms with one another is
+over the items that have an answer in all of them, each family of arms with the original.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import asdict
+from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
+from typing import NamedTuple
+
+from pytest_llmeval.core import LABELS
+from pytest_llmeval.core import Item
+from pytest_llmeval.permutations import ORIGINAL
+from pytest_llmeval.permutations import Arm
+from pytest_llmeval.permutations import family_of
+from pytest_llmeval.permutations import inverse
+from pytest_llmeval.permutations import order
+from pytest_llmeval.permutations import position_of
+
+from .bias import agreement
+from .bias import cochran_q
+from .bias import consistency_rate
+from .bias import majority
+from .bias import population_variance
+from .bias import recall_std
+from .intervals import Interval
+from .intervals import bootstrap_interval
+from .intervals import tally_interval
+from .paired import holm
+from .paired import paired_interval
+from .paired import sign_flip
+from .proportions import wilson_interval
+
+
+class Answer(NamedTuple):
+    """What was chosen for one item in one arm; a plain ``(chosen, correct)`` will do.
+
+    ``chosen``: the option's index in the original order, None where nothing could be read.
+    ``position``, ``gold``: where the chosen and the right option stood, of ``options``. Without
+    them nothing is told of positions.
+    """
+
+    chosen: int | None
+    correct: bool
+    position: int | None = None
+    gold: int | None = None
+    options: int | None = None
+
+
+def answered(item: Item, arm: Arm, label: str | None, correct: bool) -> Answer:
+    """The answer of a label that was given to the item as the arm shows it.
+
+    Options of equal text are one option: the first of them. What is none of the item's labels
+    is no choice. ValueError for an item that is not in the arm.
+    """
+    shown = order(item, arm.item)
+    if shown is None or not isinstance(item.gold, int):
+        raise ValueError(f"item {item.id!r} is not in the arm {arm.name!r}")
+    position = LABELS.find(label, 0, len(shown)) if label else -1
+    gold = inverse(shown)[item.gold]
+    if position < 0:
+        return Answer(None, correct, None, gold, len(shown))
+    chosen = item.options.index(item.options[shown[position]])
+    return Answer(chosen, correct, position, gold, len(shown))
+
+
+Table = Mapping[str, Mapping[str, "Answer | tuple[int | None, bool]"]]
+"""Item → arm → answer. An arm that an item is not in, or where it had an error, is missing."""
+
+Rows = Sequence[Mapping[str, Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class ArmResult:
+    """One arm by itself, over all items that have an answer in it."""
+
+    name: str
+    items: int
+    correct: int
+    unparsed: int
+    accuracy: float
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class PositionResult:
+    """A position: the share of answers there, and how often the answer is found that stands there.
+
+    ``expected`` is the share without any preference. ``p_value`` that there is one: exact
+    sign-flip test over the items, Holm-adjusted over the positions. ``last`` is the last option
+    of every item, where items have different numbers.
+    """
+
+    position: str
+    share: float
+    expected: float
+    recall: float | None
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class CopyResult:
+    """How often the chosen option stands where the answers of the shots were moved to.
+
+    Over the arms that move the shots alone. ``p_value`` as in ``PositionResult``.
+    """
+
+    share: float
+    expected: float
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyResult:
+    """Arms that are compared with one another, over the ``items`` that have all of them.
+
+    ``mean``, ``variance`` (population), ``range`` (largest minus smallest), ``worst_case`` (right
+    in all), ``majority`` (the option chosen most often, a tie going to the original order) and
+    ``p_value`` (Cochran's Q) are over the arms and the original. ``moved_mean`` and
+    ``consistency`` (SCORE) are over the arms without the original where these move the answer,
+    over all otherwise. ``gap`` is ``moved_mean`` minus the original's accuracy. ``recall_std``
+    and ``positions`` are over the arms of ``moved_mean``, pooled.
+    """
+
+    name: str
+    arms: tuple[str, ...]
+    items: int
+    mean: float
+    mean_interval: Interval
+    moved_mean: float
+    gap: float
+    gap_interval: Interval
+    variance: float
+    range: float
+    p_value: float
+    consistency: float | None
+    consistency_interval: Interval
+    recall_std: float | None
+    worst_case: float
+    worst_case_interval: Interval
+    majority: float
+    majority_interval: Interval
+    positions: tuple[PositionResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """A whole audit. ``items`` have an answer in some arm; ``recall_std`` is the original's."""
+
+    items: int
+    arms: tuple[ArmResult, ...]
+    families: tuple[FamilyResult, ...]
+    recall_std: float | None
+    copying: CopyResult | None = None
+
+    @property
+    def main(self) -> FamilyResult | None:
+        """The family that stands for the audit: ``both``, else ``test``, else the first."""
+        by_name = {family.name: family for family in self.families}
+        first = self.families[0] if self.families else None
+        return by_name.get("both") or by_name.get("test") or first
+
+    def as_json(self) -> dict[str, Any]:
+        """The audit as plain JSON values."""
+        return {name: _plain(value) for name, value in asdict(self).items()}
+
+
+def audit(table: Table, confidence: float = 0.95) -> Audit:
+    """The numbers of a table. ValueError for an empty one, or one without the original arm.
+
+    Intervals of accuracies are Wilson's, that of the mean has the items as clusters, those of
+    consistency and gap are over items too (bootstrap, Bonett and Price).
+    """
+    rows = [
+        {name: Answer(*answer) for name, answer in answers.items()} for answers in table.values()
+    ]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if ORIGINAL not in names:
+        raise ValueError("an audit needs answers in the original order")
+    families: dict[str, list[str]] = {}
+    for name in names:
+        if name != ORIGINAL:
+            families.setdefault(family_of(name), []).append(name)
+    judged = [_family(name, arms, rows, confidence) for name, arms in families.items()]
+    original = [row[ORIGINAL] for row in rows if ORIGINAL in row]
+    return Audit(
+        items=sum(bool(row) for row in rows),
+        arms=tuple(_arm(name, rows, confidence) for name in sorted(names, key=_original_first)),
+        families=tuple(family for family in judged if family is not None),
+        recall_std=_recall_std(original),
+        copying=_copying(families.get("shots", ()), rows),
+    )
+
+
+def _original_first(name: str) -> bool:
+    return name != ORIGINAL
+
+
+def _arm(name: str, rows: Rows, confidence: float) -> ArmResult:
+    answers = [row[name] for row in rows if name in row]
+    correct = sum(answer.correct for answer in answers)
+    return ArmResult(
+        name,
+        items=len(answers),
+        correct=correct,
+        unparsed=sum(answer.chosen is None for answer in answers),
+        accuracy=correct / len(answers),
+        interval=wilson_interval(correct, len(answers), confidence),
+    )
+
+
+def _family(name: str, arms: Sequence[str], every: Rows, confidence: float) -> FamilyResult | None:
+    everything = (ORIGINAL, *arms)
+    rows = [row for row in every if all(arm in row for arm in everything)]
+    if not rows:
+        return None
+    # The original is one of the rotations, but no arm that moves the answer.
+    moved = tuple(arms) if position_of(arms[0]) is not None else everything
+    items = len(rows)
+    outcomes = [[row[arm].correct for arm in everything] for row in rows]
+    rates = [sum(column) / items for column in zip(*outcomes, strict=True)]
+    right = Counter((len(everything), sum(outcome)) for outcome in outcomes)
+    changes = Counter(
+        sum(row[arm].correct for arm in moved) - len(moved) * row[ORIGINAL].correct for row in rows
+    )
+    choices = [[row[arm].chosen for arm in moved] for row in rows]
+    worst = sum(all(outcome) for outcome in outcomes)
+    voted = sum(_majority_is_right(row, everything) for row in rows)
+    gap = sum(change * m for change, m in changes.items()) / (items * len(moved))
+    pooled = [row[arm] for row in rows for arm in moved]
+    return FamilyResult(
+        name,
+        arms=tuple(arms),
+        items=items,
+        mean=math.fsum(rates) / len(rates),
+        mean_interval=tally_interval(right, confidence),
+        moved_mean=sum(answer.correct for answer in pooled) / len(pooled),
+        gap=gap,
+        gap_interval=paired_interval(changes, len(moved), confidence),
+        variance=population_variance(rates) or 0.0,
+        range=max(rates) - min(rates),
+        p_value=cochran_q(outcomes),
+        consistency=consistency_rate(choices),
+        consistency_interval=bootstrap_interval(
+            [agreement(choices)], lambda pairs, same: same / pairs, confidence
+        ),
+        recall_std=_recall_std(pooled),
+        worst_case=worst / items,
+        worst_case_interval=wilson_interval(worst, items, confidence),
+        majority=voted / items,
+        majority_interval=wilson_interval(voted, items, confidence),
+        # Copied shots move the answers in these too, which says nothing of positions.
+        positions=() if family_of(arms[0]) in ("shots", "both") else _positions(moved, rows),
+    )
+
+
+def _majority_is_right(row: Mapping[str, Answer], arms: Sequence[str]) -> bool:
+    chosen = majority([row[arm].chosen for arm in arms])
+    if chosen is None:
+        return False
+    return any(row[arm].correct for arm in arms if row[arm].chosen == chosen)
+
+
+def _recall_std(answers: Sequence[Answer]) -> float | None:
+    placed = [(a.gold, a.position, a.options) for a in answers if a.gold is not None]
+    if not placed:
+        return None
+    options = max(options or 0 for _, _, options in placed)
+    return recall_std(
+        [gold for gold, _, _ in placed], [position for _, position, _ in placed], options
+    )
+
+
+def _positions(arms: Sequence[str], rows: Rows) -> tuple[PositionResult, ...]:
+    """What the arms tell of every position, and of the last where that is not always the same.
+
+    Rotations and swaps: of the items for which the arms show every position equally often.
+    """
+    if family_of(arms[-1]) in ("test", "cyclic"):
+        rows = [row for row in rows if row[arms[0]].options == len(arms)]
+    if not rows or any(row[arm].gold is None for row in rows for arm in arms):
+        return ()
+    sizes = {row[arm].options or 0 for row in rows for arm in arms}
+    places: list[tuple[str, int]] = [(LABELS[k], k) for k in range(max(sizes))]
+    if len(sizes) > 1:
+        places.append(("last", -1))
+    found = []
+    for label, place in places:
+        result = _position(label, place, arms, [row for row in rows if _has(row, arms, place)])
+        if result is not None:
+            found.append(result)
+    adjusted = holm([result.p_value for result in found])
+    return tuple(replace(one, p_value=p) for one, p in zip(found, adjusted, strict=True))
+
+
+def _has(row: Mapping[str, Answer], arms: Sequence[str], place: int) -> bool:
+    return place < (row[arms[0]].options or 0)
+
+
+def _position(label: str, place: int, arms: Sequence[str], rows: Rows) -> PositionResult | None:
+    answers = [row[arm] for row in rows for arm in arms]
+    read = [answer for answer in answers if answer.position is not None]
+    there = [answer for answer in answers if answer.gold == _at(answer, place)]
+    if not read:
+        return None
+    return PositionResult(
+        label,
+        share=sum(answer.position == _at(answer, place) for answer in read) / len(read),
+        expected=math.fsum(1 / (answer.options or 1) for answer in read) / len(read),
+        recall=sum(answer.correct for answer in there) / len(there) if there else None,
+        p_value=sign_flip(Counter(_excess(row, arms, place) for row in rows)),
+    )
+
+
+def _excess(row: Mapping[str, Answer], arms: Sequence[str], place: int) -> int:
+    """How much oftener than others the position is chosen in an item's arms, as a whole number.
+
+    Where arms show every option equally often everywhere, or in drawn orders, a choice of
+    content is at each position alike. Arms that swap the gold leave the other options where they
+    are, so there only the choices of the gold count: it stands at each position once.
+    """
+    answers = [row[arm] for arm in arms]
+    if position_of(arms[0]) is not None:
+        answers = [answer for answer in answers if answer.position == answer.gold]
+    answers = [answer for answer in answers if answer.position is not None]
+    options = row[arms[0]].options or 0
+    return options * sum(a.position == _at(a, place) for a in answers) - len(answers)
+
+
+def _at(answer: Answer, place: int) -> int:
+    return place if place >= 0 else (answer.options or 0) + place
+
+
+def _copying(arms: Sequence[str], every: Rows) -> CopyResult | None:
+    """Without copying, an item's choice stands still and is where the shots' answers are once."""
+    rows = [row for row in every if all(arm in row for arm in arms)]
+    rows = [row for row in rows if arms and row[arms[0]].options == len(arms)]
+    excesses: Counter[int] = Counter()
+    copied = read = 0
+    for row in rows:
+        answers = [(row[arm].position, position_of(arm)) for arm in arms]
+        answers = [(position, shots) for position, shots in answers if position is not None]
+        matches = sum(position == shots for position, shots in answers)
+        excesses[len(arms) * matches - len(answers)] += 1
+        copied, read = copied + matches, read + len(answers)
+    if not read:
+        return None
+    return CopyResult(copied / read, 1 / len(arms), sign_flip(excesses))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,64 @@
+"""A permutation audit read back: from what was recorded of every arm to the audit's table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pytest_llmeval.core import LABELS
+from pytest_llmeval.core import Outcome
+from pytest_llmeval.core import Record
+from pytest_llmeval.metrics import Answer
+from pytest_llmeval.metrics import Audit
+from pytest_llmeval.metrics import audit
+from pytest_llmeval.permutations import ORIGINAL
+
+
+class InArm(NamedTuple):
+    """What became of an item in one arm; travels from worker to controller as a list.
+
+    ``number``: 0 for the original, then as in ``PlannedResult.arms``. ``answer`` and ``gold`` are
+    labels of the original order, ``order`` has them as shown (empty: as they are).
+    """
+
+    number: int
+    outcome: str
+    answer: str | None
+    gold: str
+    order: str
+
+    @classmethod
+    def of(cls, record: Record, number: int) -> InArm:
+        return cls(number, str(record.outcome), record.answer, record.gold, record.order)
+
+
+def audit_of(arms: Sequence[str], items: Iterable[tuple[str, Sequence[InArm]]]) -> Audit | None:
+    """The audit of items with what became of each in every arm it is in.
+
+    Items that have an error in the original order, or no other arm, say nothing. None where no
+    item is left.
+    """
+    names = (ORIGINAL, *arms)
+    table: dict[str, dict[str, Answer]] = {}
+    for item, found in items:
+        usual = next((one.order for one in found if one.order), "")
+        if not usual:
+            continue
+        shown = "".join(sorted(usual, key=LABELS.index))
+        answers = {
+            names[one.number]: _answer(one, one.order or shown)
+            for one in found
+            if one.outcome != Outcome.ERROR
+        }
+        if ORIGINAL in answers:
+            table[item] = answers
+    return audit(table) if table else None
+
+
+def _answer(one: InArm, order: str) -> Answer:
+    correct, gold = one.outcome == Outcome.CORRECT, order.index(one.gold)
+    read = one.answer if one.answer is not None and one.answer in tuple(order) else None
+    if read is None:
+        return Answer(None, correct, None, gold, len(order))
+    return Answer(LABELS.index(read), correct, order.index(read), gold, len(order))

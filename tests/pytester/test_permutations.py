@@ -1,0 +1,191 @@
+"""``--llm-permutations`` end to end: planted models, mapped answers, gates, resume, workers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+# Forty items; the gold's position and text differ from item to item, so that content can be known.
+BENCHMARK = """
+import pytest
+from pytest_llmeval import Benchmark, Dataset, Item, Protocol, Template
+
+def make(prefix, number):
+    options = tuple(f"{prefix}{number} option {n}" for n in range(4))
+    return Item(f"{prefix}-{number:02d}", "all", f"{prefix} {number}?", number % 4, options)
+
+def load(data_dir):
+    return Dataset(tuple(make("item", n) for n in range(40)),
+                   {"all": tuple(make("shot", n) for n in range(2))})
+
+LETTERS = "ABCD"
+TEMPLATE = Template(
+    name="letters",
+    description=lambda subject: "",
+    question=lambda item: item.question + "".join(
+        f"\\n{letter}. {option}" for letter, option in zip(LETTERS, item.options)) + "\\nAnswer:",
+    choices=lambda item: tuple(LETTERS),
+)
+BENCH = Benchmark("planted", load, (Protocol("letters", TEMPLATE, scorer="letter", shots=2),))
+
+@pytest.mark.llmeval(BENCH)
+def test_planted(answer):
+    assert answer.correct
+"""
+
+MODEL = """
+import re
+import pytest
+from pytest_llmeval import Response
+
+class Planted:
+    name = "planted"
+    fingerprint = "weights-1"
+    asks = frozenset({"choices"})
+
+    def answer(self, requests):
+        for request in requests:
+            with open("asked.txt", "a") as file:
+                file.write(f"main {request.id}\\n")
+            options = re.findall(r"(?m)^[A-D]\\. (.*)$", request.prompt.question)
+            gold = [o.endswith(f"option {int(request.id[-2:]) % 4}") for o in options].index(True)
+            shot = "ABCD".index(request.prompt.shots[-1][1])
+            chosen = self.choose(gold, shot)
+            scores = tuple(-1.0 if n == chosen else -2.0 for n in range(4))
+            yield Response(request.id, logprobs=scores, sample=request.sample)
+
+    def choose(self, gold, shot):
+        return RULE
+
+@pytest.fixture(scope="session")
+def model():
+    return Planted()
+"""
+
+
+@pytest.fixture
+def planted(project):
+    def write(rule: str):
+        (project.path / "test_bench.py").write_text(BENCHMARK)
+        (project.path / "conftest.py").write_text(MODEL.replace("RULE", rule))
+        return project
+
+    return write
+
+
+def audit(project) -> dict:
+    return project.metrics()["audit"]
+
+
+def accuracies(project) -> dict[str, float]:
+    return {arm["name"]: arm["accuracy"] for arm in audit(project)["arms"]}
+
+
+def test_one_that_knows_is_right_in_every_order(planted):
+    project = planted("gold")
+    result = project.run("--llm-permutations=cyclic")
+    assert result.ret == 0
+    assert accuracies(project) == dict.fromkeys(
+        ["original", "cyclic@1", "cyclic@2", "cyclic@3"], 1.0
+    )
+    (family,) = audit(project)["families"]
+    assert (family["consistency"], family["range"], family["recall_std"]) == (1.0, 0.0, 0.0)
+    assert len(project.asked) == 160
+    result.stdout.fnmatch_lines(["*no preference for a position*"])
+
+
+def test_one_that_always_says_a(planted):
+    project = planted("0")
+    result = project.run("--llm-permutations=attack")
+    assert result.ret == 0
+    found = accuracies(project)
+    assert found["original"] == 0.25
+    for family in ("test", "both"):
+        assert [found[f"{family}@{label}"] for label in "ABCD"] == [1.0, 0.0, 0.0, 0.0]
+    assert [found[f"shots@{label}"] for label in "ABCD"] == [0.25] * 4
+    families = {family["name"]: family for family in audit(project)["families"]}
+    assert families["test"]["recall_std"] == pytest.approx((3 / 16) ** 0.5)
+    result.stdout.fnmatch_lines(["*planted?letter?: the model *A*"])
+
+
+def test_one_that_copies_the_last_shot(planted):
+    project = planted("shot")
+    result = project.run("--llm-permutations=attack")
+    found = accuracies(project)
+    assert found["original"] == 0.25
+    assert [found[f"both@{label}"] for label in "ABCD"] == [1.0] * 4
+    assert [found[f"shots@{label}"] for label in "ABCD"] == [0.25] * 4
+    result.stdout.fnmatch_lines(["*copies the position of the shots' answers*"])
+
+
+def test_answers_are_mapped_back_to_the_original_options(planted):
+    project = planted("gold")
+    project.run("--llm-permutations=cyclic")
+    lines = (project.run_folder / "records.jsonl").read_text().splitlines()
+    moved = [record for record in map(json.loads, lines) if record.get("order")]
+    assert len(moved) == 120
+    assert {record["order"] for record in moved} == {"BCDA", "CDAB", "DABC"}
+    assert all(record["answer"] == record["gold"] for record in moved)
+
+
+def test_the_result_itself_is_that_of_a_plain_run(planted):
+    project = planted("0")
+    project.run()
+    plain = project.metrics()
+    project.run("--llm-permutations=cyclic", "--llm-runs=audited")
+    (folder,) = (project.path / "audited").iterdir()
+    (audited,) = json.loads((folder / "metrics.json").read_text())["results"]
+    assert audited.pop("audit")
+    assert audited == plain
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_gates_of_an_audit(planted, workers):
+    project = planted("0")
+    project.thresholds(
+        "[benchmarks.planted]\nposition_range = 0.5\nconsistency = 0.9\nrecall_std = 0.1"
+    )
+    result = project.run("--llm-permutations=cyclic", "-n", workers)
+    assert result.ret == 1
+    gates = {one["metric"]: one for one in project.document("gates.json")["gates"]}
+    # A rotation moves every option once to A: what is chosen changes with every order.
+    assert (gates["position_range"]["status"], gates["position_range"]["measured"]) == ("pass", 0.0)
+    assert (gates["consistency"]["status"], gates["consistency"]["measured"]) == ("fail", 0.0)
+    assert gates["recall_std"]["status"] == "fail"
+
+
+def test_gates_without_an_audit_are_undecided(planted):
+    project = planted("gold")
+    project.thresholds("[benchmarks.planted]\nconsistency = 0.9")
+    result = project.run()
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["UNDECIDED*no permutation audit: run it with --llm-permutations*"])
+
+
+def test_a_resumed_audit_and_a_stored_one_tell_the_same(planted):
+    project = planted("shot")
+    assert project.run("--llm-permutations=attack").ret == 0
+    before, asked = project.metrics(), len(project.asked)
+    file = project.run_folder / "records.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(lines[: len(lines) // 2]))
+    assert project.run("--llm-permutations=attack", "--llm-resume").ret == 0
+    assert project.metrics() == before
+    assert len(project.asked) == asked + len(lines) - len(lines) // 2
+    gate = project.pytester.run("llmeval", "show", str(project.run_folder))
+    gate.stdout.fnmatch_lines(["*copies the position of the shots' answers*"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--llm-permutations=cylic"], "*unknown permutations 'cylic'*'cyclic'*"),
+        (["--llm-permutations=1"], "*permutations: 1 of 4 options*"),
+    ],
+)
+def test_mistakes(planted, arguments, message):
+    project = planted("gold")
+    result = project.run(*arguments)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([message])
