@@ -76,7 +76,7 @@ PROTOCOLS = (
         chat=True,
         decoding=Decoding(max_tokens=1024),
     ),
-    replace(_OFFICIAL, name="lmeval", also=("execution",)),
+    replace(_OFFICIAL, name="lmeval"),  # the same under the name that other benchmarks have it by
     replace(_INSTRUCT, name="lmeval_instruct", scorer="execution_until_fence", also=("execution",)),
 )
 

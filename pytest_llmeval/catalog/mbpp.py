@@ -115,7 +115,6 @@ PROTOCOLS = (
     replace(
         _OFFICIAL,
         name="lmeval",
-        also=("execution",),
         decoding=replace(_DECODING, max_tokens=256),
     ),
     replace(

@@ -92,3 +92,26 @@ def commonsenseqa_davinci(data: Path, way: str) -> list[Pair]:
         items[row["id"]] = Item(row["id"], "csqa", row["question"]["stem"], gold, choices)
     path = data / "outputs" / "commonsenseqa" / "zero_shot_cot" / f"commonsensqa_{way}.jsonl.gz"
     return [(items[row["id"]], row["completion"]) for row in _jsonl(path)]
+
+
+def wizardcoder(data: Path, archive: str, file: str, field: str) -> dict[str, str]:
+    """Task → text: ``completion`` (code cut out of the reply) or ``all_code`` (the reply)."""
+    with zipfile.ZipFile(data / "outputs" / "humaneval" / "wizardcoder" / archive) as opened:
+        lines = opened.read(file).decode("utf-8").split("\n")
+    return {row["task_id"]: row[field] for row in map(json.loads, filter(None, lines))}
+
+
+def humaneval_solutions(data: Path, file: str) -> dict[str, str]:
+    path = data / "outputs" / "humaneval" / "reflexion" / f"{file}.jsonl.gz"
+    return {row["task_id"]: row["solution"] for row in _jsonl(path)}
+
+
+def codet(data: Path) -> dict[str, list[str]]:
+    """Task → the 100 samples of codegen-16B."""
+    folder = data / "outputs" / "humaneval" / "codet"
+    tasks = {
+        row["prompt"]: row["task_id"]
+        for row in _jsonl(folder / "HumanEval_for_code_generation.jsonl.gz")
+    }
+    name = "HumanEval_codegen16B_temp0.8_topp0.95_num100_max300_code_solution.jsonl.gz"
+    return {tasks[row["prompt"]]: row["samples"] for row in _jsonl(folder / name)}
