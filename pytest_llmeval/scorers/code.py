@@ -7,12 +7,17 @@ forms are known: the whole function, and the body alone, which continues the pro
 from __future__ import annotations
 
 import ast
-import re
 import textwrap
 from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pytest_llmeval.scorers.code_layout import TAB
+from pytest_llmeval.scorers.code_layout import first_line
+from pytest_llmeval.scorers.code_layout import futures_first
+from pytest_llmeval.scorers.code_layout import indentations
+from pytest_llmeval.scorers.code_layout import is_indented
+from pytest_llmeval.scorers.code_layout import parts_of_prose
 from pytest_llmeval.scorers.code_syntax import Parser
 from pytest_llmeval.scorers.code_syntax import acts
 from pytest_llmeval.scorers.code_syntax import assigned
@@ -33,10 +38,7 @@ from pytest_llmeval.scorers.code_text import between_fences
 from pytest_llmeval.scorers.code_text import pieces
 from pytest_llmeval.scorers.code_text import visible
 
-_FUTURE = re.compile(r"^from[ \t]+__future__[ \t]+import\b[^\n]*\n?", re.MULTILINE)
-_INDENTED = re.compile(r"^[ \t]+\S", re.MULTILINE)
 _FENCES = ("```", "~~~")
-_TAB = 4
 
 
 def extract_code(text: str, *, prompt: str = "", entry_point: str | None = None) -> str:
@@ -148,7 +150,7 @@ class _Reading:
         owner = self._owner(code.tree)
         if owner is not None:
             source = f"{source.rstrip()}\n\n\n{self._entry} = {owner}().{self._entry}\n"
-        return _futures_first(self._preamble(code.tree) + source)
+        return futures_first(self._preamble(code.tree) + source)
 
     def _owner(self, tree: ast.Module) -> str | None:
         """The class that the entry point is a method of, where it is not a function."""
@@ -182,25 +184,25 @@ class _Reading:
 
     def _with_lent(self, code: _Code, lenders: Iterable[_Code]) -> _Code:
         """The code behind the definitions of others that it uses and the prompt does not have."""
-        available = [(one, lender) for lender in lenders for one in lender.tree.body]
-        wanted = missing(code.tree.body) - bound(self._prompt_tree.body)
-        lent: dict[int, str] = {}
-        while wanted:
-            # The last definition of a name is the one that counts.
-            found = [
-                (number, one, lender)
-                for number, (one, lender) in enumerate(available)
-                if number not in lent and is_definition(one) and not wanted.isdisjoint(bound([one]))
-            ]
-            if not found:
-                break
-            wanted = set()
-            for number, one, lender in found:
-                lent[number] = lines_of(lender.source, [one])
-                wanted |= missing([one])
+        available: list[tuple[ast.stmt, _Code]] = []
+        defining: dict[str, list[int]] = {}
+        for lender in lenders:
+            for one in filter(is_definition, lender.tree.body):
+                for name in bound([one]):
+                    defining.setdefault(name, []).append(len(available))
+                available.append((one, lender))
+        waiting = list(missing(code.tree.body) - bound(self._prompt_tree.body))
+        lent: set[int] = set()
+        while waiting:
+            for number in defining.pop(waiting.pop(), ()):
+                if number not in lent:
+                    lent.add(number)
+                    waiting.extend(missing([available[number][0]]))
         if not lent:
             return code
-        source = "".join(lent[number] for number in sorted(lent)) + "\n" + code.source
+        # In their order: of two definitions of a name the later one counts, as where they stood.
+        parts = (lines_of(available[n][1].source, [available[n][0]]) for n in sorted(lent))
+        source = "".join(parts) + "\n" + code.source
         tree = self._parser.tree(source)
         return code if tree is None else _Code(source, tree)
 
@@ -208,8 +210,8 @@ class _Reading:
 
     def _continuation(self) -> str | None:
         """A text that begins with an indented line goes on with the prompt where it can."""
-        first = _first_line(self._text)[1]
-        if not self._prompt or not _is_indented(first) or first.lstrip().startswith(_FENCES):
+        first = first_line(self._text)[1]
+        if not self._prompt or not is_indented(first) or first.lstrip().startswith(_FENCES):
             return None
         text = self._pieces[0].text
         return next(self._bodies(text), None) or self._beginning_of_body(text)
@@ -218,13 +220,16 @@ class _Reading:
         fenced = [one.text for one in self._pieces if one.fenced and one.maybe_python]
         prose = [one.text for one in self._pieces if not one.fenced]
         # In prose the body may begin at the first line that is indented.
-        texts = [*reversed(fenced), *(part for one in reversed(prose) for part in _parts(one))]
+        texts = [
+            *reversed(fenced),
+            *(part for one in reversed(prose) for part in parts_of_prose(one)),
+        ]
         for text in texts:
             program = next(self._bodies(text), None)
             if program is not None:
                 return program
         for text in texts:
-            for indented in self._indentations(text):
+            for indented in indentations(text, self._margin()):
                 program = self._beginning_of_body(indented)
                 if program is not None:
                     return program
@@ -233,37 +238,19 @@ class _Reading:
     def _bodies(self, text: str) -> Iterator[str]:
         """Programs of prompt and text, with the indentation that was meant."""
         if self._prompt and self._entry is not None:
-            for indented in self._indentations(text):
+            for indented in indentations(text, self._margin()):
                 program = self._checked_body(indented)
                 if program is not None:
                     yield program
-
-    def _indentations(self, text: str) -> Iterator[str]:
-        """The text as it is; with its first line put right; with all lines put right."""
-        margin = self._margin()
-        before, first, after = _first_line(text)
-        repaired = f"{before}{margin}{first.lstrip()}{after}"
-        yield text
-        yield from dict.fromkeys(
-            variant
-            for plain in dict.fromkeys((text, repaired))
-            for variant in (
-                repaired,
-                textwrap.indent(_dedented(plain), margin),
-                textwrap.indent(_dedented(plain.expandtabs(_TAB)), margin),
-                repaired.expandtabs(_TAB),
-            )
-            if variant != text
-        )
 
     def _margin(self) -> str:
         """How the body of the prompt's function is indented."""
         entry = function(self._prompt_tree, self._entry) if self._entry else None
         lines = self._prompt.split("\n")
         if entry is None or entry.body[0].lineno > len(lines):
-            return " " * _TAB
+            return " " * TAB
         margin = lines[entry.body[0].lineno - 1][: entry.body[0].col_offset]
-        return margin if margin.isspace() else " " * _TAB
+        return margin if margin.isspace() else " " * TAB
 
     def _checked_body(self, text: str) -> str | None:
         source = self._prompt + text
@@ -308,47 +295,6 @@ class _Reading:
         fenced = [one.text for one in self._pieces if one.fenced and one.maybe_python]
         if fenced:
             return fenced[-1]
-        if self._prompt and _is_indented(self._text):
+        if self._prompt and is_indented(self._text):
             return self._prompt + self._text
         return self._text if looks_like_code(self._text) else ""
-
-
-def _first_line(text: str) -> tuple[str, str, str]:
-    """What stands before the first line that is not blank, that line, and the rest."""
-    start = len(text) - len(text.lstrip())
-    start = text.rfind("\n", 0, start) + 1
-    end = text.find("\n", start)
-    end = len(text) if end < 0 else end
-    return text[:start], text[start:end], text[end:]
-
-
-def _parts(prose: str) -> tuple[str, ...]:
-    """Prose as it is, and from its first indented line on where no code begins before that."""
-    found = _INDENTED.search(prose)
-    before = prose[: found.start()] if found else ""
-    if found is None or not before.strip() or looks_like_code(before):
-        return (prose,)
-    return prose, prose[found.start() :]
-
-
-def _is_indented(text: str) -> bool:
-    return _first_line(text)[1][:1].isspace()
-
-
-def _dedented(text: str) -> str:
-    """Without the margin that all lines of code share; comments may stand outside it."""
-    lines = text.split("\n")
-    code = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    margins = [line[: len(line) - len(line.lstrip())] for line in code]
-    shared = min(margins, key=len, default="")
-    if not all(margin.startswith(shared) for margin in margins):
-        return text
-    return "\n".join(line.removeprefix(shared) for line in lines)
-
-
-def _futures_first(source: str) -> str:
-    """Imports from ``__future__`` must come before anything else."""
-    found = _FUTURE.findall(source)
-    if not found:
-        return source
-    return "".join(line.rstrip("\n") + "\n" for line in found) + _FUTURE.sub("", source)

@@ -218,6 +218,18 @@ def test_never_raises(text: str, prompt: str) -> None:
     assert isinstance(extract_code(text, prompt=prompt, entry_point="area"), str)
 
 
+def test_a_long_chain_of_helpers_is_followed() -> None:
+    def reply(length: int) -> str:
+        helpers = "".join(f"def h{n}(w, h):\n    return h{n + 1}(w, h)\n" for n in range(length))
+        last = f"def h{length}(w, h):\n    return w * h\n"
+        whole = "def area(w, h):\n    return h0(w, h)\n"
+        return f"```python\n{helpers}{last}```\nand\n```python\n{whole}```"
+
+    assert passes(read(reply(20)), TESTS)
+    program = read(reply(1000))
+    assert program.count("def h") == 1001
+
+
 TOKENS = st.lists(
     st.sampled_from(
         [
