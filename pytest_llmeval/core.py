@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
+from dataclasses import fields
 from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
@@ -322,16 +323,24 @@ class Protocol:
         return replace(self, name=name, chat=True, shots_as_text=shots_as_text)
 
     def with_generation(self) -> Protocol:
-        """The same prompt answered by a generated letter, which is another scorer: ``choice``."""
+        """The same prompt answered by a generated letter, which is another scorer: ``choice``.
+
+        What of the decoding is not the default was asked for, and stays.
+        """
         if self.ask == "text":
             return self
+        asked_for = {
+            one.name: value
+            for one in fields(Decoding)
+            if (value := getattr(self.decoding, one.name)) != one.default
+        }
         return replace(
             self,
             name=f"{self.name}+generate",
             ask="text",
             scorer="choice",
             also=(),
-            decoding=LETTER_DECODING,
+            decoding=replace(LETTER_DECODING, **asked_for),
         )
 
     def under_other_scorers(self) -> tuple[Protocol, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace
@@ -47,6 +48,8 @@ _OPTIONS = (
     _Option("data", "path", None, "folder with one folder per benchmark (or LLMEVAL_DATA)", "DIR"),
     _Option("protocol", "text", None, "protocol, e.g. hendrycks, lmeval+chat, +generate", "NAME"),
     _Option("shots", "count", None, "number of few-shot examples instead of the protocol's", "N"),
+    _Option("temperature", "amount", None, "temperature of generated text", "T"),
+    _Option("max-tokens", "count", None, "most tokens of a generated answer", "N"),
     _Option("samples", "count", 1, "answers to ask for per item, where text is generated", "N"),
     _Option(
         "permutations",
@@ -81,7 +84,8 @@ _OF_ENDPOINTS = (
 class Settings:
     """What the user asked for, whichever way it was said.
 
-    ``endpoint``: what was said of endpoints, as options of their ``open_model``.
+    ``endpoint``: what was said of endpoints, as options of their ``open_model``. ``decoding``: what
+    is to be another than the protocol's, as fields of ``Decoding``.
 
     ``shard`` is (i, n), counted from 1. ``baseline`` is a path, or a name to be looked for in the
     folder ``baselines``.
@@ -96,6 +100,7 @@ class Settings:
     protocol: str | None
     shots: int | None
     samples: int
+    decoding: Mapping[str, Any]
     permutations: str | None
     seed: int
     limit: int | None
@@ -171,6 +176,11 @@ def read_settings(config: pytest.Config) -> Settings:
         protocol=value["protocol"],
         shots=value["shots"],
         samples=value["samples"],
+        decoding={
+            flag.replace("-", "_"): value[flag]
+            for flag in ("temperature", "max-tokens")
+            if value[flag] is not None
+        },
         permutations=value["permutations"],
         seed=value["seed"],
         limit=value["limit"],
@@ -214,7 +224,8 @@ def _read(config: pytest.Config, option: _Option) -> Any:
             value = float(value)
         except ValueError:
             raise ConfigError(f"{source}: {value!r} is not a number") from None
-        if not 0 < value < math.inf:
+        least = 0.0 if option.flag == "temperature" else sys.float_info.min
+        if not least <= value < math.inf:
             raise ConfigError(f"{source}: {value:g} is not an amount above 0")
     elif "|" in option.kind and value not in option.kind.split("|"):
         raise ConfigError(f"{source}: {value!r} is not one of {option.kind.replace('|', ', ')}")
@@ -239,7 +250,8 @@ def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings
 
     A protocol named in the marker stays; the command line chooses for tests that leave it
     open. ``+chat``, ``+chat-text`` and ``+generate`` after the name (or alone, for the default
-    protocol) modify it. ``--llm-shots`` and ``--llm-samples`` override its numbers of either.
+    protocol) modify it. ``--llm-shots``, ``--llm-samples``, ``--llm-temperature`` and
+    ``--llm-max-tokens`` override its numbers of either.
 
     Raises ConfigError for an unknown name, offering the nearest.
     """
@@ -263,6 +275,8 @@ def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings
             )
     if settings.shots is not None and settings.shots != protocol.shots:
         protocol = replace(protocol, shots=settings.shots)
+    if settings.decoding:
+        protocol = replace(protocol, decoding=replace(protocol.decoding, **settings.decoding))
     if settings.samples > 1:
         protocol = replace(protocol, samples=settings.samples)
     return protocol

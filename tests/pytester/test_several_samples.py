@@ -99,6 +99,18 @@ def test_every_sample_counts(sampled, workers):
     )
 
 
+def test_decoding_is_the_protocols_unless_asked_otherwise(sampled):
+    sampled.run()
+    before = sampled.document("run.json")["results"][0]["ways"][0]
+    sampled.run("--llm-temperature=0.25", "--llm-max-tokens=7", "--llm-runs=other")
+    (folder,) = (sampled.path / "other").iterdir()
+    after = json.loads((folder / "run.json").read_text())["results"][0]["ways"][0]
+    changed = {**before["protocol"]["decoding"], "temperature": 0.25, "max_tokens": 7}
+    assert after["protocol"]["decoding"] == changed
+    assert after["fingerprint"] != before["fingerprint"]
+    assert sampled.run("--llm-temperature=-1").ret == 4
+
+
 def test_samples_of_one_item_are_asked_together_and_shown(sampled):
     result = sampled.run("--llm-samples=2", "-v")
     items = [line.split()[1] for line in (sampled.path / "asked.txt").read_text().splitlines()]

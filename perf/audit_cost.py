@@ -1,0 +1,98 @@
+"""What a cyclic audit of MMLU letters costs over the single run: four orders of every question.
+
+    python perf/audit_cost.py [--rounds 3] [--subjects abstract_algebra,anatomy,astronomy]
+
+The demo model, five shots, in one process: the requests of the items as they are, then those of the
+audit with all four rotations, in turn; the best of the rounds counts. A subject's shots are read
+once, and what a question's four orders share once for all of them. Needs the data under LLMEVAL_DATA
+or ``../shared/data``.
+
+Status 1: the audit costs more than 3 times the single run, or an answer differs from that of its
+order asked alone by more than float rounding can explain.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from pytest_llmeval.catalog import mmlu
+from pytest_llmeval.core import Request
+from pytest_llmeval.models import load_model
+from pytest_llmeval.permutations import arms
+from pytest_llmeval.permutations import arrange
+
+ROOT = Path(__file__).resolve().parents[1]
+BOUND = 3.0
+TOLERANCE = 1e-3
+
+
+def main() -> int:
+    """Time both, and compare the answers in the original order."""
+    parser = argparse.ArgumentParser(description="cost of a permutation audit")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--subjects", default="abstract_algebra,anatomy,astronomy")
+    options = parser.parse_args()
+    single, audited = requests_of(options.subjects.split(","))
+    model = load_model("demo")
+    list(model.answer(single[0][:2]))  # loads the weights
+    times: dict[str, list[float]] = {"single": [], "audit": []}
+    found: dict[str, dict[tuple[str, int], tuple[float, ...]]] = {}
+    for _ in range(options.rounds):
+        for name, subjects in (("single", single), ("audit", audited)):
+            started = time.perf_counter()
+            found[name] = {
+                (one.id, one.sample or 0): one.logprobs
+                for requests in subjects
+                for one in model.answer(requests)
+            }
+            times[name].append(time.perf_counter() - started)
+    difference = max(
+        abs(a - b)
+        for key, values in found["single"].items()
+        for a, b in zip(values, found["audit"][key], strict=True)
+    )
+    ratio = min(times["audit"]) / min(times["single"])
+    print(f"{sum(map(len, single))} items, {sum(map(len, audited))} questions in the audit")
+    print(f"single run  {min(times['single']):8.2f} s")
+    print(f"audit       {min(times['audit']):8.2f} s")
+    print(f"the audit costs {ratio:.2f} times the single run (bound {BOUND:g})")
+    print(f"largest difference of a log-probability: {difference:.1e}")
+    return 1 if ratio > BOUND or difference > TOLERANCE else 0
+
+
+def requests_of(subjects: list[str]) -> tuple[list[list[Request]], list[list[Request]]]:
+    """By subject: the items as they are, and each in its four orders."""
+    benchmark = mmlu()
+    folder = Path(os.environ.get("LLMEVAL_DATA") or ROOT.parent / "shared" / "data")
+    dataset = benchmark.source(folder)
+    protocol = benchmark.protocols[0].bound_to(dataset)
+    orders = arms("cyclic", 4)
+    single, audited = [], []
+    for subject in subjects:
+        items = [item for item in dataset.items if item.subject == subject]
+        pool = dataset.pool[subject]
+        single.append([protocol.request(item, pool) for item in items])
+        audited.append(
+            [
+                replace(
+                    protocol.request(
+                        arrange(item, arm.item) or item,
+                        pool,
+                        arrange=partial(arrange, move=arm.shots),
+                    ),
+                    sample=number,
+                )
+                for item in items
+                for number, arm in enumerate(orders)
+            ]
+        )
+    return single, audited
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
