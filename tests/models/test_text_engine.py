@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -240,8 +241,9 @@ def test_a_stop_string_that_is_a_special_token_ends_the_text(
         def __call__(self, *args: Any, **options: Any) -> Any:
             return tokenizer(*args, **options)
 
-        def get_added_vocab(self) -> dict[str, int]:
-            return {"<|im_end|>": tokens[4]}
+        @property
+        def added_tokens_decoder(self) -> dict[int, Any]:
+            return {tokens[4]: SimpleNamespace(content="<|im_end|>", special=True)}
 
     decoding = Decoding(max_tokens=LENGTH, stop=("<|im_end|>",))
     engine = make(own_tokenizer=Hiding())
@@ -333,6 +335,19 @@ def test_a_thought_between_special_tokens_is_seen(
     scripted(engine, own, ["<think>", "One.\n\nTwo.", "</think>", "A , B\n\nC"], torch)
     (response,) = engine.answer([request])
     assert (response.reasoning, response.text) == ("One.\n\nTwo.", "A , B")
+
+
+def test_a_token_that_is_a_stop_string_means_nothing_within_a_thought(
+    torch: Any, build: Any, tokenizer: Any, make: Any, asked: list[Request]
+) -> None:
+    """Some tokenizers have line breaks among the tokens added to their vocabulary."""
+    own = copy.deepcopy(tokenizer)
+    own.add_tokens(["\n\n"])
+    request = replace(asked[0], decoding=Decoding(max_tokens=80, stop=("\n\n",)))
+    engine = make(build("Llama", vocab_size=len(own)), own)
+    scripted(engine, own, ["<think>", "One.", "\n\n", "Two.", "</think>", "A", "\n\n", "B"], torch)
+    (response,) = engine.answer([request])
+    assert (response.reasoning, response.text) == ("One.\n\nTwo.", "A")
 
 
 # --- what comes when

@@ -73,14 +73,18 @@ class TextEngine:
         self._rows = rows or _ROWS.get(loaded.device.type, _ROWS_ELSEWHERE)
         self._encoder = Encoder(loaded.tokenizer, window_of(loaded.model.config, loaded.tokenizer))
         self._ends = ends_of(loaded.model, loaded.tokenizer)
-        self._added: dict[str, int] = loaded.tokenizer.get_added_vocab()
-        special = set(loaded.tokenizer.all_special_ids)
-        # Where a thought begins and ends must be seen, also where its marks are special tokens.
+        # Special tokens have no text where it is decoded.
+        self._special: dict[str, int] = {
+            token.content: number
+            for number, token in loaded.tokenizer.added_tokens_decoder.items()
+            if token.special
+        }
+        # Where a thought begins and ends must be seen nevertheless.
         self._marks = {
-            token: mark
+            self._special[mark]: mark
             for pair in MARKS.items()
             for mark in pair
-            if (token := self._added.get(mark)) in special
+            if mark in self._special
         }
         paths = paths or find_paths(loaded.model, loaded.device)
         self._packed, self._reach = paths.packed, paths.reach
@@ -112,8 +116,8 @@ class TextEngine:
 
     def _generation(self, request: Request, opening: Opening) -> Generation:
         decoding = request.decoding
-        # Special tokens have no text, so a stop string that is one is found as a token.
-        special = {self._added[word] for word in decoding.stop if word in self._added}
+        # A stop string that is a special token is found as that token.
+        special = {self._special[word] for word in decoding.stop if word in self._special}
         watch = Watch(self._decode, decoding.stop, opened=opening.opened)
         return Generation(opening, decoding, self._ends | special, watch, key_of(request))
 
