@@ -59,6 +59,9 @@ def extract_choice(text: str, options: Sequence[str], *, labels: str | None = No
     if not reply or not labels:
         return None
     reader = _Reader(reply, tuple(options[: len(labels)]), labels)
+    whole = reader.whole_reply()
+    if whole is not None:
+        return whole
     found = reader.stated()
     if found is not None:
         return found.label
@@ -96,10 +99,22 @@ class _Reader:
         )
         self.weak: set[str] = set()
 
+    def whole_reply(self) -> str | None:
+        """The only option whose whole text is all of the reply."""
+        if not self.options or len(self.text) > 2 * len(self.options[0][0]) + 80:
+            return None
+        return self._called_by_text(self.text)
+
+    def _called_by_text(self, text: str) -> str | None:
+        """The only option with this text."""
+        said = phrases.plain(text)
+        same = [label for plain, label in self.options if plain == said]
+        return same[0] if len(same) == 1 else None
+
     # Explicit statements
 
     def stated(self) -> _Found | None:
-        """The last explicit statement."""
+        """The last explicit statement. A letter within an option's announced text is none."""
         label = self._stated_label()
         text = self._stated_text(after=-1 if label is None else label.start)
         return text or label
@@ -162,17 +177,15 @@ class _Reader:
         return None
 
     def _stated_text(self, after: int) -> _Found | None:
-        """The last announcement, later than ``after``, that the whole text of an option follows."""
+        """The last announcement that the whole text of an option follows, which ends after."""
         for match in islice(from_the_end(phrases.ANNOUNCEMENT, self.text), _WORDS_READ):
-            if match.start() <= after:
+            starts = phrases.announced_at(self.text, match)
+            found = [(at, whole) for at in starts if (whole := self._option_at(at)) is not None]
+            if match.start() <= after and not any(at + len(w[0]) > after for at, w in found):
                 break
-            start = phrases.announced_from(self.text, match)
-            if start is None:
-                continue
-            whole = self._option_at(start)
-            if whole is not None and whole[1] is not None:
-                return _Found(whole[1], match.start())
-            if whole is None and phrases.REFUSAL.match(self.text, start):
+            if found and found[0][1][1] is not None:
+                return _Found(found[0][1][1], match.start())
+            if starts and not found and phrases.REFUSAL.match(self.text, starts[-1]):
                 return _Found(None, match.start())
         return None
 
@@ -219,7 +232,7 @@ class _Reader:
         return last
 
     def _lone(self, line: str) -> str | None:
-        if len(line) > 60 or phrases.is_cut_off(line):
+        if len(line) > 60 or phrases.is_cut_off(line) or phrases.NEGATED_LETTER.search(line):
             return None
         bare = phrases.bare(line)
         return self.meaning.get(bare) if len(bare) == 1 else None
@@ -243,9 +256,7 @@ class _Reader:
         if short is None:
             return None
         rest = line[short.end() :]
-        said = phrases.plain(rest)
-        same = [label for plain, label in self.options if plain == said]
-        return same[0] if len(same) == 1 else self._lone(rest)
+        return self._called_by_text(rest) or self._lone(rest)
 
     def _marked(self, lines: Sequence[str]) -> list[tuple[int, str]]:
         """The number and label of every line that opens with a label and says more.

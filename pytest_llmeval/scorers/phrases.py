@@ -37,7 +37,7 @@ _MARKUP = re.compile(
 )
 _EDGES = " .。．:：,，、।॥!！"
 _POINT = re.compile(r"\.\d")
-_MINUS = re.compile(r"[−–](?=\s?[\d.])")
+_MINUS = re.compile(r"^[-−–]\s?(?=\.?\d)|[−–](?=\s?\.?\d)")
 
 
 def plain(text: str) -> str:
@@ -45,7 +45,7 @@ def plain(text: str) -> str:
 
     The point of ".5" is no full stop, and every minus of a number is the same.
     """
-    said = " ".join(_MINUS.sub("-", _MARKUP.sub(" ", text)).split()).rstrip(_EDGES)
+    said = _MINUS.sub("-", " ".join(_MARKUP.sub(" ", text).split())).rstrip(_EDGES)
     kept = said.lstrip(_EDGES)
     begin = len(said) - len(kept) - 1
     return (said[begin:] if begin >= 0 and _POINT.match(said, begin) else kept).casefold()
@@ -85,6 +85,7 @@ _BOX = re.compile(r"\\f?box(?:ed)?")
 _OPTION = re.compile(
     rf"^(?:{any_of(set(OPTION_WORDS) - {'statement', 'proposition'})})[ :：]", re.IGNORECASE
 )
+NEGATED_LETTER = re.compile(r"[~¬]\s?\w(?!\w)")
 FENCE = re.compile(r"\s*(?:```|~~~)\w*\s*")
 # What may be short for "Answer:" and is also the label of an option.
 SHORT_ANSWER = re.compile(r"[\s*_]{0,4}A[*_]{0,2}[:：][*_]{0,2}")
@@ -108,8 +109,8 @@ def label_pattern(labels: str, small: str, forms: Mapping[str, str]) -> re.Patte
     clause ends behind it. The other ``forms`` are letters of other scripts.
     """
     alone = (
-        rf"(?<![{_LATIN}].)(?<![A-Za-z]['’].)(?<![A-Za-z]\..)(?<![a-z]-.)"
-        rf"(?![{_LATIN}]|['’](?!d[iıuü]r|t[iıuü]r)\w|-\w|\.[A-Za-z]\b|\.\d|\ ?[=^+#])"
+        rf"(?<![{_LATIN}].)(?<![A-Za-z]['’].)(?<![A-Za-z]\..)(?<![a-z]-.)(?<![~¬].)"
+        rf"(?![{_LATIN}]|['’](?!d[iıuü]r|t[iıuü]r)\w|[-–]\w|\.[A-Za-z]\b|\.\d|\ ?[=^+#])"
     )
     rest = [form for form in forms if form not in labels and form not in small]
     unspaced = [form for form in rest if "\u3000" <= form <= "\ud7ff"]
@@ -132,9 +133,12 @@ def label_pattern(labels: str, small: str, forms: Mapping[str, str]) -> re.Patte
 
 _WORD = r"[^\s.:;!?。，、；！？¶]+"
 _NO = rf"(?!(?:{any_of(NEGATIONS)})(?!\S))"
-# A dash directly before a number or a lone letter is a minus.
+# A dash directly before a number or a lone letter is a minus; so are those in "is -x", "is - 5".
 _DASH = r"[–—-]+(?![–—\d.\\√∞-]|\$[\d\\]|[a-z]\b)"
-_COPULA = rf"(?:(?<!\w)(?:{any_of(COPULAS)})(?!\w)|[:：=→]+|{_DASH})(?: ?(?:[:：=→]+|{_DASH}))?"
+_COPULA = (
+    rf"(?:(?<!\w)(?:{any_of(COPULAS)})(?!\w)|[:：=→]+|{_DASH})"
+    r"(?: ?(?:[:：=→]+|[–—-]+(?!\S| \.?\d)))?"
+)
 _MILD = (
     r"(?:,|clearly|definitely|probably|likely|most|more|very|therefore|thus|hence|indeed|then"
     r"|also|still|just"
@@ -394,11 +398,11 @@ ANNOUNCEMENT = re.compile(
         (word for word in ANSWER_WORDS_UNSPACED if len(word) > 1),
     )
 )
+_OPENING = re.compile(r"[\s*_`$\"“‘'({\[（「:：]{0,12}")
 _AFTER_WORD = re.compile(
     rf"(?:(?:\s{{1,3}}{_NO}[^\s.:;!?。，、；！？=]+){{0,9}}?\s{{0,3}}"
-    rf"(?:{_COPULA})(?:[\s*]{{1,4}}{_MILD}(?![\w'’])){{0,4}}"
-    rf"|{_CJK_NO}{{0,12}}?[是为為はが은는이:：=]{{1,3}}|\s?\{{|>)"
-    r"[\s*_`$\"“‘'({\[（「:：]{0,12}",
+    rf"(?:{_COPULA})(?P<mild>(?:[\s*]{{1,4}}{_MILD}(?![\w'’])){{0,4}})"
+    rf"|{_CJK_NO}{{0,12}}?[是为為はが은는이:：=]{{1,3}}|\s?\{{|>){_OPENING.pattern}",
     re.IGNORECASE,
 )
 
@@ -411,15 +415,23 @@ def in_closing_tag(text: str, position: int) -> bool:
     return bool(_CLOSING.search(text, max(0, position - 22), position))
 
 
-def announced_from(text: str, word: re.Match[str]) -> int | None:
-    """Where the announced answer starts after an announcing word; None where there is none."""
+def announced_at(text: str, word: re.Match[str]) -> tuple[int, ...]:
+    """Where the announced answer may start after an announcing word.
+
+    Before and behind words that may only fill in: "only I and II", "the iron".
+    """
     if in_closing_tag(text, word.start()):
-        return None
+        return ()
     before = text[max(0, word.start() - 60) : word.start()]
     if _UNSURE.search(" ".join(before.lower().split())):
-        return None
+        return ()
     match = _AFTER_WORD.match(text, word.end(), word.end() + _REACH)
-    return match.end() if match else None
+    if match is None:
+        return ()
+    if not match["mild"]:
+        return (match.end(),)
+    opening = _OPENING.match(text, match.start("mild"))
+    return (opening.end() if opening else match.start("mild"), match.end())
 
 
 REFUSAL = re.compile(
