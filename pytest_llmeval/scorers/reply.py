@@ -18,9 +18,9 @@ _NAMES = "think|thinking|thought|reasoning"
 _REASONING = re.compile(
     rf"<(?:{_NAMES}|{_NAMES.upper()})>|</(?:{_NAMES}|{_NAMES.upper()})>|\[/?THINK\]|◁/?think▷"
 )
+_FIRSTS = re.escape("".join({word[0] for word in QUESTION_WORDS}))
 # "Step 1: read the Question again" goes on; a line that starts with "Question:" does not, nor does
 # what follows the end of the turn. "* Q:" is an item of a list, such as a variable.
-_FIRSTS = re.escape("".join({word[0] for word in QUESTION_WORDS}))
 _NEXT = re.compile(
     # What may follow the line break at all: most lines begin with something else.
     rf"\n(?=[ \t#>*_{_FIRSTS}])"
