@@ -13,7 +13,7 @@ from .audit import CopyResult
 from .audit import FamilyResult
 from .audit import PositionResult
 from .audit import answered
-from .audit import audit
+from .audit import audit_table
 from .bias import cochran_q
 from .bias import consistency_rate
 from .bias import majority
@@ -83,7 +83,7 @@ __all__ = [
     "accuracy",
     "aggregate",
     "answered",
-    "audit",
+    "audit_table",
     "bootstrap_interval",
     "clustered_standard_error",
     "cochran_q",

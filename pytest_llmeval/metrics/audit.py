@@ -44,15 +44,15 @@ class Answer(NamedTuple):
     """What was chosen for one item in one arm; a plain ``(chosen, correct)`` will do.
 
     ``chosen``: the option's index in the original order, None where nothing could be read.
-    ``position``, ``gold``: where the chosen and the right option stood, of ``options``. Without
-    them nothing is told of positions.
+    ``position``, ``gold``: where the chosen and the right option stood; ``shown``: which option
+    stood at each position. Without them nothing is told of positions.
     """
 
     chosen: int | None
     correct: bool
     position: int | None = None
     gold: int | None = None
-    options: int | None = None
+    shown: tuple[int, ...] = ()
 
 
 def answered(item: Item, arm: Arm, label: str | None, correct: bool) -> Answer:
@@ -64,12 +64,12 @@ def answered(item: Item, arm: Arm, label: str | None, correct: bool) -> Answer:
     shown = order(item, arm.item)
     if shown is None or not isinstance(item.gold, int):
         raise ValueError(f"item {item.id!r} is not in the arm {arm.name!r}")
-    position = LABELS.find(label, 0, len(shown)) if label else -1
     gold = inverse(shown)[item.gold]
-    if position < 0:
-        return Answer(None, correct, None, gold, len(shown))
-    chosen = item.options.index(item.options[shown[position]])
-    return Answer(chosen, correct, position, gold, len(shown))
+    contents = tuple(item.options.index(item.options[index]) for index in shown)
+    if not label or label not in LABELS[: len(shown)] or len(label) > 1:
+        return Answer(None, correct, None, gold, contents)
+    position = LABELS.index(label)
+    return Answer(contents[position], correct, position, gold, contents)
 
 
 Table = Mapping[str, Mapping[str, "Answer | tuple[int | None, bool]"]]
@@ -173,7 +173,7 @@ class Audit:
         return {name: _plain(value) for name, value in asdict(self).items()}
 
 
-def audit(table: Table, confidence: float = 0.95) -> Audit:
+def audit_table(table: Table, confidence: float = 0.95) -> Audit:
     """The numbers of a table. ValueError for an empty one, or one without the original arm.
 
     Intervals of accuracies are Wilson's, that of the mean has the items as clusters, those of
@@ -270,13 +270,11 @@ def _majority_is_right(row: Mapping[str, Answer], arms: Sequence[str]) -> bool:
 
 
 def _recall_std(answers: Sequence[Answer]) -> float | None:
-    placed = [(a.gold, a.position, a.options) for a in answers if a.gold is not None]
+    placed = [(answer.gold, answer.position) for answer in answers if answer.gold is not None]
     if not placed:
         return None
-    options = max(options or 0 for _, _, options in placed)
-    return recall_std(
-        [gold for gold, _, _ in placed], [position for _, position, _ in placed], options
-    )
+    options = max(len(answer.shown) for answer in answers)
+    return recall_std([gold for gold, _ in placed], [place for _, place in placed], options)
 
 
 def _positions(arms: Sequence[str], rows: Rows) -> tuple[PositionResult, ...]:
@@ -285,10 +283,10 @@ def _positions(arms: Sequence[str], rows: Rows) -> tuple[PositionResult, ...]:
     Rotations and swaps: of the items for which the arms show every position equally often.
     """
     if family_of(arms[-1]) in ("test", "cyclic"):
-        rows = [row for row in rows if row[arms[0]].options == len(arms)]
+        rows = [row for row in rows if len(row[arms[0]].shown) == len(arms)]
     if not rows or any(row[arm].gold is None for row in rows for arm in arms):
         return ()
-    sizes = {row[arm].options or 0 for row in rows for arm in arms}
+    sizes = {len(row[arm].shown) for row in rows for arm in arms}
     places: list[tuple[str, int]] = [(LABELS[k], k) for k in range(max(sizes))]
     if len(sizes) > 1:
         places.append(("last", -1))
@@ -302,7 +300,7 @@ def _positions(arms: Sequence[str], rows: Rows) -> tuple[PositionResult, ...]:
 
 
 def _has(row: Mapping[str, Answer], arms: Sequence[str], place: int) -> bool:
-    return place < (row[arms[0]].options or 0)
+    return place < len(row[arms[0]].shown)
 
 
 def _position(label: str, place: int, arms: Sequence[str], rows: Rows) -> PositionResult | None:
@@ -314,35 +312,34 @@ def _position(label: str, place: int, arms: Sequence[str], rows: Rows) -> Positi
     return PositionResult(
         label,
         share=sum(answer.position == _at(answer, place) for answer in read) / len(read),
-        expected=math.fsum(1 / (answer.options or 1) for answer in read) / len(read),
+        expected=math.fsum(1 / len(answer.shown) for answer in read) / len(read),
         recall=sum(answer.correct for answer in there) / len(there) if there else None,
         p_value=sign_flip(Counter(_excess(row, arms, place) for row in rows)),
     )
 
 
 def _excess(row: Mapping[str, Answer], arms: Sequence[str], place: int) -> int:
-    """How much oftener than others the position is chosen in an item's arms, as a whole number.
+    """How much oftener the position is chosen than the item's choices of content account for.
 
-    Where arms show every option equally often everywhere, or in drawn orders, a choice of
-    content is at each position alike. Arms that swap the gold leave the other options where they
-    are, so there only the choices of the gold count: it stands at each position once.
+    Those are kept, and dealt out to the arms anew: an option that is chosen n times of m and
+    stands at the position in k of the arms is expected there n k / m times. The difference times
+    m, a whole number; 0 for whoever chooses the same content in every order.
     """
-    answers = [row[arm] for arm in arms]
-    if position_of(arms[0]) is not None:
-        answers = [answer for answer in answers if answer.position == answer.gold]
-    answers = [answer for answer in answers if answer.position is not None]
-    options = row[arms[0]].options or 0
-    return options * sum(a.position == _at(a, place) for a in answers) - len(answers)
+    answers = [row[arm] for arm in arms if row[arm].position is not None]
+    chosen = Counter(answer.chosen for answer in answers)
+    there = Counter(answer.shown[_at(answer, place)] for answer in answers)
+    expected = sum(times * there[option] for option, times in chosen.items() if option is not None)
+    return len(answers) * sum(a.position == _at(a, place) for a in answers) - expected
 
 
 def _at(answer: Answer, place: int) -> int:
-    return place if place >= 0 else (answer.options or 0) + place
+    return place if place >= 0 else len(answer.shown) + place
 
 
 def _copying(arms: Sequence[str], every: Rows) -> CopyResult | None:
     """Without copying, an item's choice stands still and is where the shots' answers are once."""
     rows = [row for row in every if all(arm in row for arm in arms)]
-    rows = [row for row in rows if arms and row[arms[0]].options == len(arms)]
+    rows = [row for row in rows if arms and len(row[arms[0]].shown) == len(arms)]
     excesses: Counter[int] = Counter()
     copied = read = 0
     for row in rows:

@@ -110,7 +110,7 @@ def majority(choices: Sequence[int | None]) -> int | None:
 
 
 def cochran_q(outcomes: Sequence[Sequence[bool]]) -> float:
-    """P value that the permutations differ in accuracy, from item → right in each permutation.
+    """The p value that the permutations differ in accuracy, from item → right in each permutation.
 
     Cochran 1950, Biometrika 37, 256-266: Q = (m - 1)(m sum C_j^2 - N^2) / (m N - sum R_i^2) over
     m permutations with column sums C, row sums R and total N, against chi-squared with m - 1
