@@ -191,9 +191,10 @@ def identity_of(image: Any, limits: Limits) -> str:
     return f"docker{runtime} {image.id} {contents} {limits.identity}"
 
 
-def owner() -> str:
-    """Names this process, so that what it leaves behind can be told from what is in use."""
-    return f"{socket.gethostname()} {os.getpid()} {_started(os.getpid())}"
+def owner(pid: int | None = None) -> str:
+    """Names a process, this one by default, so that what it left can be told from what is in use."""
+    pid = os.getpid() if pid is None else pid
+    return f"{socket.gethostname()} {pid} {_started(pid)}"
 
 
 def owner_lives(text: str) -> bool | None:

@@ -105,6 +105,9 @@ def _namespaces(limits: Limits) -> list[str]:
         elif Path(folder).is_dir():
             options += ["--ro-bind", folder, folder]
     for folder in _python_folders():
+        for parent in reversed(Path(folder).parents[:-1]):
+            # Open to candidates, which have other users, also where it is not on the host.
+            options += ["--perms", "0755", "--dir", str(parent)]
         options += ["--ro-bind", folder, folder]
     options += ["--proc", "/proc", "--dev", "/dev"]
     options += ["--perms", "1777", "--size", str(8 << 20), "--tmpfs", "/dev/shm"]

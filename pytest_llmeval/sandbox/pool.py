@@ -23,7 +23,7 @@ from pytest_llmeval.sandbox.core import DETAIL_LENGTH
 from pytest_llmeval.sandbox.core import Execution
 from pytest_llmeval.sandbox.core import Program
 
-_SLACK = 10.0
+_SLACK = 6.0
 """Seconds beyond a program's longest time in which a cell must have reported."""
 _LONGEST = 3.0
 """Times its limit that a program may take in a cell whose CPU is shared (see the supervisor)."""

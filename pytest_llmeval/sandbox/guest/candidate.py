@@ -62,20 +62,15 @@ class Candidate:
 
     def _call(self, number: int, arguments: list[Any], named: dict[str, Any]) -> list[Any]:
         mutable = any(isinstance(one, _MUTABLE) for one in (*arguments, *named.values()))
-        before = self._packed(arguments, named) if mutable else None
+        before = self._written(arguments, named) if mutable else b""
         answer = self._value(self._lent[number](*arguments, **named))
-        if mutable:
-            after = self._packed(arguments, named)
-            if after is not None and before is not None and dumps(after) != dumps(before):
-                # A check may look at its own argument again, as at a list that was sorted.
-                answer.append(after)
+        if mutable and self._written(arguments, named) != before:
+            # A check may look at its own argument again, as at a list that was sorted.
+            answer.append(pack([arguments, named], self._lend))
         return answer
 
-    def _packed(self, arguments: list[Any], named: dict[str, Any]) -> Any:
-        try:
-            return pack([arguments, named], self._lend)
-        except BadValueError:
-            return None
+    def _written(self, arguments: list[Any], named: dict[str, Any]) -> bytes:
+        return dumps(pack([arguments, named], self._lend))
 
     def _get(self, number: int, name: str) -> list[Any]:
         return self._value(getattr(self._lent[number], name))

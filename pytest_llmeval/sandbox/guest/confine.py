@@ -9,6 +9,7 @@ import resource
 import struct
 from typing import Any
 
+_LIBC = ctypes.CDLL(None, use_errno=True)
 _NO_NEW_PRIVILEGES = 38
 _SET_DUMPABLE = 4
 _SET_SECCOMP = 22
@@ -119,10 +120,11 @@ def become(user: int) -> None:
 def be_first_to_die() -> None:
     """Where memory runs out in the sandbox, the kernel ends this process and not the supervisor."""
     try:
-        with open("/proc/self/oom_score_adj", "w") as file:
-            file.write("1000")
+        file = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
     except OSError:
-        pass  # No such file under some runtimes; the limit of the process holds all the same.
+        return  # No such file under some runtimes; the limit of the process holds all the same.
+    os.write(file, b"1000")
+    os.close(file)
 
 
 def hide_memory() -> None:
@@ -148,8 +150,7 @@ def refuse_system_calls() -> None:
 
 
 def _prctl(option: int, value: int, pointer: Any = 0) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, ctypes.c_ulong(value), pointer, 0, 0):
+    if _LIBC.prctl(option, ctypes.c_ulong(value), pointer, 0, 0):
         number = ctypes.get_errno()
         raise OSError(number, f"prctl {option}: {os.strerror(number)}")
 

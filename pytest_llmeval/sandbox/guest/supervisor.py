@@ -62,13 +62,11 @@ class Supervisor:
         ours, theirs = socket.socketpair()
         asking, asked = socket.socketpair()
         with ours, theirs, asking, asked:
-            candidate = self._candidates.fork(
-                {"user": home.user, "home": home.path, "seconds": limit * _EXTENSION},
-                [asked.fileno()],
-            )
-            checker = self._checkers.fork(
-                {"user": self._checker_user}, [theirs.fileno(), asking.fileno()]
-            )
+            how = {"user": home.user, "home": home.path, "seconds": limit * _EXTENSION}
+            self._candidates.begin(how, [asked.fileno()])
+            self._checkers.begin({"user": self._checker_user}, [theirs.fileno(), asking.fileno()])
+            candidate = self._candidates.told()["pid"]
+            checker = self._checkers.told()["pid"]
             asked.close()
             asking.close()
             theirs.close()
@@ -79,8 +77,10 @@ class Supervisor:
             verdict, starved = _awaited(ours, candidate, started, limit)
             seconds = time.monotonic() - started
             gone = _has_ended(candidate, 0.0 if verdict["status"] == "timeout" else _GRACE * 0.2)
-        ended = self._candidates.end(candidate)
+        self._candidates.end(candidate)
         self._checkers.end(checker)
+        ended = self._candidates.told()
+        self._checkers.told()
         tidy.clear(home, self._known)
         return {
             "id": program["id"],
@@ -161,8 +161,10 @@ def _judged(
         return {"status": "timeout", "detail": f"no end within {limit:g} s"}
     if verdict["status"] != "lost":
         return verdict
+    if verdict["detail"]:
+        return {"status": "failed", "detail": verdict["detail"]}
     if status is None:
-        detail = verdict["detail"] or "closed its connection before the checks finished"
+        detail = "closed its connection before the checks finished"
         return {"status": "failed", "detail": detail}
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)

@@ -15,7 +15,7 @@ from pytest_llmeval.sandbox.guest import confine
 _SHARED = "/dev/shm"
 _MODE = 0o755
 _COUNTERS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
-_PATIENCE = 5.0
+_PATIENCE = 4.0
 """Seconds in which all that a program left must be gone; then the sandbox itself is given up."""
 
 
@@ -123,20 +123,22 @@ def _empty(folder: str) -> None:
     moved = 0
     while names := os.listdir("."):
         for name in names:
-            if _remove(name):
+            if not _opened(name):
+                os.unlink(name)
                 continue
-            os.chmod(name, 0o700)
             for inner in os.listdir(name):
+                path = os.path.join(name, inner)
+                _opened(path)  # Only a folder that can be written can be moved.
                 moved += 1
-                os.rename(os.path.join(name, inner), f"moved-{time.monotonic_ns()}-{moved}")
+                os.rename(path, f"moved-{time.monotonic_ns()}-{moved}")
             os.rmdir(name)
 
 
-def _remove(name: str) -> bool:
-    """Remove what is no folder; False for a folder."""
-    if stat.S_ISDIR(os.lstat(name).st_mode):
+def _opened(path: str) -> bool:
+    """Whether `path` is a folder, and not a link to one; it can be read and written then."""
+    if not stat.S_ISDIR(os.lstat(path).st_mode):
         return False
-    os.unlink(name)
+    os.chmod(path, 0o700)
     return True
 
 

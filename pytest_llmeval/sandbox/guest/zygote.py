@@ -48,20 +48,18 @@ class Zygote:
             finally:
                 os._exit(1)
         theirs.close()
-        self._told()
+        self.told()
 
-    def fork(self, how: dict[str, Any], descriptors: list[int]) -> int:
-        """Fork a process that gets `descriptors`; return its id."""
+    def begin(self, how: dict[str, Any], descriptors: list[int]) -> None:
+        """Have a process forked that gets `descriptors`; `told` gives its id."""
         socket.send_fds(self._socket, [json.dumps({"fork": how}).encode()], descriptors)
-        return int(self._told()["pid"])
 
-    def end(self, pid: int) -> dict[str, Any]:
-        """Kill the process that was forked last; return its wait status and CPU seconds."""
+    def end(self, pid: int) -> None:
+        """Kill the process that was forked last; `told` gives its wait status and CPU seconds."""
         os.kill(pid, signal.SIGKILL)
         self._socket.send(b'{"wait": true}')
-        return self._told()
 
-    def _told(self) -> dict[str, Any]:
+    def told(self) -> dict[str, Any]:
         data = self._socket.recv(_COMMAND_BYTES)
         if not data:
             raise RuntimeError("a warm interpreter is gone")
@@ -98,6 +96,8 @@ def _serve(requests: socket.socket, serve: Serve, config: dict[str, Any]) -> Non
         pid = os.fork()
         if pid == 0:
             requests.close()
+            for descriptor in descriptors:
+                os.set_inheritable(descriptor, False)
             serve(config, request["fork"], descriptors)
             os._exit(0)
         for descriptor in descriptors:
@@ -128,6 +128,5 @@ def serve_candidate(config: dict[str, Any], how: dict[str, Any], descriptors: li
 def serve_checker(config: dict[str, Any], how: dict[str, Any], descriptors: list[int]) -> None:
     supervisor, line = descriptors
     confine.become(how["user"])
-    confine.hide_memory()
     program = json.loads(receive(supervisor, 64_000_000))
     send(supervisor, json.dumps(checker.check(line, program)).encode())

@@ -1,0 +1,207 @@
+"""Each kind of sandbox runs programs, says what it is, and says in one line why it cannot."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import hostile_programs as hostile
+import pytest
+
+from conftest import opened
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.sandbox import Program
+from pytest_llmeval.sandbox import Sandbox
+from pytest_llmeval.sandbox import open_sandbox
+from pytest_llmeval.sandbox import sandbox_identity
+from pytest_llmeval.sandbox.docker import CONTENTS
+from pytest_llmeval.sandbox.docker import LABEL
+from pytest_llmeval.sandbox.docker import OWNER
+from pytest_llmeval.sandbox.docker import connect
+from pytest_llmeval.sandbox.docker import find_image
+from pytest_llmeval.sandbox.docker import owner
+from pytest_llmeval.sandbox.docker import owner_lives
+from pytest_llmeval.sandbox.docker import remove_left
+from pytest_llmeval.sandbox.limits import IMAGE
+
+_PATIENCE = 20.0
+_HOLD = """
+import sys
+from pytest_llmeval.sandbox import Program, open_sandbox
+sandbox = open_sandbox(sys.argv[1], timeout_scale=1.0)
+programs = [Program(str(n), "import time\\ntime.sleep(60)", "", timeout=8.0) for n in range(9)]
+first = [Program("first", "", "")] * 4
+for one in sandbox.run(first + programs):
+    print(one.status, flush=True)
+"""
+
+
+def _eventually(holds: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + _PATIENCE
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return holds()
+
+
+def test_the_identity_of_docker_names_image_and_contents(sandbox: Sandbox) -> None:
+    client = connect()
+    image = find_image(client, IMAGE)
+    client.close()
+    assert sandbox.identity == sandbox_identity("docker")
+    assert image.id in sandbox.identity
+    assert image.labels[CONTENTS] in sandbox.identity
+    assert "python 3." in sandbox.identity
+    assert "numpy" in sandbox.identity
+    assert sandbox_identity("docker", memory_mb=256) != sandbox.identity
+
+
+@pytest.mark.parametrize("kind", ["bubblewrap", "none"])
+def test_the_identity_of_this_python_names_its_packages(kind: str) -> None:
+    if kind == "bubblewrap" and shutil.which("bwrap") is None:
+        pytest.skip("no bwrap here")
+    python = ".".join(map(str, sys.version_info[:3]))
+    assert sandbox_identity(kind).startswith(f"{kind} python {python}, numpy ")
+
+
+def test_bubblewrap_holds_hostile_programs() -> None:
+    """All but those about what only Docker has: an empty machine and a limit on all memory."""
+    docker_only = {"host_files", "memory_of_children", "memory_in_files"}
+    chosen = {name: one for name, one in hostile.ALL.items() if name not in docker_only}
+    if os.getuid() != 0:
+        # One user for all: nothing but their privacy keeps a candidate from the others' signals.
+        single = {"signals_all_it_can", "thread_kills_the_parent", "other_users"}
+        chosen = {name: one for name, one in chosen.items() if name not in single}
+    programs = [
+        Program(name, one.source, one.tests, one.context, "f", 1.0) for name, one in chosen.items()
+    ]
+    with opened("bubblewrap", timeout_scale=1.0) as sandbox:
+        found = {one.id: one for one in sandbox.run(programs)}
+    wrong = [one for one in found.values() if one.status not in chosen[one.id].expected]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_docker_leaves_no_container_behind_a_killed_session(
+    sandbox: Sandbox, end: signal.Signals
+) -> None:
+    client = connect()
+    with _holding("docker") as process:
+        label = f"{OWNER}={owner(process.pid)}"
+        filters = {"label": label}
+        assert len(client.containers.list(filters=filters)) == 2
+        process.send_signal(end)
+        process.wait()
+    assert _eventually(lambda: not client.containers.list(all=True, filters=filters))
+    client.close()
+
+
+def test_bubblewrap_leaves_no_process_behind_a_killed_session() -> None:
+    opened("bubblewrap").close()
+    with _holding("bubblewrap") as process:
+        left = _descendants(process.pid)
+        assert left
+        process.kill()
+        process.wait()
+    assert _eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in left))
+
+
+def _holding(kind: str) -> subprocess.Popen[str]:
+    """A session whose cells have started."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _HOLD, kind], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    for _ in range(4):
+        assert process.stdout.readline() == "passed\n"
+    return process
+
+
+def _descendants(pid: int) -> set[int]:
+    children: dict[int, set[int]] = {}
+    for one in Path("/proc").iterdir():
+        if one.name.isdecimal():
+            try:
+                parent = int((one / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            children.setdefault(parent, set()).add(int(one.name))
+    found, new = set[int](), {pid}
+    while new:
+        new = {child for parent in new for child in children.get(parent, set())} - found
+        found |= new
+    return found
+
+
+def test_clean_removes_what_has_no_owner_and_keeps_the_rest(sandbox: Sandbox) -> None:
+    assert next(sandbox.run([Program("a", "", "")])).status == "passed"
+    client = connect()
+    ended = subprocess.Popen(["true"])
+    dead = owner(ended.pid)
+    ended.wait()
+    orphan = client.containers.create(IMAGE, command=["python3"], labels={LABEL: "1", OWNER: dead})
+    remove_left(client)
+    found = client.containers.list(all=True, filters={"label": f"{LABEL}=1"})
+    assert orphan.id not in [one.id for one in found]
+    assert owner() in [one.labels.get(OWNER) for one in found]
+    client.close()
+
+
+def test_an_owner_is_a_process_and_not_its_number() -> None:
+    assert owner_lives(owner()) is True
+    host, pid, started = owner().split()
+    assert owner_lives(f"{host} {pid} {int(started) + 1}") is False
+    assert owner_lives(f"elsewhere {pid} {started}") is None
+
+
+def test_closing_leaves_nothing() -> None:
+    with opened("docker", timeout_scale=1.0, workers=1) as sandbox:
+        list(sandbox.run([Program("a", "", "")]))
+        client = connect()
+        filters = {"label": f"{OWNER}={owner()}"}
+        before = {one.id for one in client.containers.list(filters=filters)}
+    after = {one.id for one in client.containers.list(all=True, filters=filters)}
+    assert len(before - after) == 1
+    client.close()
+
+
+def test_a_missing_image_is_told_with_the_command_that_makes_it() -> None:
+    opened("docker", timeout_scale=1.0).close()
+    with pytest.raises(ConfigError, match=r"no image .nothing-like-it.: make it with `llmeval sandbox build`"):
+        open_sandbox("docker", image="nothing-like-it")
+    with pytest.raises(ConfigError, match="sandbox runtime 'nothing-like-it'"):
+        open_sandbox("docker", runtime="nothing-like-it")
+
+
+def test_a_missing_engine_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("docker")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    with pytest.raises(ConfigError, match="no Docker engine answers") as caught:
+        open_sandbox("docker")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "docker", None)
+    with pytest.raises(ConfigError, match=r"pip install 'pytest-llmeval\[docker\]'"):
+        open_sandbox("docker")
+
+
+def test_a_missing_bwrap_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match="install the package bubblewrap"):
+        open_sandbox("bubblewrap")
+
+
+def test_wrong_names_are_told() -> None:
+    with pytest.raises(ConfigError, match="no sandbox 'doker'; did you mean 'docker'"):
+        open_sandbox("doker")
+    with pytest.raises(ConfigError, match="no limit 'memory'; did you mean 'memory_mb'"):
+        open_sandbox("none", memory=5)
+    with pytest.raises(ConfigError, match="workers: 0 is less than 1"):
+        open_sandbox("none", workers=0)
