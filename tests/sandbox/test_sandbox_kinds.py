@@ -172,7 +172,9 @@ def test_closing_leaves_nothing() -> None:
 
 def test_a_missing_image_is_told_with_the_command_that_makes_it() -> None:
     opened("docker", timeout_scale=1.0).close()
-    with pytest.raises(ConfigError, match=r"no image .nothing-like-it.: make it with `llmeval sandbox build`"):
+    with pytest.raises(
+        ConfigError, match=r"no image .nothing-like-it.: make it with `llmeval sandbox build`"
+    ):
         open_sandbox("docker", image="nothing-like-it")
     with pytest.raises(ConfigError, match="sandbox runtime 'nothing-like-it'"):
         open_sandbox("docker", runtime="nothing-like-it")

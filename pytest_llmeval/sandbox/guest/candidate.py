@@ -45,8 +45,11 @@ class Candidate:
             return getattr(self, f"_{verb}")(*parts)  # type: ignore[no-any-return]
         except ClosedError:
             raise
+        except MemoryError:
+            pass  # Only when this block is left, the memory that the traceback holds is free again.
         except BaseException as error:
             return ["!", _described(error)]
+        return ["!", [["MemoryError"], ""]]
 
     def _value(self, value: Any) -> list[Any]:
         return ["=", pack(value, self._lend)]

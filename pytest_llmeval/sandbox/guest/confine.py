@@ -87,12 +87,11 @@ _OTHER_ABI = 0x40000000
 """System calls of the x32 kind: other numbers for the same calls."""
 
 
-def limit_process(limits: dict[str, Any], seconds: float) -> None:
+def limit_process(limits: dict[str, Any]) -> None:
     """Set the limits of a candidate on its own process."""
     memory = int(limits["memory_mb"]) << 20
     for what, value in (
         (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_CPU, int(seconds) + 2),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, int(limits["disk_mb"]) << 20),
         (resource.RLIMIT_NOFILE, 256),

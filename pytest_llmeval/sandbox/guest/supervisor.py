@@ -19,6 +19,7 @@ from pytest_llmeval.sandbox.guest.channel import ClosedError
 from pytest_llmeval.sandbox.guest.channel import receive
 from pytest_llmeval.sandbox.guest.channel import send
 from pytest_llmeval.sandbox.guest.zygote import Zygote
+from pytest_llmeval.sandbox.guest.zygote import preload
 from pytest_llmeval.sandbox.guest.zygote import serve_candidate
 from pytest_llmeval.sandbox.guest.zygote import serve_checker
 
@@ -31,17 +32,32 @@ _EXTENSION = 3.0
 """How many times its length a limit may grow to; the host decides what happens then."""
 
 
-class Ended:
-    """How a candidate's process ended, from its wait status."""
+_LOST = {"status": "lost", "detail": ""}
+"""The candidate is gone, and the checker did not say so."""
 
-    def __init__(self, status: int, cpu: float) -> None:
-        self.status = status
-        self.cpu = cpu
+
+class _Pair:
+    """A candidate and a checker process, forked and waiting for a program."""
+
+    def __init__(self, home: tidy.Home, candidate: int, ours: socket.socket) -> None:
+        self.home = home
+        self.candidate = candidate
+        self.ours = ours
+        """The way to the checker: the program there, the verdict back."""
+        self.end = _watch(candidate)
+
+    def has_ended(self, seconds: float) -> bool:
+        """Whether the candidate ends by itself within `seconds`; False where one cannot know."""
+        return self.end is not None and bool(select.select([self.end], [], [], seconds)[0])
+
+    def close(self) -> None:
+        self.ours.close()
+        if self.end is not None:
+            os.close(self.end)
 
 
 class Supervisor:
     def __init__(self, config: dict[str, Any]) -> None:
-        self._limits = config
         users, self._checker_user = [0] * config["users"], 0
         if config["own_users"]:
             users = [config["first_user"] + one for one in range(config["users"])]
@@ -49,80 +65,84 @@ class Supervisor:
         self._homes = tidy.make_homes(users, config["own_machine"])
         confine.hide_memory()
         confine.adopt_orphans()
+        preload()
         self._candidates = Zygote(serve_candidate, config)
         self._checkers = Zygote(serve_checker, config)
         self._known = {self._candidates.pid, self._checkers.pid}
         self._turn = 0
+        self._pair = self._forked()
 
     def run(self, program: dict[str, Any]) -> dict[str, Any]:
         """Run one program; nothing of it is left when this returns."""
-        home = self._homes[self._turn % len(self._homes)]
-        self._turn += 1
-        limit = float(program["limit"])
-        ours, theirs = socket.socketpair()
-        asking, asked = socket.socketpair()
-        with ours, theirs, asking, asked:
-            how = {"user": home.user, "home": home.path, "seconds": limit * _EXTENSION}
-            self._candidates.begin(how, [asked.fileno()])
-            self._checkers.begin({"user": self._checker_user}, [theirs.fileno(), asking.fileno()])
-            candidate = self._candidates.told()["pid"]
-            checker = self._checkers.told()["pid"]
-            asked.close()
-            asking.close()
-            theirs.close()
-            kills = tidy.memory_kills()
-            started = time.monotonic()
-            with contextlib.suppress(ClosedError):
-                send(ours.fileno(), json.dumps(program).encode())
-            verdict, starved = _awaited(ours, candidate, started, limit)
-            seconds = time.monotonic() - started
-            gone = _has_ended(candidate, 0.0 if verdict["status"] == "timeout" else _GRACE * 0.2)
-        self._candidates.end(candidate)
-        self._checkers.end(checker)
-        ended = self._candidates.told()
-        self._checkers.told()
-        tidy.clear(home, self._known)
+        if self._pair.has_ended(0):
+            self._end()  # The kernel took it while it waited: no fault of this program's.
+            self.prepare()
+        pair, limit = self._pair, float(program["limit"])
+        kills = tidy.memory_kills()
+        started = time.monotonic()
+        with contextlib.suppress(ClosedError):
+            send(pair.ours.fileno(), json.dumps(program).encode())
+        verdict, starved = _awaited(pair, started, limit)
+        seconds = time.monotonic() - started
+        alone = verdict["status"] == "lost" and pair.has_ended(_GRACE)
+        ended = self._end()
         return {
             "id": program["id"],
             "seconds": seconds,
             "cpu": ended["cpu"],
             "starved": starved,
-            **_judged(verdict, ended["status"] if gone else None, kills, limit),
+            **_judged(verdict, ended["status"] if alone else None, kills, limit),
         }
 
+    def prepare(self) -> None:
+        """Fork the processes for the next program, while the host still reads the last report."""
+        self._pair = self._forked()
 
-def _awaited(
-    ours: socket.socket, candidate: int, started: float, limit: float
-) -> tuple[dict[str, str], float]:
+    def _forked(self) -> _Pair:
+        home = self._homes[self._turn % len(self._homes)]
+        self._turn += 1
+        ours, theirs = socket.socketpair()
+        asking, asked = socket.socketpair()
+        with theirs, asking, asked:
+            self._candidates.begin({"user": home.user, "home": home.path}, [asked.fileno()])
+            self._checkers.begin({"user": self._checker_user}, [theirs.fileno(), asking.fileno()])
+            candidate = self._candidates.told()["pid"]
+            self._checkers.told()
+        return _Pair(home, candidate, ours)
+
+    def _end(self) -> dict[str, Any]:
+        """End the two processes and all they left; return how the candidate ended."""
+        self._pair.close()
+        self._candidates.end()
+        self._checkers.end()
+        ended = self._candidates.told()
+        self._checkers.told()
+        tidy.clear(self._pair.home, self._known)
+        return ended
+
+
+def _awaited(pair: _Pair, started: float, limit: float) -> tuple[dict[str, str], float | None]:
     """The checker's verdict, or why there is none; and the seconds the candidate had no CPU."""
+    ours, deadline = pair.ours.fileno(), started + limit
     poll = select.poll()
-    poll.register(ours.fileno(), select.POLLIN)
-    watch = _watch(candidate)
-    if watch is not None:
-        poll.register(watch, select.POLLIN)
-    deadline, starved = started + limit, 0.0
-    try:
-        while True:
-            left = deadline - time.monotonic()
-            ready = {one for one, _ in poll.poll(max(left, 0) * 1000 + 1)}
-            if ours.fileno() in ready:
-                return _verdict(ours.fileno()), starved
-            if watch in ready:
-                # The checker may have its verdict yet; a grandchild may hold the socket open.
-                poll.unregister(watch)
-                poll.poll(_GRACE * 1000)
-                if poll.poll(0):
-                    return _verdict(ours.fileno()), starved
-                return {"status": "lost", "detail": ""}, starved
-            if time.monotonic() >= deadline:
-                starved = tidy.waited_for_cpu(candidate)
-                longer = started + min(limit + starved, limit * _EXTENSION)
-                if starved < _STARVED * limit or longer - deadline < 0.05 * limit:
-                    return {"status": "timeout", "detail": ""}, starved
-                deadline = longer
-    finally:
-        if watch is not None:
-            os.close(watch)
+    poll.register(ours, select.POLLIN)
+    if pair.end is not None:
+        poll.register(pair.end, select.POLLIN)
+    while True:
+        left = deadline - time.monotonic()
+        ready = {one for one, _ in poll.poll(max(left, 0) * 1000 + 1)}
+        if ours in ready:
+            return _verdict(ours), 0.0
+        if pair.end is not None and ready:
+            # The checker may have its verdict yet; a grandchild may hold the socket open.
+            poll.unregister(pair.end)
+            return (_verdict(ours) if poll.poll(_GRACE * 1000) else _LOST), 0.0
+        if time.monotonic() >= deadline:
+            starved = tidy.waited_for_cpu(pair.candidate)
+            longer = started + min(limit + (starved or 0.0), limit * _EXTENSION)
+            if (starved or 0.0) < _STARVED * limit or longer - deadline < 0.05 * limit:
+                return {"status": "timeout", "detail": ""}, starved
+            deadline = longer
 
 
 def _watch(pid: int) -> int | None:
@@ -131,18 +151,6 @@ def _watch(pid: int) -> int | None:
         return os.pidfd_open(pid)
     except OSError:
         return None
-
-
-def _has_ended(pid: int, patience: float) -> bool:
-    watch = _watch(pid)
-    if watch is None:
-        return False
-    try:
-        poll = select.poll()
-        poll.register(watch, select.POLLIN)
-        return bool(poll.poll(patience * 1000))
-    finally:
-        os.close(watch)
 
 
 def _verdict(descriptor: int) -> dict[str, str]:
@@ -170,8 +178,6 @@ def _judged(
         number = os.WTERMSIG(status)
         if number == signal.SIGKILL and tidy.memory_kills() > kills:
             return {"status": "memory", "detail": "ended by the kernel: out of memory"}
-        if number == signal.SIGXCPU:
-            return {"status": "timeout", "detail": f"no end within {limit:g} s"}
         return {"status": "failed", "detail": f"ended by signal {_signal_name(number)}"}
     code = os.WEXITSTATUS(status)
     return {"status": "failed", "detail": f"exited before the checks finished (exit code {code})"}
@@ -204,3 +210,4 @@ def main(config: dict[str, Any]) -> None:
         except ClosedError:
             return
         send(sink, json.dumps(supervisor.run(program)).encode())
+        supervisor.prepare()

@@ -170,13 +170,13 @@ def memory_kills() -> int:
     return 0
 
 
-def waited_for_cpu(pid: int) -> float:
-    """Seconds in which `pid` was ready to run and had no CPU; 0 where the kernel does not say."""
+def waited_for_cpu(pid: int) -> float | None:
+    """Seconds in which `pid` was ready to run and had no CPU; None where the kernel does not say."""
     try:
         with open(f"/proc/{pid}/schedstat") as file:
             return int(file.read().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):
-        return 0.0
+        return None
 
 
 def packages() -> dict[str, str]:

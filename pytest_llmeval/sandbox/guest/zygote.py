@@ -54,10 +54,9 @@ class Zygote:
         """Have a process forked that gets `descriptors`; `told` gives its id."""
         socket.send_fds(self._socket, [json.dumps({"fork": how}).encode()], descriptors)
 
-    def end(self, pid: int) -> None:
+    def end(self) -> None:
         """Kill the process that was forked last; `told` gives its wait status and CPU seconds."""
-        os.kill(pid, signal.SIGKILL)
-        self._socket.send(b'{"wait": true}')
+        self._socket.send(b'{"end": true}')
 
     def told(self) -> dict[str, Any]:
         data = self._socket.recv(_COMMAND_BYTES)
@@ -70,17 +69,12 @@ class Zygote:
 
 
 def _serve(requests: socket.socket, serve: Serve, config: dict[str, Any]) -> None:
-    confine.hide_memory()
     try:
-        for name in _PRELOADED:
-            _preload(name)
         if serve is serve_candidate:
             confine.refuse_system_calls()
     except OSError as error:
         requests.send(json.dumps({"error": str(error)}).encode())
         return
-    gc.collect()
-    gc.freeze()
     requests.send(b"{}")
     pid = 0
     while True:
@@ -88,7 +82,8 @@ def _serve(requests: socket.socket, serve: Serve, config: dict[str, Any]) -> Non
         if not data:
             return
         request = json.loads(data)
-        if "wait" in request:
+        if "end" in request:
+            os.kill(pid, signal.SIGKILL)
             _, status, usage = os.wait4(pid, 0)
             ended = {"status": status, "cpu": usage.ru_utime + usage.ru_stime}
             requests.send(json.dumps(ended).encode())
@@ -105,7 +100,16 @@ def _serve(requests: socket.socket, serve: Serve, config: dict[str, Any]) -> Non
         requests.send(json.dumps({"pid": pid}).encode())
 
 
-def _preload(name: str) -> None:
+def preload() -> None:
+    """Load what every fork then has; done once, before the warm interpreters are forked."""
+    for name in _PRELOADED:
+        _load(name)
+    # What is there now is for good: no fork needs to look through it for garbage.
+    gc.collect()
+    gc.freeze()
+
+
+def _load(name: str) -> None:
     try:
         module = importlib.import_module(name)
     except ImportError:
@@ -121,7 +125,7 @@ def serve_candidate(config: dict[str, Any], how: dict[str, Any], descriptors: li
     confine.become(how["user"])
     os.chdir(how["home"])
     os.environ["HOME"] = os.environ["TMPDIR"] = how["home"]
-    confine.limit_process(config, how["seconds"])
+    confine.limit_process(config)
     Candidate(line).serve()
 
 
