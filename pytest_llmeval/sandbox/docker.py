@@ -24,6 +24,8 @@ CONTENTS = "pytest-llmeval.contents"
 
 _CAPABILITIES = ("SETUID", "SETGID", "KILL")
 """What the supervisor needs to give candidates an identity of their own, and to end them."""
+_NANO_CPUS = 1_500_000_000
+"""One CPU and a half: a cell's processes work one after the other, but do overlap."""
 _START_SECONDS = 60.0
 _FRAME = 8
 _STDERR = 2
@@ -81,7 +83,7 @@ class DockerCells:
             mem_limit=f"{limits.cell_mb}m",
             memswap_limit=f"{limits.cell_mb}m",
             pids_limit=limits.processes + 64,
-            nano_cpus=1_000_000_000,
+            nano_cpus=_NANO_CPUS,
             log_config={"type": "none"},
             labels={LABEL: "1", OWNER: owner()},
             runtime=limits.runtime,
@@ -234,7 +236,8 @@ def remove_left(client: Any, everything: bool = False) -> tuple[int, int]:
     """Remove containers whose owner is gone; return how many went and how many are in use."""
     docker = _package()
     removed = kept = 0
-    for container in client.containers.list(all=True, filters={"label": f"{LABEL}=1"}):
+    labelled = {"label": f"{LABEL}=1"}
+    for container in client.containers.list(all=True, filters=labelled, ignore_removed=True):
         # What another machine owns cannot be known to be left.
         if not everything and owner_lives(container.labels.get(OWNER, "")) is not False:
             kept += 1

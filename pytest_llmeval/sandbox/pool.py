@@ -91,7 +91,7 @@ class Pool:
             finally:
                 done.put(None)
 
-        threads = [threading.Thread(target=work, args=(slot,)) for slot in self._slots]
+        threads = [threading.Thread(target=work, args=(slot,), daemon=True) for slot in self._slots]
         feeder = threading.Thread(target=feed, daemon=True)
         feeder.start()
         for thread in threads:
@@ -167,19 +167,24 @@ class Pool:
 
     def _reported(self, slot: _Slot, message: dict[str, Any], limit: float) -> dict[str, Any]:
         """What a cell says of a program, after a second try where the machinery failed."""
-        lost, failures = 0, 0
+        crashes, failures = 0, 0
         while True:
             try:
                 report = slot.run(message, limit * _LONGEST + _SLACK)
             except CellLostError as error:
-                lost += 1
-                if lost == 2:
-                    return {"status": "failed", "detail": f"ended two sandboxes: {error}"}
-                continue
+                report = {"status": "crashed", "detail": f"the sandbox is lost: {error}"}
             except LaunchError as error:
                 report = {"status": "error", "detail": f"the sandbox does not start: {error}"}
-            failures += report["status"] == "error"
-            if report["status"] != "error" or failures == 2:
+            if report["status"] == "crashed":
+                crashes += 1
+                if crashes == 2:
+                    # A program that does it again does it: no `error` is to be had by force.
+                    return {"status": "failed", "detail": f"twice, {report['detail']}"}
+            elif report["status"] == "error":
+                failures += 1
+                if failures == 2:
+                    return report
+            else:
                 return report
 
 

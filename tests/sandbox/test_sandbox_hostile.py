@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -66,16 +67,26 @@ def _limit(execution: Execution) -> float:
 def _containers() -> Iterator[list[Any]]:
     """This session's."""
     client = connect()
-    yield client.containers.list(filters={"label": [f"{LABEL}=1", f"{OWNER}={owner()}"]})
+    yield client.containers.list(
+        filters={"label": [f"{LABEL}=1", f"{OWNER}={owner()}"]}, ignore_removed=True
+    )
     client.close()
 
 
 def _nothing_is_left(container: Any) -> None:
-    top = container.top(ps_args="-o pid,uid")
-    users = [row[top["Titles"].index("UID")] for row in top["Processes"]]
-    # As the host sees it: the supervisor and two warm interpreters, and two processes that wait for
-    # the next program.
-    assert len(users) == 5
-    assert users.count("0") == 3
+    # As the host sees it: the supervisor and two warm interpreters, and a candidate and a checker
+    # that wait for the next program, once these have been forked.
+    deadline = time.monotonic() + 10
+    while (users := _users(container)) != ["0", "0", "0", "candidate", "checker"]:
+        assert time.monotonic() < deadline, users
+        time.sleep(0.05)
     left = container.exec_run(["python3", "-c", _LEFT]).output.decode().split()
     assert left == []
+
+
+def _users(container: Any) -> list[str]:
+    """Whom a container's processes belong to; the checker's user comes after the candidates'."""
+    top = container.top(ps_args="-o pid,uid")
+    users = sorted(int(row[top["Titles"].index("UID")]) for row in top["Processes"])
+    names = {0: "0", **({users[-1]: "checker"} if users[-1] else {})}
+    return [names.get(user, "candidate") for user in users]

@@ -94,10 +94,12 @@ def test_docker_leaves_no_container_behind_a_killed_session(
     with _holding("docker") as process:
         label = f"{OWNER}={owner(process.pid)}"
         filters = {"label": label}
-        assert len(client.containers.list(filters=filters)) == 2
+        assert len(client.containers.list(filters=filters, ignore_removed=True)) == 2
         process.send_signal(end)
         process.wait()
-    assert _eventually(lambda: not client.containers.list(all=True, filters=filters))
+    assert _eventually(
+        lambda: not client.containers.list(all=True, filters=filters, ignore_removed=True)
+    )
     client.close()
 
 
@@ -146,7 +148,7 @@ def test_clean_removes_what_has_no_owner_and_keeps_the_rest(sandbox: Sandbox) ->
     ended.wait()
     orphan = client.containers.create(IMAGE, command=["python3"], labels={LABEL: "1", OWNER: dead})
     remove_left(client)
-    found = client.containers.list(all=True, filters={"label": f"{LABEL}=1"})
+    found = client.containers.list(all=True, filters={"label": f"{LABEL}=1"}, ignore_removed=True)
     assert orphan.id not in [one.id for one in found]
     assert owner() in [one.labels.get(OWNER) for one in found]
     client.close()
@@ -164,8 +166,10 @@ def test_closing_leaves_nothing() -> None:
         list(sandbox.run([Program("a", "", "")]))
         client = connect()
         filters = {"label": f"{OWNER}={owner()}"}
-        before = {one.id for one in client.containers.list(filters=filters)}
-    after = {one.id for one in client.containers.list(all=True, filters=filters)}
+        before = {one.id for one in client.containers.list(filters=filters, ignore_removed=True)}
+    after = {
+        one.id for one in client.containers.list(all=True, filters=filters, ignore_removed=True)
+    }
     assert len(before - after) == 1
     client.close()
 

@@ -89,7 +89,7 @@ def test_a_lost_cell_is_replaced_and_its_program_run_again() -> None:
 
 def test_a_program_that_ends_two_cells_has_failed() -> None:
     execution, cells = _run(_in_turn(CellLostError("ended"), CellLostError("ended")))
-    assert (execution.status, execution.detail) == ("failed", "ended two sandboxes: ended")
+    assert (execution.status, execution.detail) == ("failed", "twice, the sandbox is lost: ended")
     assert len(cells.started) == 2
 
 

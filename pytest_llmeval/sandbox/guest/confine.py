@@ -89,23 +89,27 @@ _OTHER_ABI = 0x40000000
 
 def limit_process(limits: dict[str, Any]) -> None:
     """Set the limits of a candidate on its own process."""
-    memory = int(limits["memory_mb"]) << 20
-    for what, value in (
-        (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, int(limits["disk_mb"]) << 20),
-        (resource.RLIMIT_NOFILE, 256),
-        (resource.RLIMIT_NPROC, limits["processes"]),
-        (resource.RLIMIT_MEMLOCK, 0),
-        (resource.RLIMIT_MSGQUEUE, 0),
-        (resource.RLIMIT_SIGPENDING, 256),
-    ):
-        if value is None:
-            continue
-        hard = resource.getrlimit(what)[1]
-        if hard != resource.RLIM_INFINITY:
-            value = min(value, hard)
-        resource.setrlimit(what, (value, value))
+    limit_memory(limits)
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_FSIZE, int(limits["disk_mb"]) << 20)
+    _limit(resource.RLIMIT_NOFILE, 256)
+    _limit(resource.RLIMIT_MEMLOCK, 0)
+    _limit(resource.RLIMIT_MSGQUEUE, 0)
+    _limit(resource.RLIMIT_SIGPENDING, 256)
+    if limits["processes"] is not None:
+        _limit(resource.RLIMIT_NPROC, limits["processes"])
+
+
+def limit_memory(limits: dict[str, Any]) -> None:
+    """Limit what this process can have of memory; checks hold what a candidate gives them."""
+    _limit(resource.RLIMIT_AS, int(limits["memory_mb"]) << 20)
+
+
+def _limit(what: int, value: int) -> None:
+    hard = resource.getrlimit(what)[1]
+    if hard != resource.RLIM_INFINITY:
+        value = min(value, hard)
+    resource.setrlimit(what, (value, value))
 
 
 def become(user: int) -> None:

@@ -39,9 +39,9 @@ _LOST = {"status": "lost", "detail": ""}
 class _Pair:
     """A candidate and a checker process, forked and waiting for a program."""
 
-    def __init__(self, home: tidy.Home, candidate: int, ours: socket.socket) -> None:
+    def __init__(self, home: tidy.Home, candidate: int, checker: int, ours: socket.socket) -> None:
         self.home = home
-        self.candidate = candidate
+        self._processes = (candidate, checker)
         self.ours = ours
         """The way to the checker: the program there, the verdict back."""
         self.end = _watch(candidate)
@@ -49,6 +49,11 @@ class _Pair:
     def has_ended(self, seconds: float) -> bool:
         """Whether the candidate ends by itself within `seconds`; False where one cannot know."""
         return self.end is not None and bool(select.select([self.end], [], [], seconds)[0])
+
+    def waited_for_cpu(self) -> float | None:
+        """Seconds in which one of the two was ready and had no CPU; None where one cannot know."""
+        waited = [tidy.waited_for_cpu(one) for one in self._processes]
+        return None if None in waited else sum(one for one in waited if one)
 
     def close(self) -> None:
         self.ours.close()
@@ -107,8 +112,8 @@ class Supervisor:
             self._candidates.begin({"user": home.user, "home": home.path}, [asked.fileno()])
             self._checkers.begin({"user": self._checker_user}, [theirs.fileno(), asking.fileno()])
             candidate = self._candidates.told()["pid"]
-            self._checkers.told()
-        return _Pair(home, candidate, ours)
+            checker = self._checkers.told()["pid"]
+        return _Pair(home, candidate, checker, ours)
 
     def _end(self) -> dict[str, Any]:
         """End the two processes and all they left; return how the candidate ended."""
@@ -138,7 +143,7 @@ def _awaited(pair: _Pair, started: float, limit: float) -> tuple[dict[str, str],
             poll.unregister(pair.end)
             return (_verdict(ours) if poll.poll(_GRACE * 1000) else _LOST), 0.0
         if time.monotonic() >= deadline:
-            starved = tidy.waited_for_cpu(pair.candidate)
+            starved = pair.waited_for_cpu()
             longer = started + min(limit + (starved or 0.0), limit * _EXTENSION)
             if (starved or 0.0) < _STARVED * limit or longer - deadline < 0.05 * limit:
                 return {"status": "timeout", "detail": ""}, starved
@@ -157,7 +162,7 @@ def _verdict(descriptor: int) -> dict[str, str]:
     try:
         verdict = json.loads(receive(descriptor))
     except ClosedError:
-        return {"status": "error", "detail": "the process of the checks ended without a verdict"}
+        return {"status": "crashed", "detail": "the checks ended without a verdict"}
     return {"status": str(verdict["status"]), "detail": str(verdict["detail"])}
 
 

@@ -132,5 +132,6 @@ def serve_candidate(config: dict[str, Any], how: dict[str, Any], descriptors: li
 def serve_checker(config: dict[str, Any], how: dict[str, Any], descriptors: list[int]) -> None:
     supervisor, line = descriptors
     confine.become(how["user"])
+    confine.limit_memory(config)
     program = json.loads(receive(supervisor, 64_000_000))
     send(supervisor, json.dumps(checker.check(line, program)).encode())
