@@ -13,6 +13,27 @@ from pytest_llmeval.catalog.nonsenseqa import nonsenseqa
 from pytest_llmeval.catalog.starter import starter
 
 # Names that thresholds.toml may mention although the run did not ask for them.
-NAMES = ("gsm8k", "mgsm", "mmlu", "mmlu_pro", "nonsenseqa", "starter")
+NAMES = (
+    "gsm8k",
+    "humaneval",
+    "mbpp",
+    "mbpp_sanitized",
+    "mgsm",
+    "mmlu",
+    "mmlu_pro",
+    "nonsenseqa",
+    "starter",
+)
 
-__all__ = ["NAMES", "gsm8k", "mgsm", "mmlu", "mmlu_pro", "nonsenseqa", "starter"]
+__all__ = [
+    "NAMES",
+    "gsm8k",
+    "humaneval",
+    "mbpp",
+    "mbpp_sanitized",
+    "mgsm",
+    "mmlu",
+    "mmlu_pro",
+    "nonsenseqa",
+    "starter",
+]

@@ -11,7 +11,7 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.metrics import Answer
 from pytest_llmeval.metrics import Audit
-from pytest_llmeval.metrics import audit
+from pytest_llmeval.metrics import audit_table
 from pytest_llmeval.permutations import ORIGINAL
 
 
@@ -53,12 +53,13 @@ def audit_of(arms: Sequence[str], items: Iterable[tuple[str, Sequence[InArm]]]) 
         }
         if ORIGINAL in answers:
             table[item] = answers
-    return audit(table) if table else None
+    return audit_table(table) if table else None
 
 
 def _answer(one: InArm, order: str) -> Answer:
     correct, gold = one.outcome == Outcome.CORRECT, order.index(one.gold)
     read = one.answer if one.answer is not None and one.answer in tuple(order) else None
+    shown = tuple(map(LABELS.index, order))
     if read is None:
-        return Answer(None, correct, None, gold, len(order))
-    return Answer(LABELS.index(read), correct, order.index(read), gold, len(order))
+        return Answer(None, correct, None, gold, shown)
+    return Answer(LABELS.index(read), correct, order.index(read), gold, shown)
