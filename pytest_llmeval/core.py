@@ -258,6 +258,9 @@ class Decoding:
         for name, lowest in (("max_tokens", 1), ("temperature", 0), ("top_k", 0)):
             if getattr(self, name) < lowest:
                 raise ConfigError(f"decoding: {name} = {getattr(self, name)} is below {lowest}")
+        for name in ("top_p", "min_p"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"decoding: {name} = {getattr(self, name)} is outside [0, 1]")
 
 
 LETTER_DECODING = Decoding(max_tokens=16, stop=("\n\n",))

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_llmeval import Dataset
+from pytest_llmeval import Decoding
 from pytest_llmeval import Item
 from pytest_llmeval import Protocol
 from pytest_llmeval import Response
@@ -183,3 +184,10 @@ def test_a_chat_may_have_its_shots_as_text():
     assert messages[1]["content"].count("Answer:") == 3  # two shots, and the question
     assert len(turns.render(ITEM, POOL).messages()) == 6
     assert fingerprint(turns) != fingerprint(text)
+
+
+@pytest.mark.parametrize("wrong", [{"top_p": 1.5}, {"min_p": -0.1}, {"max_tokens": 0}])
+def test_decoding_that_cannot_be_is_refused(wrong):
+    (name,) = wrong
+    with pytest.raises(ConfigError, match=rf"^decoding: {name} = "):
+        Decoding(**wrong)

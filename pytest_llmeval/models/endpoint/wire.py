@@ -15,6 +15,7 @@ from pytest_llmeval.models.endpoint.faults import Failed
 from pytest_llmeval.models.endpoint.faults import Fault
 from pytest_llmeval.models.endpoint.faults import unreadable
 from pytest_llmeval.models.endpoint.spec import Spec
+from pytest_llmeval.models.engine.stopping import parts_of
 
 Body = dict[str, Any]
 
@@ -22,7 +23,6 @@ FILTERED = "content_filter"
 _TOPS = (20, 10, 5, 3, 2)
 # What the API takes; more are cut off here, which gives the same text.
 _MOST_STOPS = 4
-_THOUGHT_ENDS = "</think>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,13 +244,12 @@ def _said(spec: Spec, choice: Body, stop: Sequence[str]) -> Said:
     else:
         content = choice.get("text")
     whole = _plain(content)
-    if not isinstance(reasoning, str) and _THOUGHT_ENDS in whole:
-        reasoning, _, whole = whole.partition(_THOUGHT_ENDS)
-        reasoning, whole = reasoning.strip().removeprefix("<think>").strip(), whole.lstrip()
-    text = cut(whole, stop)
-    if text != whole:
-        finish = "stop"
-    return Said(text, finish, reasoning if isinstance(reasoning, str) else None)
+    if isinstance(reasoning, str):
+        text = cut(whole, stop)
+        return Said(text, finish if text == whole else "stop", reasoning)
+    # A server that does not take the thought apart: as with the models that are computed here.
+    parts = parts_of(whole, stop)
+    return Said(parts.answer, "stop" if parts.stopped else finish, parts.reasoning)
 
 
 def _plain(content: object) -> str:

@@ -148,7 +148,8 @@ def one(message: Any, finish: str | None = "stop", stop: tuple[str, ...] = ()) -
         ({"content": "B", "reasoning": "so B"}, "B", "so B"),
         ({"content": "<think>so B</think>\n\nB"}, "B", "so B"),
         ({"content": "so B\n</think> B"}, "B", "so B"),
-        ({"content": "<think>so"}, "<think>so", None),
+        ({"content": "[THINK]so B[/THINK]B"}, "B", "so B"),
+        ({"content": "<think>so"}, "", "so"),
         ({"content": [{"type": "text", "text": "B"}, {"type": "image"}]}, "B", None),
     ],
 )
