@@ -25,6 +25,7 @@ from pytest_llmeval.sandbox.limits import Limits
 _START_SECONDS = 60.0
 _USERS = (10_000, 100)
 """The first user id of candidates, and how many a cell has, where root runs bubblewrap."""
+_HOMES = "/candidates"
 _FOLDERS = ("/bin", "/sbin", "/lib", "/lib64")
 
 
@@ -89,8 +90,9 @@ class HostCells:
 def _namespaces(limits: Limits) -> list[str]:
     """Options of bwrap: everything unshared, this Python and the system's files to read."""
     options = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
-    options += ["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--clearenv"]
-    for name, value in ENVIRONMENT.items():
+    options += ["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--as-pid-1"]
+    options += ["--clearenv"]
+    for name, value in (ENVIRONMENT | {"TMPDIR": _HOMES}).items():
         options += ["--setenv", name, value]
     if os.getuid() == 0:
         # Candidates get users of their own, as in a container.
@@ -98,7 +100,7 @@ def _namespaces(limits: Limits) -> list[str]:
             options += ["--cap-add", capability]
     else:
         options += ["--unshare-user", "--cap-drop", "ALL"]
-    options += ["--perms", "1777", "--size", str(limits.disk_mb << 20), "--tmpfs", "/tmp"]
+    options += ["--dir", "/tmp"]
     for folder in _FOLDERS:
         if Path(folder).is_symlink():
             options += ["--symlink", os.readlink(folder), folder]
@@ -111,7 +113,9 @@ def _namespaces(limits: Limits) -> list[str]:
         options += ["--ro-bind", folder, folder]
     options += ["--proc", "/proc", "--dev", "/dev"]
     options += ["--perms", "1777", "--size", str(8 << 20), "--tmpfs", "/dev/shm"]
-    return [*options, "--chdir", "/"]
+    options += ["--perms", "1777", "--size", str(limits.disk_mb << 20), "--tmpfs", _HOMES]
+    # Where candidates have one user with the guest, nothing but these would keep them out.
+    return [*options, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
 
 
 def _python_folders() -> list[str]:

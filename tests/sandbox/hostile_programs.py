@@ -175,16 +175,19 @@ FORGERIES = {
         "for one in gc.get_objects():\n"
         "    if isinstance(one, dict):\n"
         "        found += [v for v in one.values() if isinstance(v, str) and wanted in v]\n"
-        "with open('/proc/self/maps') as maps: spans = [line.split()[0] for line in maps]\n"
-        "with open('/proc/self/mem', 'rb') as memory:\n"
-        "    for span in spans:\n"
-        "        begin, end = (int(part, 16) for part in span.split('-'))\n"
-        "        try:\n"
-        "            memory.seek(begin)\n"
-        "            data = memory.read(min(end - begin, 1 << 26))\n"
-        "        except (OSError, ValueError, OverflowError): continue\n"
-        "        at = data.find(b'zq-7193-' + b'answer')\n"
-        "        if at >= 0: found.append('zq-7193-' + 'answer')\n"
+        "import os\n"
+        "try:\n"
+        "    with open('/proc/self/maps') as maps: spans = [line.split()[0] for line in maps]\n"
+        "    memory = open('/proc/self/mem', 'rb')\n"
+        "except OSError:\n"
+        "    spans = []\n"
+        "for span in spans:\n"
+        "    begin, end = (int(part, 16) for part in span.split('-'))\n"
+        "    try:\n"
+        "        memory.seek(begin)\n"
+        "        data = memory.read(min(end - begin, 1 << 26))\n"
+        "    except (OSError, ValueError, OverflowError): continue\n"
+        "    if b'zq-7193-' + b'answer' in data: found.append('zq-7193-' + 'answer')\n"
         "def f(x): return found[0] if found else None",
         tests=f"assert f(3) == {SECRET!r}",
     ),
@@ -262,9 +265,10 @@ LOOKS = {
     ),
     "writes_elsewhere": _is_refused(
         "here = os.getcwd()\n"
-        "homes = [f'/tmp/{one}' for one in os.listdir('/tmp')]\n"
-        "places = ['/', '/usr', '/etc', '/tmp', '/proc', '/sys', *homes]\n"
-        "safe = len(homes) > 1 and all(\n"
+        "above = os.path.dirname(here)\n"
+        "beside = [os.path.join(above, one) for one in os.listdir(above)]\n"
+        "places = ['/', '/usr', '/etc', '/tmp', '/proc', '/sys', '/dev', above, *beside]\n"
+        "safe = len(beside) > 1 and all(\n"
         "    forbidden(open, f'{place}/file', 'w') for place in places if place != here)"
     ),
     "raises_its_limits": _is_refused(

@@ -63,7 +63,7 @@ class _Pair:
 
 class Supervisor:
     def __init__(self, config: dict[str, Any]) -> None:
-        users, self._checker_user = [0] * config["users"], 0
+        users, self._checker_user = list[int](), 0
         if config["own_users"]:
             users = [config["first_user"] + one for one in range(config["users"])]
             self._checker_user = config["first_user"] + config["users"]

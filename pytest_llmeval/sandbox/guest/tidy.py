@@ -32,13 +32,15 @@ class Home:
 
 
 def make_homes(users: list[int], own_machine: bool) -> list[Home]:
-    """A folder for each of `users` under /tmp, where nobody can write afterwards."""
-    root = os.environ.get("TMPDIR", "/tmp")
+    """A folder for each of `users`, where nobody else can write; one for all where there are none."""
+    root = os.environ["TMPDIR"]
+    if not users:
+        os.chmod(root, _MODE)
+        return [Home(0, root, own_machine)]
     homes = [Home(user, f"{root}/{place}", own_machine) for place, user in enumerate(users)]
     for home in homes:
         _as_user(home.user, partial(_new_folder, home.path))
-    if any(users):
-        os.chmod(root, _MODE)
+    os.chmod(root, _MODE)
     return homes
 
 
