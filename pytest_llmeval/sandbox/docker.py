@@ -185,6 +185,8 @@ def find_image(client: Any, name: str) -> Any:
         raise ConfigError(
             f"sandbox docker: no image {name!r}: make it with `llmeval sandbox build`"
         ) from None
+    except docker.errors.DockerException as error:
+        raise ConfigError(f"sandbox docker: image {name!r}: {_reason(error)}") from None
 
 
 def identity_of(image: Any, limits: Limits) -> str:
@@ -215,7 +217,18 @@ def _started(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:
-        return "-" if pid == os.getpid() else "gone"
+        # No such process, or no /proc as on a Mac.
+        return "-" if _runs(pid) else "gone"
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _package() -> Any:

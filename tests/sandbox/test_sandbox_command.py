@@ -7,8 +7,8 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from opened_sandbox import opened
 
-from conftest import opened
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.sandbox import Sandbox

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import hostile_programs as hostile
 import pytest
+from opened_sandbox import opened
 
-from conftest import opened
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.sandbox import Program
 from pytest_llmeval.sandbox import Sandbox
