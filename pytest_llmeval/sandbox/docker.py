@@ -171,8 +171,8 @@ def connect() -> Any:
         client.ping()
     except (docker.errors.DockerException, OSError) as error:
         raise ConfigError(
-            f"sandbox docker: no Docker engine answers ({_reason(error)}): start it, or take "
-            "another kind of sandbox (bubblewrap)"
+            f"sandbox docker: no Docker engine answers at {_address()} ({_reason(error)}): start "
+            "it, or take another kind of sandbox (bubblewrap)"
         ) from None
     return client
 
@@ -241,7 +241,19 @@ def _package() -> Any:
     return docker
 
 
-def _reason(error: Exception) -> str:
+def _address() -> str:
+    return os.environ.get("DOCKER_HOST") or "/var/run/docker.sock"
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong, in few words: the system's where it is at the bottom of it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        # The package's messages quote what they were raised from, as Python writes it.
+        for one in (cause, *cause.args):
+            if isinstance(one, OSError) and one.strerror:
+                return one.strerror
+        cause = cause.__cause__ or cause.__context__
     return str(getattr(error, "explanation", None) or error).splitlines()[0][:200]
 
 
