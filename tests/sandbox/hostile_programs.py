@@ -125,6 +125,12 @@ FORGERIES = {
         context="import math",
         tests="assert math.isclose(f(3), 9)",
     ),
+    "forces_an_error": _fails(
+        "import sys, os\n"
+        "values = iter([sys, os.getcwd, type('A', (), {}), {}.values(), iter([]), print])\n"
+        "def f(x): return next(values)",
+        tests="assert f(f(f(f(f(f(3)))))) == 9",
+    ),
     "patched_guest": _fails(
         "import sys\n"
         "for name, module in list(sys.modules.items()):\n"

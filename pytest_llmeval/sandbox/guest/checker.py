@@ -59,8 +59,8 @@ class Peer:
         value = found[0]
         if isinstance(value, _Module):
             # A check that says `math.isclose` and leans on the candidate's import gets the real one.
-            same = value.name == name and name in sys.stdlib_module_names
-            return importlib.import_module(name) if same else value.remote
+            same = value.module_name == name and name in sys.stdlib_module_names
+            return importlib.import_module(name) if same else value
         return value
 
     def _asked(self, question: list[Any]) -> list[Any]:
@@ -93,12 +93,18 @@ class Peer:
     def _resolve(self, tag: str, content: Any) -> Any:
         if tag == "module":
             number, name = content
-            return _Module(str(name), self._resolve("lent", number))
-        if tag != "lent" or type(content) is not int:
-            raise BadValueError("unknown tag")
-        remote = self._remotes.get(content)
+            return self._remote(number, _Module, str(name))
+        if tag == "lent":
+            return self._remote(content, Remote)
+        raise BadValueError("unknown tag")
+
+    def _remote(self, number: Any, kind: type[Remote], *more: str) -> Remote:
+        """The one handle of the candidate's object `number`."""
+        if type(number) is not int:
+            raise BadValueError("not the number of an object")
+        remote = self._remotes.get(number)
         if remote is None:
-            remote = self._remotes[content] = Remote(self, content)
+            remote = self._remotes[number] = kind(self, number, *more)
         return remote
 
     def _answer(self, message: list[Any]) -> list[Any]:
@@ -113,10 +119,14 @@ class Peer:
             return ["!", [[type(error).__name__], str(error)]]
 
 
-class _Module:
-    def __init__(self, name: str, remote: Any) -> None:
-        self.name = name
-        self.remote = remote
+class _Module(Remote):
+    """A module that the candidate imported."""
+
+    __slots__ = ("module_name",)
+
+    def __init__(self, peer: Peer, number: int, name: str) -> None:
+        super().__init__(peer, number)
+        object.__setattr__(self, "module_name", name)
 
 
 def _update(old: Any, new: Any) -> None:
