@@ -548,13 +548,15 @@ class Response:
 class Score:
     """A scorer's verdict. ``answer`` is the label or text that was read, None if unparsed.
 
-    ``tie``: two choices shared the highest value and the first of them was taken.
+    ``tie``: two choices shared the highest value and the first of them was taken. ``detail``: how
+    the answer was read, in the scorer's own words, where that is worth counting.
     """
 
     outcome: Outcome
     answer: str | None = None
     tie: bool = False
     error: str | None = None
+    detail: str = ""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
+from pytest_llmeval.embedding import needs
 from pytest_llmeval.scorers.choice import choice
 from pytest_llmeval.scorers.choice import extract_choice
 from pytest_llmeval.scorers.code import extract_code
@@ -30,6 +31,8 @@ from pytest_llmeval.scorers.lmeval import lmeval_cot_strict
 from pytest_llmeval.scorers.lmeval import lmeval_flexible
 from pytest_llmeval.scorers.lmeval import lmeval_strict
 from pytest_llmeval.scorers.lmeval import mmlu_pro_lmeval
+from pytest_llmeval.scorers.matched import matched
+from pytest_llmeval.scorers.matched import matched_with
 from pytest_llmeval.scorers.mathematics import math
 from pytest_llmeval.scorers.mmlu_pro import mmlu_pro_official
 from pytest_llmeval.scorers.mmlu_pro import mmlu_pro_official_first
@@ -90,10 +93,7 @@ SCORERS: Mapping[str, Scorer] = {
         Scorer("mmlu_pro_official_first", 1, mmlu_pro_official_first),
         Scorer("simple_evals", 1, simple_evals),
         Scorer("zero_shot_cot", 1, zero_shot_cot),
-        _running("execution", 1, execution),
-        _running("execution_raw", 1, execution_raw),
-        _running("execution_until_fence", 1, execution_until_fence),
-        _running("execution_first_block", 1, execution_first_block),
+        Scorer("matched", 1, matched, needs=("sentence_transformers", "bias")),
     )
 }
 
@@ -113,23 +113,38 @@ __all__ = [
 def get_scorer(name: str) -> Scorer:
     """The scorer of that name; ConfigError with the nearest valid name for an unknown one.
 
-    ``exact_match`` may be followed by options of its normaliser: ``exact_match+case+articles``.
-    ConfigError also where the scorer's library is not installed.
+    ``exact_match`` may be followed by options of its normaliser: ``exact_match+case+articles``,
+    ``matched`` by the embedding model that it uses: ``matched+minilm``. ConfigError also where the
+    scorer's library is not installed.
     """
     base, *options = name.split("+")
     if options and base == "exact_match":
         return _exact_match(name, options)
+    if options and base == "matched":
+        return _matched(name, name.partition("+")[2])
     try:
         scorer = SCORERS[name]
     except KeyError:
         raise ConfigError(f"unknown scorer {name!r}{suggestion(name, SCORERS)}") from None
-    if scorer.needs is not None and find_spec(scorer.needs[0]) is None:
-        module, extra = scorer.needs
+    _check_library(name, scorer.needs)
+    return scorer
+
+
+def _check_library(name: str, needed: tuple[str, str] | None) -> None:
+    if needed is not None and find_spec(needed[0]) is None:
+        module, extra = needed
         raise ConfigError(
             f"scorer {name!r} needs {module.replace('_', '-')}:"
             f" pip install 'pytest-llmeval[{extra}]'"
         )
-    return scorer
+
+
+def _matched(name: str, model: str) -> Scorer:
+    if not model.strip():
+        raise ConfigError(f"scorer {name!r}: an embedding model was expected after '+'")
+    for needed in needs(model):
+        _check_library(name, needed)
+    return Scorer(name, SCORERS["matched"].version, matched_with(model))
 
 
 def _exact_match(name: str, options: list[str]) -> Scorer:

