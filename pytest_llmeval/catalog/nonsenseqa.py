@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pytest_llmeval.catalog.matching import matching
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Protocol
@@ -16,7 +17,7 @@ from pytest_llmeval.prompts.lmeval import LMEVAL_MMLU
 from pytest_llmeval.sources.nonsense import RECIPE
 from pytest_llmeval.sources.nonsense import nonsense
 
-PROTOCOLS = (Protocol("letter", LMEVAL_MMLU, scorer="letter", shots=5),)
+PROTOCOLS = (Protocol("letter", LMEVAL_MMLU, scorer="letter", shots=5), *matching())
 
 
 def nonsenseqa() -> Benchmark:

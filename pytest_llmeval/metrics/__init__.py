@@ -6,13 +6,11 @@ nonsense (a negative count, more right answers than items, a NaN) is a ``ValueEr
 
 from __future__ import annotations
 
-from .audit import Answer
+from .answers import Answer
+from .answers import answered
 from .audit import ArmResult
 from .audit import Audit
-from .audit import CopyResult
 from .audit import FamilyResult
-from .audit import PositionResult
-from .audit import answered
 from .audit import audit_table
 from .bias import cochran_q
 from .bias import consistency_rate
@@ -23,6 +21,9 @@ from .comparison import Comparison
 from .comparison import Difference
 from .comparison import compare_items
 from .diagnosis import diagnose
+from .hybrid import Hybrid
+from .hybrid import hybrid_name
+from .hybrid import hybrid_score
 from .intervals import bootstrap_interval
 from .intervals import effective_size
 from .intervals import macro_effective_size
@@ -39,6 +40,8 @@ from .paired import mcnemar
 from .paired import paired_interval
 from .paired import sign_flip
 from .paired import stratified_change
+from .positions import CopyResult
+from .positions import PositionResult
 from .power import detectable_drop
 from .power import detectable_paired_drop
 from .power import smallest_significant
@@ -74,6 +77,7 @@ __all__ = [
     "Counts",
     "Difference",
     "FamilyResult",
+    "Hybrid",
     "ItemOutcomes",
     "PositionResult",
     "Result",
@@ -95,6 +99,8 @@ __all__ = [
     "effective_size",
     "exact_interval",
     "holm",
+    "hybrid_name",
+    "hybrid_score",
     "macro_accuracy",
     "macro_effective_size",
     "macro_interval",

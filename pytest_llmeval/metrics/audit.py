@@ -12,19 +12,15 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import asdict
 from dataclasses import dataclass
-from dataclasses import replace
 from typing import Any
-from typing import NamedTuple
 
-from pytest_llmeval.core import LABELS
-from pytest_llmeval.core import Item
 from pytest_llmeval.permutations import ORIGINAL
-from pytest_llmeval.permutations import Arm
 from pytest_llmeval.permutations import family_of
-from pytest_llmeval.permutations import inverse
-from pytest_llmeval.permutations import order
 from pytest_llmeval.permutations import position_of
 
+from .answers import Answer
+from .answers import Rows
+from .answers import Table
 from .bias import agreement
 from .bias import cochran_q
 from .bias import consistency_rate
@@ -34,48 +30,12 @@ from .bias import recall_std
 from .intervals import Interval
 from .intervals import bootstrap_interval
 from .intervals import tally_interval
-from .paired import holm
 from .paired import paired_interval
-from .paired import sign_flip
+from .positions import CopyResult
+from .positions import PositionResult
+from .positions import copy_result
+from .positions import position_results
 from .proportions import wilson_interval
-
-
-class Answer(NamedTuple):
-    """What was chosen for one item in one arm; a plain ``(chosen, correct)`` will do.
-
-    ``chosen``: the option's index in the original order, None where nothing could be read.
-    ``position``, ``gold``: where the chosen and the right option stood; ``shown``: which option
-    stood at each position. Without them nothing is told of positions.
-    """
-
-    chosen: int | None
-    correct: bool
-    position: int | None = None
-    gold: int | None = None
-    shown: tuple[int, ...] = ()
-
-
-def answered(item: Item, arm: Arm, label: str | None, correct: bool) -> Answer:
-    """The answer of a label that was given to the item as the arm shows it.
-
-    Options of equal text are one option: the first of them. What is none of the item's labels
-    is no choice. ValueError for an item that is not in the arm.
-    """
-    shown = order(item, arm.item)
-    if shown is None or not isinstance(item.gold, int):
-        raise ValueError(f"item {item.id!r} is not in the arm {arm.name!r}")
-    gold = inverse(shown)[item.gold]
-    contents = tuple(item.options.index(item.options[index]) for index in shown)
-    if not label or label not in LABELS[: len(shown)] or len(label) > 1:
-        return Answer(None, correct, None, gold, contents)
-    position = LABELS.index(label)
-    return Answer(contents[position], correct, position, gold, contents)
-
-
-Table = Mapping[str, Mapping[str, "Answer | tuple[int | None, bool]"]]
-"""Item → arm → answer. An arm that an item is not in, or where it had an error, is missing."""
-
-Rows = Sequence[Mapping[str, Answer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,34 +48,6 @@ class ArmResult:
     unparsed: int
     accuracy: float
     interval: Interval
-
-
-@dataclass(frozen=True, slots=True)
-class PositionResult:
-    """A position: the share of answers there, and how often the answer is found that stands there.
-
-    ``expected`` is the share without any preference. ``p_value`` that there is one: exact
-    sign-flip test over the items, Holm-adjusted over the positions. ``last`` is the last option
-    of every item, where items have different numbers.
-    """
-
-    position: str
-    share: float
-    expected: float
-    recall: float | None
-    p_value: float
-
-
-@dataclass(frozen=True, slots=True)
-class CopyResult:
-    """How often the chosen option stands where the answers of the shots were moved to.
-
-    Over the arms that move the shots alone. ``p_value`` as in ``PositionResult``.
-    """
-
-    share: float
-    expected: float
-    p_value: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +128,7 @@ def audit_table(table: Table, confidence: float = 0.95) -> Audit:
         arms=tuple(_arm(name, rows, confidence) for name in sorted(names, key=_original_first)),
         families=tuple(family for family in judged if family is not None),
         recall_std=_recall_std(original),
-        copying=_copying(families.get("shots", ()), rows),
+        copying=copy_result(families.get("shots", ()), rows),
     )
 
 
@@ -258,7 +190,7 @@ def _family(name: str, arms: Sequence[str], every: Rows, confidence: float) -> F
         majority=voted / items,
         majority_interval=wilson_interval(voted, items, confidence),
         # Copied shots move the answers in these too, which says nothing of positions.
-        positions=() if family_of(arms[0]) in ("shots", "both") else _positions(moved, rows),
+        positions=() if family_of(arms[0]) in ("shots", "both") else position_results(moved, rows),
     )
 
 
@@ -275,82 +207,6 @@ def _recall_std(answers: Sequence[Answer]) -> float | None:
         return None
     options = max(len(answer.shown) for answer in answers)
     return recall_std([gold for gold, _ in placed], [place for _, place in placed], options)
-
-
-def _positions(arms: Sequence[str], rows: Rows) -> tuple[PositionResult, ...]:
-    """What the arms tell of every position, and of the last where that is not always the same.
-
-    Rotations and swaps: of the items for which the arms show every position equally often.
-    """
-    if family_of(arms[-1]) in ("test", "cyclic"):
-        rows = [row for row in rows if len(row[arms[0]].shown) == len(arms)]
-    if not rows or any(row[arm].gold is None for row in rows for arm in arms):
-        return ()
-    sizes = {len(row[arm].shown) for row in rows for arm in arms}
-    places: list[tuple[str, int]] = [(LABELS[k], k) for k in range(max(sizes))]
-    if len(sizes) > 1:
-        places.append(("last", -1))
-    found = []
-    for label, place in places:
-        result = _position(label, place, arms, [row for row in rows if _has(row, arms, place)])
-        if result is not None:
-            found.append(result)
-    adjusted = holm([result.p_value for result in found])
-    return tuple(replace(one, p_value=p) for one, p in zip(found, adjusted, strict=True))
-
-
-def _has(row: Mapping[str, Answer], arms: Sequence[str], place: int) -> bool:
-    return place < len(row[arms[0]].shown)
-
-
-def _position(label: str, place: int, arms: Sequence[str], rows: Rows) -> PositionResult | None:
-    answers = [row[arm] for row in rows for arm in arms]
-    read = [answer for answer in answers if answer.position is not None]
-    there = [answer for answer in answers if answer.gold == _at(answer, place)]
-    if not read:
-        return None
-    return PositionResult(
-        label,
-        share=sum(answer.position == _at(answer, place) for answer in read) / len(read),
-        expected=math.fsum(1 / len(answer.shown) for answer in read) / len(read),
-        recall=sum(answer.correct for answer in there) / len(there) if there else None,
-        p_value=sign_flip(Counter(_excess(row, arms, place) for row in rows)),
-    )
-
-
-def _excess(row: Mapping[str, Answer], arms: Sequence[str], place: int) -> int:
-    """How much oftener the position is chosen than the item's choices of content account for.
-
-    Those are kept, and dealt out to the arms anew: an option that is chosen n times of m and
-    stands at the position in k of the arms is expected there n k / m times. The difference times
-    m, a whole number; 0 for whoever chooses the same content in every order.
-    """
-    answers = [row[arm] for arm in arms if row[arm].position is not None]
-    chosen = Counter(answer.chosen for answer in answers)
-    there = Counter(answer.shown[_at(answer, place)] for answer in answers)
-    expected = sum(times * there[option] for option, times in chosen.items() if option is not None)
-    return len(answers) * sum(a.position == _at(a, place) for a in answers) - expected
-
-
-def _at(answer: Answer, place: int) -> int:
-    return place if place >= 0 else len(answer.shown) + place
-
-
-def _copying(arms: Sequence[str], every: Rows) -> CopyResult | None:
-    """Without copying, an item's choice stands still and is where the shots' answers are once."""
-    rows = [row for row in every if all(arm in row for arm in arms)]
-    rows = [row for row in rows if arms and len(row[arms[0]].shown) == len(arms)]
-    excesses: Counter[int] = Counter()
-    copied = read = 0
-    for row in rows:
-        answers = [(row[arm].position, position_of(arm)) for arm in arms]
-        answers = [(position, shots) for position, shots in answers if position is not None]
-        matches = sum(position == shots for position, shots in answers)
-        excesses[len(arms) * matches - len(answers)] += 1
-        copied, read = copied + matches, read + len(answers)
-    if not read:
-        return None
-    return CopyResult(copied / read, 1 / len(arms), sign_flip(excesses))
 
 
 def _plain(value: Any) -> Any:

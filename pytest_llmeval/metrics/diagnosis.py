@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from .audit import Audit
-from .audit import PositionResult
+from .positions import PositionResult
 
 _ALWAYS = 0.95
 _QUESTIONS = 3  # of copying, of positions, of accuracies that differ
