@@ -171,7 +171,9 @@ class Template:
     where the answer starts; ``choices`` are the texts whose likelihood is compared;
     ``answer`` is what a shot shows as its answer (by default the gold choice). ``delimiter``
     stands between question and answer, ``separator`` after every shot. ``prefix`` is text that
-    the answer to an item is made to begin with, where that depends on the item.
+    the answer to an item is made to begin with, where that depends on the item. ``given`` is
+    what each choice adds to the end of the question, read and not scored (in partial evaluation,
+    where the choices fill a blank and what follows the blank is scored).
     """
 
     name: str
@@ -182,6 +184,12 @@ class Template:
     delimiter: str = " "
     separator: str = "\n\n"
     prefix: Callable[[Item], str] | None = None
+    given: Callable[[Item], tuple[str, ...]] | None = None
+
+    def shot_question(self, item: Item) -> str:
+        """What a few-shot example shows as its question."""
+        given = self.given(item)[item.gold] if self.given and isinstance(item.gold, int) else ""
+        return self.question(item) + given
 
     def shot_answer(self, item: Item) -> str:
         """What a few-shot example shows as its answer, without the delimiter."""
@@ -224,6 +232,10 @@ class Prompt:
     def without_last_shot(self) -> Prompt:
         """The same prompt with its last shot left out (Hendrycks et al. drop from the end)."""
         return replace(self, shots=self.shots[:-1])
+
+    def ending_in(self, text: str) -> Prompt:
+        """The same prompt with more text at the end of its question."""
+        return replace(self, question=self.question + text)
 
     def messages(self) -> list[dict[str, str]]:
         """The prompt as chat messages: description as system, every shot as a turn of its own.
@@ -397,6 +409,7 @@ class Protocol:
                         list(template.choices(item)),
                         template.shot_answer(item),
                         *([] if template.prefix is None else [template.prefix(item)]),
+                        *([] if template.given is None else [list(template.given(item))]),
                     ]
                 )
             except Exception as error:  # the item's own error, when it is asked
@@ -470,10 +483,12 @@ class Protocol:
         arrange: Arrange | None = None,
     ) -> Request:
         """What a model is asked about an item; ``Request.id`` is the item's id."""
+        template, compared = self.template, self.ask == "choices"
         return Request(
             id=item.id,
-            prompt=self.render(item, pool, arrange),
-            choices=self.template.choices(item) if self.ask == "choices" else (),
+            prompt=self.render(item, pool),
+            choices=template.choices(item) if compared else (),
+            given=template.given(item) if compared and template.given else (),
             chat=self.chat,
             decoding=self.decoding,
             seed=seed,
@@ -488,7 +503,8 @@ class Request:
     Several samples of an item are several requests that differ in ``sample`` alone and follow
     one another, so that a model may read the prompt once. What is drawn at random for a request
     depends on ``seed``, ``id`` and ``sample``, never on what else is asked. ``benchmark`` is what
-    its cost is booked under, and changes no answer.
+    its cost is booked under, and changes no answer. ``given``, if not empty, has one text a choice
+    that ends the question where that choice is asked about (``prompts``).
     """
 
     id: str
@@ -499,6 +515,14 @@ class Request:
     sample: int = 0
     seed: int = 0
     benchmark: str = ""
+    given: tuple[str, ...] = ()
+
+    @property
+    def prompts(self) -> tuple[Prompt, ...]:
+        """What is read before each choice: the same prompt, unless something is ``given``."""
+        if not self.given:
+            return (self.prompt,) * len(self.choices)
+        return tuple(self.prompt.ending_in(text) for text in self.given)
 
     @property
     def ask(self) -> Ask:
@@ -636,7 +660,7 @@ def _draw_as_lmeval(dataset: Dataset, shots: int) -> dict[str, tuple[int, ...]]:
 @lru_cache(maxsize=8192)
 def _shot(template: Template, item: Item) -> tuple[str, str]:
     """A shot's question and answer; all items of a subject show the same few."""
-    return template.question(item), template.shot_answer(item)
+    return template.shot_question(item), template.shot_answer(item)
 
 
 def canonical_json(value: object) -> bytes:

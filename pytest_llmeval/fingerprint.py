@@ -97,4 +97,5 @@ def _probe(template: Template) -> dict[str, Any]:
         "separator": template.separator,
         # Only where there is one, so that other protocols keep their fingerprints.
         **({} if template.prefix is None else {"prefix": template.prefix(probe)}),
+        **({} if template.given is None else {"given": list(template.given(probe))}),
     }

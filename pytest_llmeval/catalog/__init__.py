@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from pytest_llmeval.catalog.arc import arc_challenge
+from pytest_llmeval.catalog.arc import arc_easy
+from pytest_llmeval.catalog.cmmlu import cmmlu
+from pytest_llmeval.catalog.commonsenseqa import commonsenseqa
 from pytest_llmeval.catalog.gsm8k import gsm8k
+from pytest_llmeval.catalog.hellaswag import hellaswag
 from pytest_llmeval.catalog.humaneval import humaneval
+from pytest_llmeval.catalog.include import include
 from pytest_llmeval.catalog.mbpp import mbpp
 from pytest_llmeval.catalog.mbpp import mbpp_sanitized
 from pytest_llmeval.catalog.mgsm import mgsm
@@ -11,11 +17,19 @@ from pytest_llmeval.catalog.mmlu import mmlu
 from pytest_llmeval.catalog.mmlu_pro import mmlu_pro
 from pytest_llmeval.catalog.nonsenseqa import nonsenseqa
 from pytest_llmeval.catalog.starter import starter
+from pytest_llmeval.catalog.truthfulqa import truthfulqa
+from pytest_llmeval.catalog.winogrande import winogrande
 
 # Names that thresholds.toml may mention although the run did not ask for them.
 NAMES = (
+    "arc_challenge",
+    "arc_easy",
+    "cmmlu",
+    "commonsenseqa",
     "gsm8k",
+    "hellaswag",
     "humaneval",
+    "include",
     "mbpp",
     "mbpp_sanitized",
     "mgsm",
@@ -23,12 +37,20 @@ NAMES = (
     "mmlu_pro",
     "nonsenseqa",
     "starter",
+    "truthfulqa",
+    "winogrande",
 )
 
 __all__ = [
     "NAMES",
+    "arc_challenge",
+    "arc_easy",
+    "cmmlu",
+    "commonsenseqa",
     "gsm8k",
+    "hellaswag",
     "humaneval",
+    "include",
     "mbpp",
     "mbpp_sanitized",
     "mgsm",
@@ -36,4 +58,6 @@ __all__ = [
     "mmlu_pro",
     "nonsenseqa",
     "starter",
+    "truthfulqa",
+    "winogrande",
 ]

@@ -59,6 +59,7 @@ def response_key(fingerprint: str, request: Request) -> bytes:
         "prompt": [prompt.messages(), prompt.prefix] if request.chat else prompt.text,
         "chat": request.chat,
         "choices": [prompt.delimiter, *request.choices] if request.choices else [],
+        **({"given": list(request.given)} if request.given else {}),
         "decoding": None
         if request.choices
         else [

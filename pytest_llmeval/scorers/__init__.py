@@ -27,6 +27,7 @@ from pytest_llmeval.scorers.execution import execution_until_fence
 from pytest_llmeval.scorers.execution import not_run
 from pytest_llmeval.scorers.likelihood import cloze
 from pytest_llmeval.scorers.likelihood import letter
+from pytest_llmeval.scorers.likelihood import likelihood
 from pytest_llmeval.scorers.lmeval import lmeval_cot_strict
 from pytest_llmeval.scorers.lmeval import lmeval_flexible
 from pytest_llmeval.scorers.lmeval import lmeval_strict
@@ -80,6 +81,7 @@ SCORERS: Mapping[str, Scorer] = {
     for scorer in (
         Scorer("letter", 1, letter),
         Scorer("cloze", 1, cloze),
+        Scorer("likelihood", 1, likelihood),
         Scorer("choice", 3, choice),
         Scorer("number", 2, number),
         Scorer("math", 1, math, needs=("math_verify", "math")),

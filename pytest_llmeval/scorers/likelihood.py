@@ -1,6 +1,6 @@
-"""Scorers over the log-likelihoods of an item's choices: ``letter`` and ``cloze``.
+"""Scorers over the log-likelihoods of an item's choices: ``letter``, ``cloze``, ``likelihood``.
 
-Both take the first of equal maxima, as lm-evaluation-harness does, and record that there was a
+All take the first of equal maxima, as lm-evaluation-harness does, and record that there was a
 tie. Scores that cannot be compared are errors: an argmax over NaN or over nothing but -inf is
 option A, and a broken model would score a quarter.
 """
@@ -49,6 +49,17 @@ def cloze(item: Item, response: Response) -> Score:
             for value, option in zip(response.logprobs, item.options, strict=True)
         ],
     )
+
+
+def likelihood(item: Item, response: Response) -> Score:
+    """The option whose text has the highest log-likelihood, whatever its length.
+
+    What lm-eval calls ``acc`` where the texts of the options are compared.
+    """
+    fault = _fault(item, response)
+    if fault is not None:
+        return Score(Outcome.ERROR, error=fault)
+    return _first_maximum(item, response.logprobs)
 
 
 def _fault(item: Item, response: Response) -> str | None:

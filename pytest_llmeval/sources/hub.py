@@ -35,3 +35,23 @@ def load_rows(path: str, config: str | None, split: str, revision: str) -> list[
         where = f"folder {path}" if local else f"hub data set {path!r} at revision {revision[:12]}"
         reason = " ".join(str(error).split()) or type(error).__name__
         raise DataError(f"{where} cannot be loaded ({reason[:200]})") from error
+
+
+def download(path: str, file: str, revision: str) -> Path:
+    """One file of a hub data set, from the hub's cache or the hub.
+
+    For data sets that are no rows to the hub. Raises ConfigError where ``huggingface_hub`` is not
+    installed, DataError in one line where the file cannot be had.
+    """
+    try:
+        library: Any = importlib.import_module("huggingface_hub")
+    except ImportError:
+        raise ConfigError(f"hub data set {path!r} cannot be read, {MISSING}") from None
+    try:
+        return Path(library.hf_hub_download(path, file, repo_type="dataset", revision=revision))
+    except Exception as error:  # see above
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise DataError(
+            f"{file} of hub data set {path!r} at revision {revision[:12]} cannot be loaded"
+            f" ({reason[:200]})"
+        ) from error

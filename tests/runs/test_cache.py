@@ -91,6 +91,7 @@ def test_everything_that_can_change_an_answer_is_in_the_key(request_: Request) -
         requests += [replace(request_, id="r"), replace(request_, choices=("A", "B"))]
     else:
         requests += [replace(request_, choices=("A", "C")), replace(request_, choices=("A",))]
+        requests += [replace(request_, given=("it", "she")), replace(request_, given=("he", "she"))]
     requests.append(replace(request_, chat=True))
     keys = {response_key("m", one) for one in requests} | {response_key("n", request_)}
     assert len(keys) == len(requests) + 1
@@ -103,6 +104,8 @@ def test_everything_that_can_change_an_answer_is_in_the_key(request_: Request) -
         "decoding",
         "sample",
         "seed",
+        "given",
+        "benchmark",  # what its cost is booked under: no answer depends on it
     }
 
 

@@ -229,10 +229,10 @@ class Client:
             if len(choices) != len(prompts):
                 raise ValueError(f"{len(choices)} echoes for {len(prompts)} prompts")
             ordered = sorted(choices, key=lambda choice: choice.get("index", 0))
-            context = len(request.prompt.text)
+            contexts = [len(prompt.text) for prompt in request.prompts]
             logprobs = [
                 choice_logprob(choice.get("logprobs") or {}, context, len(prompt))
-                for choice, prompt in zip(ordered, prompts, strict=True)
+                for choice, context, prompt in zip(ordered, contexts, prompts, strict=True)
             ]
         except (ValueError, TypeError) as error:
             raise Failed(

@@ -119,12 +119,14 @@ def next_letter(spec: Spec, request: Request, dialect: Dialect) -> Call:
 
 def echo(spec: Spec, request: Request) -> Call:
     """Ask for the log-probabilities of the prompt with each choice behind it, all at once."""
-    prompt = request.prompt
     return _call(
         spec,
         {
             "model": spec.model,
-            "prompt": [mend(f"{prompt.text}{prompt.delimiter}{c}") for c in request.choices],
+            "prompt": [
+                mend(f"{prompt.text}{prompt.delimiter}{choice}")
+                for prompt, choice in zip(request.prompts, request.choices, strict=True)
+            ],
             "max_tokens": 1,
             "temperature": 0.0,
             "logprobs": 1,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 from typing import NamedTuple
 
@@ -22,22 +23,32 @@ class _Refused(Exception):
     """Why one request cannot be asked; becomes the error of its response."""
 
 
-@dataclass(slots=True)
-class _Draft:
-    """A request on its way to token ids. ``continuations``: one a choice, delimiter included."""
+class _Text(NamedTuple):
+    """A context and what may follow it: delimiter and choice."""
 
-    index: int
-    request: Request
-    prompt: Prompt
     context: str
-    continuations: tuple[str, ...]
-    dropped: int = 0
+    continuations: tuple[str, ...] = ()
 
     @property
     def last_line(self) -> str:
         """The context from its last line on; all of it where that begins with a blank."""
         begin = self.context.rfind("\n") + 1
         return self.context[begin:] if self.context[begin : begin + 1].strip() else self.context
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A request on its way to token ids.
+
+    ``texts``: one context with all choices, or, where every choice has a context of its own, one
+    a choice.
+    """
+
+    index: int
+    request: Request
+    prompt: Prompt
+    texts: tuple[_Text, ...]
+    dropped: int = 0
 
 
 class _Ids(NamedTuple):
@@ -48,15 +59,15 @@ class _Ids(NamedTuple):
 
 
 def _joined(
-    draft: _Draft, context: tuple[int, ...], short: dict[str, tuple[int, ...]]
+    text: _Text, context: tuple[int, ...], short: dict[str, tuple[int, ...]]
 ) -> _Ids | None:
     """The ids put together at the last line; None where the context itself does not fit so."""
-    line = short[draft.last_line]
+    line = short[text.last_line]
     head = context[: len(context) - len(line)]
     if head + line != context:
         return None
     return _Ids(
-        context, tuple(head + short[draft.last_line + text] for text in draft.continuations)
+        context, tuple(head + short[text.last_line + choice] for choice in text.continuations)
     )
 
 
@@ -89,9 +100,10 @@ class Encoder:
             except _Refused as error:
                 refused.append(Response(request.id, error=str(error), sample=request.sample))
         while drafts:
-            encoded = self._encoded(drafts)
+            encoded = iter(self._encoded([text for draft in drafts for text in draft.texts]))
             too_long: list[_Draft] = []
-            for draft, ids in zip(drafts, encoded, strict=True):
+            for draft in drafts:
+                ids = tuple(islice(encoded, len(draft.texts)))
                 try:
                     question = self._question(draft, ids)
                     if self._window is None or question.length <= self._window:
@@ -135,10 +147,10 @@ class Encoder:
             except _Refused as error:
                 refuse(number, error, 0)
         while drafts:
-            contexts = self._encode(draft.context for draft in drafts)
+            contexts = self._encode(draft.texts[0].context for draft in drafts)
             too_long: list[_Draft] = []
             for draft in drafts:
-                context = contexts[draft.context]
+                context = contexts[draft.texts[0].context]
                 try:
                     tokens = self._lead_of(context) + context
                     opening = self._opening(draft, tokens)
@@ -162,26 +174,34 @@ class Encoder:
         )
 
     def _draft(self, index: int, request: Request, prompt: Prompt, dropped: int) -> _Draft:
+        if request.given:
+            texts = [
+                self._text(request, prompt.ending_in(given), (choice,))
+                for given, choice in zip(request.given, request.choices, strict=True)
+            ]
+        else:
+            texts = [self._text(request, prompt, request.choices)]
+        return _Draft(index, request, prompt, tuple(texts), dropped)
+
+    def _text(self, request: Request, prompt: Prompt, choices: Sequence[str]) -> _Text:
         context = self._chat(prompt) if request.chat else prompt.text
-        continuations = tuple(prompt.delimiter + choice for choice in request.choices)
+        continuations = tuple(prompt.delimiter + choice for choice in choices)
         try:
             for text in (context, *continuations):
                 text.encode()
         except UnicodeEncodeError:
             raise _Refused("the prompt is not valid Unicode (lone surrogate)") from None
         if request.ask == "text":
-            return _Draft(index, request, prompt, context, (), dropped)
+            return _Text(context)
         if request.chat and _ends_in_thought(context, prompt.question):
             raise _Refused(
-                "the chat template opens a thought (<think>) and does not close it: the likelihood of an"
-                " answer inside a thought means nothing; ask for text instead"
+                "the chat template opens a thought (<think>) and does not close it: the likelihood"
+                " of an answer inside a thought means nothing; ask for text instead"
             )
         # The blank before the answer belongs to the answer: " B" is a token, "B" another.
         kept = context.rstrip()
         moved = context[len(kept) :]
-        return _Draft(
-            index, request, prompt, kept, tuple(moved + text for text in continuations), dropped
-        )
+        return _Text(kept, tuple(moved + text for text in continuations))
 
     def _chat(self, prompt: Prompt) -> str:
         messages = prompt.messages()
@@ -217,38 +237,38 @@ class Encoder:
         )
         return text
 
-    def _encoded(self, drafts: Sequence[_Draft]) -> list[_Ids]:
-        """Ids of every draft's context, and of the context with each continuation.
+    def _encoded(self, texts: Sequence[_Text]) -> list[_Ids]:
+        """Ids of every context, and of the context with each continuation.
 
         A context is read once, not once a choice: where its last line begins, a tokenizer that
         splits text before it merges starts anew, so only the last line is encoded again with
         every choice (four letters after "Answer:" are four short texts for all items). That a
         tokenizer is of this kind is not assumed: every context must come out the same in two
-        parts as in one, and so must the first draft of every call with all its choices.
+        parts as in one, and so must the first text of every call with all its choices.
         Otherwise whole texts are encoded.
         """
-        contexts = self._encode(draft.context for draft in drafts)
-        found: list[_Ids | None] = [None] * len(drafts)
+        contexts = self._encode(text.context for text in texts)
+        found: list[_Ids | None] = [None] * len(texts)
         if self._splits:
             short = self._encode(
-                draft.last_line + text for draft in drafts for text in ("", *draft.continuations)
+                text.last_line + choice for text in texts for choice in ("", *text.continuations)
             )
-            found = [_joined(draft, contexts[draft.context], short) for draft in drafts]
-        doubtful = [draft for draft, ids in zip(drafts, found, strict=True) if ids is None]
+            found = [_joined(text, contexts[text.context], short) for text in texts]
+        doubtful = [text for text, ids in zip(texts, found, strict=True) if ids is None]
         whole = self._encode(
-            draft.context + text
-            for draft in (*drafts[:1], *doubtful)
-            for text in draft.continuations
+            text.context + choice
+            for text in (*texts[:1], *doubtful)
+            for choice in text.continuations
         )
 
-        def in_whole(draft: _Draft) -> _Ids:
-            rows = tuple(whole[draft.context + text] for text in draft.continuations)
-            return _Ids(contexts[draft.context], rows)
+        def in_whole(text: _Text) -> _Ids:
+            rows = tuple(whole[text.context + choice] for choice in text.continuations)
+            return _Ids(contexts[text.context], rows)
 
-        if found[0] is not None and found[0] != in_whole(drafts[0]):
+        if found[0] is not None and found[0] != in_whole(texts[0]):
             self._splits = False
-            return self._encoded(drafts)
-        return [ids or in_whole(draft) for draft, ids in zip(drafts, found, strict=True)]
+            return self._encoded(texts)
+        return [ids or in_whole(text) for text, ids in zip(texts, found, strict=True)]
 
     def _encode(self, texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
         """Ids of the texts without special tokens; each text once, all in one call."""
@@ -264,19 +284,22 @@ class Encoder:
         ).input_ids
         return {text: tuple(ids) for text, ids in zip(distinct, encoded, strict=True)}
 
-    def _question(self, draft: _Draft, ids: _Ids) -> Question:
-        lead = self._lead_of(ids.context)
-        start = len(lead) + len(ids.context)
-        rows = tuple(lead + row for row in ids.rows)
-        for choice, row in zip(draft.request.choices, rows, strict=True):
+    def _question(self, draft: _Draft, encoded: Sequence[_Ids]) -> Question:
+        rows: list[tuple[int, ...]] = []
+        starts: list[int] = []
+        for ids in encoded:
+            lead = self._lead_of(ids.context)
+            rows += [lead + row for row in ids.rows]
+            starts += [len(lead) + len(ids.context)] * len(ids.rows)
+        for choice, row, start in zip(draft.request.choices, rows, starts, strict=True):
             if len(row) <= start:
                 raise _Refused(f"choice {choice!r} has no token of its own after this prompt")
         return Question(
             index=draft.index,
-            rows=rows,
-            starts=(start,) * len(rows),
+            rows=tuple(rows),
+            starts=tuple(starts),
             tree=tree_of(rows),
-            prompt_tokens=start,
+            prompt_tokens=max(starts),
             dropped_shots=draft.dropped,
         )
 
@@ -287,7 +310,7 @@ class Encoder:
             if draft.prompt.shots or len(tokens) >= self._window:
                 return None
             limit = self._window - len(tokens)
-        opened = _ends_in_thought(draft.context, draft.prompt.question)
+        opened = _ends_in_thought(draft.texts[0].context, draft.prompt.question)
         return Opening(draft.index, tokens, limit, opened, draft.dropped)
 
     def _lead_of(self, context: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,0 +1,113 @@
+"""ARC (Clark et al., 2018): 2,376 easy and 1,172 challenging science questions, two benchmarks.
+
+The same items, ids and content hash whichever way the rows come: the official jsonl files or the
+hub. Item ids are the data's own. Most items have four options labelled A to D; some have three or
+five, some are labelled 1 to 4: the key is looked up among the item's own labels, and prompts and
+answers use letters. An incomplete copy is refused; questions asked twice are told as warnings.
+Shots come from the training split.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.core import Benchmark
+from pytest_llmeval.core import DataError
+from pytest_llmeval.core import Dataset
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import Protocol
+from pytest_llmeval.prompts.cloze import CLOZE
+from pytest_llmeval.prompts.commonsenseqa import LMEVAL_COMMONSENSEQA
+from pytest_llmeval.sources.doubts import doubts
+from pytest_llmeval.sources.find import check_sizes
+from pytest_llmeval.sources.find import first_file
+from pytest_llmeval.sources.find import load_first
+from pytest_llmeval.sources.labelled import labelled_item
+from pytest_llmeval.sources.rows import Rows
+from pytest_llmeval.sources.rows import hub_rows
+from pytest_llmeval.sources.rows import jsonl_rows
+from pytest_llmeval.sources.rows import parquet_files
+from pytest_llmeval.sources.rows import parquet_rows
+
+REPO = "allenai/ai2_arc"
+REVISION = "210d026faf9955653af8916fad021475a3f00453"
+
+# Rows of the splits test and train.
+ROWS = {"ARC-Challenge": (1172, 1119), "ARC-Easy": (2376, 2251)}
+
+# lm-eval compares the texts of the options and runs without shots unless told; its shots are drawn
+# at random. `cloze` is its prompt with one result instead of two.
+PROTOCOLS = (
+    Protocol("cloze", CLOZE, scorer="cloze"),
+    Protocol(
+        "lmeval", CLOZE, scorer="cloze", also=("likelihood",), draw="lmeval", allow_copies=True
+    ),
+    Protocol("letter", LMEVAL_COMMONSENSEQA, scorer="letter", shots=5),
+)
+
+
+def arc_challenge() -> Benchmark:
+    """The benchmark; its rows are read when they are first needed."""
+    return Benchmark(
+        "arc_challenge", source=partial(load, part="ARC-Challenge"), protocols=PROTOCOLS
+    )
+
+
+def arc_easy() -> Benchmark:
+    """The benchmark; its rows are read when they are first needed."""
+    return Benchmark("arc_easy", source=partial(load, part="ARC-Easy"), protocols=PROTOCOLS)
+
+
+def load(data_dir: Any = None, *, part: str) -> Dataset:
+    """The complete data: from ``DIR/arc`` where the data folder has it, else from the hub.
+
+    ``part`` is ``ARC-Challenge`` or ``ARC-Easy``. Raises DataError where it is found nowhere or
+    is incomplete.
+    """
+    return load_first(
+        "arc", data_dir, partial(from_folder, part=part), partial(from_hub, part=part)
+    )
+
+
+def from_folder(folder: Path, *, part: str) -> Dataset:
+    """The items of ``ARC-*/ARC-*-{Test,Train}.jsonl``, or of a clone of the hub's repository.
+
+    The official archive unpacks to a folder of its own, so that is looked into as well.
+    """
+    for root in (folder / part, folder / "ARC-V1-Feb2018-2" / part):
+        test, train = (
+            first_file(root, f"{part}-{split}.jsonl", f"{part}-{split}.jsonl.gz")
+            for split in ("Test", "Train")
+        )
+        if test is not None and train is not None:
+            return _dataset(part, str(root), jsonl_rows(test), jsonl_rows(train))
+    files = [parquet_files(folder / part, split) for split in ("test", "train")]
+    if all(files):
+        return _dataset(part, str(folder / part), *map(parquet_rows, files))
+    raise DataError(
+        f"{folder}: not a copy of arc (neither {part}/{part}-Test.jsonl and {part}-Train.jsonl nor"
+        f" {part}/test-*.parquet and train-*.parquet)"
+    )
+
+
+def from_hub(path: str = REPO, revision: str = REVISION, *, part: str) -> Dataset:
+    """The items of the hub's configuration of that name, splits test and train."""
+    test, train = (hub_rows(path, part, split, revision) for split in ("test", "train"))
+    return _dataset(part, f"{path}, {part}", test, train)
+
+
+def _dataset(part: str, where: str, test: Rows, train: Rows) -> Dataset:
+    name = part.lower().replace("-", "_")
+    items = tuple(_item(name, place, row, "") for place, row in test)
+    shots = tuple(_item(name, place, row, "train-") for place, row in train)
+    sizes = zip(("test", "train"), (items, shots), ROWS[part], strict=True)
+    check_sizes(
+        name, where, [(split, {name: len(found)}, {name: rows}) for split, found, rows in sizes]
+    )
+    return Dataset(items, {name: shots}, doubts(name, items))
+
+
+def _item(name: str, where: str, row: dict[str, Any], prefix: str) -> Item:
+    return labelled_item(where, row, name, prefix, "test")

@@ -1,0 +1,156 @@
+"""HellaSwag (Zellers et al., 2019): 10,042 contexts, of which one of four endings is the real one.
+
+The validation split is scored: the test split's answers are secret. Shots come from the training
+split where the copy has it. The same items, ids and content hash whichever way the rows come: the
+official jsonl files or the hub. Items hold the text that is asked (see ``prompts.hellaswag``), ids
+are ``hellaswag-<ind>``.
+
+An incomplete copy is refused. A sample is taken where its file says that it is one: its name ends
+in the number of its rows (``hellaswag_val_1000.jsonl``). A warning says so in every run, and its
+content hash is another, so that its scores are not compared with those of the whole set.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.core import Benchmark
+from pytest_llmeval.core import DataError
+from pytest_llmeval.core import Dataset
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import Protocol
+from pytest_llmeval.prompts.hellaswag import LMEVAL_HELLASWAG
+from pytest_llmeval.prompts.hellaswag import clean
+from pytest_llmeval.prompts.hellaswag import context
+from pytest_llmeval.sources.doubts import doubts
+from pytest_llmeval.sources.find import check_sizes
+from pytest_llmeval.sources.find import first_file
+from pytest_llmeval.sources.find import load_first
+from pytest_llmeval.sources.rows import Rows
+from pytest_llmeval.sources.rows import hub_rows
+from pytest_llmeval.sources.rows import jsonl_rows
+from pytest_llmeval.sources.rows import parquet_files
+from pytest_llmeval.sources.rows import parquet_rows
+
+REPO = "Rowan/hellaswag"
+REVISION = "218ec52e09a7e7462a5400043bb9a69a41d06b76"
+VALIDATION_ROWS = 10042
+TRAIN_ROWS = 39905
+
+_NAME = "hellaswag"
+_SAMPLE = re.compile(r"hellaswag_val_([0-9]+)\.jsonl(\.gz)?")
+
+# lm-eval runs without shots unless told, and draws them at random. `cloze` is its prompt with one
+# result instead of two.
+PROTOCOLS = (
+    Protocol("cloze", LMEVAL_HELLASWAG, scorer="cloze"),
+    Protocol(
+        "lmeval",
+        LMEVAL_HELLASWAG,
+        scorer="cloze",
+        also=("likelihood",),
+        draw="lmeval",
+        allow_copies=True,
+    ),
+)
+
+
+def hellaswag() -> Benchmark:
+    """The benchmark; its rows are read when they are first needed."""
+    return Benchmark(_NAME, source=load, protocols=PROTOCOLS)
+
+
+def load(data_dir: Any = None) -> Dataset:
+    """The data: from ``DIR/hellaswag`` where the data folder has it, else from the hub.
+
+    Raises DataError where it is found nowhere, or is incomplete and does not say so.
+    """
+    return load_first(_NAME, data_dir, from_folder, from_hub)
+
+
+def from_folder(folder: Path) -> Dataset:
+    """The items of ``hellaswag_{val,train}.jsonl``, of a clone of the hub's repository, or a sample.
+
+    The training split may be missing; then there are no shots.
+    """
+    validation, train = (
+        first_file(folder, f"hellaswag_{split}.jsonl", f"hellaswag_{split}.jsonl.gz")
+        for split in ("val", "train")
+    )
+    shots = None if train is None else jsonl_rows(train)
+    if validation is not None:
+        return _dataset(str(validation), jsonl_rows(validation), shots)
+    for root in (folder / "data", folder):
+        files = parquet_files(root, "validation")
+        if files:
+            more = parquet_files(root, "train")
+            return _dataset(str(root), parquet_rows(files), parquet_rows(more) if more else None)
+    samples = sorted(path for path in folder.iterdir() if _SAMPLE.fullmatch(path.name))
+    if len(samples) > 1:
+        names = ", ".join(path.name for path in samples)
+        raise DataError(f"{folder}: more than one sample of hellaswag ({names}); leave one")
+    for path in samples:
+        match = _SAMPLE.fullmatch(path.name)
+        assert match is not None  # it was chosen by this
+        return _dataset(str(path), jsonl_rows(path), shots, sample=int(match.group(1)))
+    raise DataError(
+        f"{folder}: not a copy of hellaswag (neither hellaswag_val.jsonl nor"
+        " data/validation-*.parquet, and no sample hellaswag_val_<rows>.jsonl)"
+    )
+
+
+def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
+    """The items of the hub's splits validation and train."""
+    validation, train = (hub_rows(path, None, split, revision) for split in ("validation", "train"))
+    return _dataset(path, validation, train)
+
+
+def _dataset(
+    where: str, validation: Rows, train: Rows | None, sample: int | None = None
+) -> Dataset:
+    items = tuple(_item(place, row, "") for place, row in validation)
+    shots = None if train is None else tuple(_item(place, row, "train-") for place, row in train)
+    sizes = [("validation", {_NAME: len(items)}, {_NAME: sample or VALIDATION_ROWS})]
+    if shots is not None:
+        sizes.append(("train", {_NAME: len(shots)}, {_NAME: TRAIN_ROWS}))
+    check_sizes(_NAME, where, sizes)
+    warnings = doubts(_NAME, items)
+    if sample is not None:
+        warnings = (
+            f"{_NAME}: a sample of {sample:,} of its {VALIDATION_ROWS:,} items: scores are not"
+            " those of the benchmark",
+            *warnings,
+        )
+    return Dataset(items, {} if shots is None else {_NAME: shots}, warnings)
+
+
+def _item(where: str, row: dict[str, Any], prefix: str) -> Item:
+    number, endings = row.get("ind"), row.get("endings")
+    texts = [row.get(name) for name in ("activity_label", "ctx_a", "ctx_b")]
+    if (
+        not isinstance(number, int)
+        or not all(isinstance(text, str) for text in texts)
+        or not isinstance(endings, list)
+        or len(endings) != 4
+        or not all(isinstance(ending, str) for ending in endings)
+    ):
+        raise DataError(
+            f"{where}: ind, activity_label, ctx_a, ctx_b and four endings were expected"
+        )
+    label = str(row.get("label", "")).strip()
+    if label == "":
+        raise DataError(
+            f"{where}: no gold label in this split (label is empty); the split validation has them"
+        )
+    if label not in ("0", "1", "2", "3"):
+        raise DataError(f"{where}: label {row['label']!r} is not a number 0 to 3")
+    activity, first, second = map(str, texts)
+    return Item(
+        id=f"{prefix}{_NAME}-{number:05d}",
+        subject=_NAME,
+        question=context(activity, first, second),
+        gold=int(label),
+        options=tuple(clean(ending) for ending in endings),
+    )

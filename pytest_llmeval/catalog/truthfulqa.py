@@ -1,0 +1,149 @@
+"""TruthfulQA, single-true multiple choice (MC1; Lin et al., 2022): 817 questions, 2 to 13 options.
+
+The 2021 edition, which lm-eval and published scores are about. Its right option is the best answer,
+its wrong ones are all incorrect answers; each is closed with a full stop, as the official script
+does. The same items, ids and content hash whichever way the rows come: the official csv file, of
+which the options are made here, or the hub, which has them made. Chance is 22.6 %.
+
+In the data the right option is always the first. Here options stand in the order of the SHA-256 of
+question and option, which depends on nothing else; so a model that likes the first option gains
+nothing, and neither does a tie. Item ids are made from the question. There are no shots: the data
+has one split. An incomplete copy, or another edition, is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.core import Benchmark
+from pytest_llmeval.core import DataError
+from pytest_llmeval.core import Dataset
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import Protocol
+from pytest_llmeval.prompts.commonsenseqa import LMEVAL_COMMONSENSEQA
+from pytest_llmeval.prompts.truthfulqa import LMEVAL_TRUTHFULQA
+from pytest_llmeval.sources.doubts import doubts
+from pytest_llmeval.sources.find import check_sizes
+from pytest_llmeval.sources.find import load_first
+from pytest_llmeval.sources.local import read_csv
+from pytest_llmeval.sources.names import safe_id
+from pytest_llmeval.sources.rows import Rows
+from pytest_llmeval.sources.rows import hub_rows
+from pytest_llmeval.sources.rows import parquet_files
+from pytest_llmeval.sources.rows import parquet_rows
+
+REPO = "truthfulqa/truthful_qa"
+REVISION = "741b8276f2d1982aa3d5b832d3ee81ed3b896490"
+CONFIG = "multiple_choice"
+ROWS = 817
+
+_NAME = "truthfulqa"
+_COLUMNS = ("Question", "Best Answer", "Incorrect Answers")
+
+PROTOCOLS = (
+    Protocol("lmeval", LMEVAL_TRUTHFULQA, scorer="likelihood"),
+    Protocol("letter", LMEVAL_COMMONSENSEQA, scorer="letter"),
+)
+
+
+def truthfulqa() -> Benchmark:
+    """The benchmark; its rows are read when they are first needed."""
+    return Benchmark(_NAME, source=load, protocols=PROTOCOLS)
+
+
+def load(data_dir: Any = None) -> Dataset:
+    """The complete data: from ``DIR/truthfulqa`` where the data folder has it, else from the hub.
+
+    Raises DataError where it is found nowhere or is incomplete.
+    """
+    return load_first(_NAME, data_dir, from_folder, from_hub)
+
+
+def from_folder(folder: Path) -> Dataset:
+    """The items of ``TruthfulQA.csv``, or of a clone of the hub's repository."""
+    for root in (folder, folder / "data"):
+        path = root / "TruthfulQA.csv"
+        if path.is_file():
+            return _from_csv(path)
+    files = parquet_files(folder / CONFIG, "validation")
+    if files:
+        return _from_targets(str(folder), parquet_rows(files))
+    raise DataError(
+        f"{folder}: not a copy of truthfulqa (neither TruthfulQA.csv nor"
+        f" {CONFIG}/validation-*.parquet)"
+    )
+
+
+def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
+    """The items of the hub's configuration ``multiple_choice``, split validation."""
+    return _from_targets(path, hub_rows(path, CONFIG, "validation", revision))
+
+
+def _from_csv(path: Path) -> Dataset:
+    header, *rows = read_csv(path) or [[]]
+    if not set(_COLUMNS) <= set(header):
+        raise DataError(f"{path}, row 1: a header with {', '.join(_COLUMNS)} was expected")
+    places = [header.index(name) for name in _COLUMNS]
+    items = []
+    for number, row in enumerate(rows, start=2):
+        question, best, incorrect = (row[place] for place in places)
+        where = f"{path}, row {number}"
+        right = _closed(best)
+        if not right:
+            raise DataError(f"{where}: no gold label in this split (Best Answer is empty)")
+        wrong = [text for part in incorrect.split(";") if (text := _closed(part))]
+        items.append(_item(where, question, [right, *wrong], right))
+    return _dataset(str(path), items)
+
+
+def _closed(answer: str) -> str:
+    """An answer with a full stop at its end; an empty one stays empty."""
+    text = answer.strip()
+    return text if not text or text.endswith(".") else f"{text}."
+
+
+def _from_targets(where: str, rows: Rows) -> Dataset:
+    items = []
+    for place, row in rows:
+        question, targets = row.get("question"), row.get("mc1_targets")
+        options = targets.get("choices") if isinstance(targets, dict) else None
+        labels = targets.get("labels") if isinstance(targets, dict) else None
+        if (
+            not isinstance(question, str)
+            or not isinstance(options, list)
+            or not isinstance(labels, list)
+            or len(options) != len(labels)
+            or not all(isinstance(option, str) for option in options)
+        ):
+            raise DataError(f"{place}: question and mc1_targets were expected")
+        if labels.count(1) != 1:
+            raise DataError(
+                f"{place}: {labels.count(1)} of the mc1_targets are labelled 1, not one"
+            )
+        items.append(_item(place, question, options, options[labels.index(1)]))
+    return _dataset(where, items)
+
+
+def _item(where: str, question: str, options: Sequence[str], right: str) -> Item:
+    if len(options) < 2:
+        raise DataError(f"{where}: no incorrect answers")
+    shown = sorted(options, key=lambda option: _digest(question, option))
+    return Item(
+        id=safe_id(question, 80),
+        subject=_NAME,
+        question=question,
+        gold=shown.index(right),
+        options=tuple(shown),
+    )
+
+
+def _digest(question: str, option: str) -> bytes:
+    return hashlib.sha256(f"{question}\n{option}".encode("utf-8", "surrogatepass")).digest()
+
+
+def _dataset(where: str, items: Sequence[Item]) -> Dataset:
+    check_sizes(_NAME, where, [("validation", {_NAME: len(items)}, {_NAME: ROWS})])
+    return Dataset(tuple(items), warnings=doubts(_NAME, items))

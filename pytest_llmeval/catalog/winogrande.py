@@ -1,0 +1,122 @@
+"""WinoGrande (Sakaguchi et al., 2020): 1,267 sentences with a blank and two names for it.
+
+The development split is scored: the test split's answers are secret. Shots come from the training
+split ``xl`` where the copy has it. The same items, ids and content hash whichever way the rows
+come: jsonl files or the hub. Item ids are ``winogrande-<row>``, because most copies leave the data's
+own ids out. An incomplete copy is refused.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.core import Benchmark
+from pytest_llmeval.core import DataError
+from pytest_llmeval.core import Dataset
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import Protocol
+from pytest_llmeval.prompts.winogrande import BLANK
+from pytest_llmeval.prompts.winogrande import LMEVAL_WINOGRANDE
+from pytest_llmeval.sources.doubts import doubts
+from pytest_llmeval.sources.find import check_sizes
+from pytest_llmeval.sources.find import first_file
+from pytest_llmeval.sources.find import load_first
+from pytest_llmeval.sources.names import row_id
+from pytest_llmeval.sources.rows import Rows
+from pytest_llmeval.sources.rows import hub_rows
+from pytest_llmeval.sources.rows import jsonl_rows
+from pytest_llmeval.sources.rows import parquet_files
+from pytest_llmeval.sources.rows import parquet_rows
+
+REPO = "allenai/winogrande"
+REVISION = "01e74176c63542e6b0bcb004dcdea22d94fb67b5"
+CONFIG = "winogrande_xl"
+DEV_ROWS = 1267
+TRAIN_ROWS = 40398
+
+_NAME = "winogrande"
+
+# lm-eval runs without shots unless told, and draws them at random.
+PROTOCOLS = (
+    Protocol("lmeval", LMEVAL_WINOGRANDE, scorer="likelihood", draw="lmeval", allow_copies=True),
+)
+
+
+def winogrande() -> Benchmark:
+    """The benchmark; its rows are read when they are first needed."""
+    return Benchmark(_NAME, source=load, protocols=PROTOCOLS)
+
+
+def load(data_dir: Any = None) -> Dataset:
+    """The complete data: from ``DIR/winogrande`` where the data folder has it, else from the hub.
+
+    Raises DataError where it is found nowhere or is incomplete.
+    """
+    return load_first(_NAME, data_dir, from_folder, from_hub)
+
+
+def from_folder(folder: Path) -> Dataset:
+    """The items of ``dev.jsonl`` and ``train_xl.jsonl``, or of a clone of the hub's repository.
+
+    The training split may be missing; then there are no shots.
+    """
+    for root in (folder, folder / "winogrande_1.1"):
+        dev = first_file(root, "dev.jsonl", "dev.jsonl.gz", f"winogrande_dev_{DEV_ROWS}.jsonl")
+        train = first_file(root, "train_xl.jsonl", "train_xl.jsonl.gz")
+        if dev is not None:
+            return _dataset(str(dev), jsonl_rows(dev), None if train is None else jsonl_rows(train))
+    files = parquet_files(folder / CONFIG, "validation")
+    if files:
+        more = parquet_files(folder / CONFIG, "train")
+        return _dataset(str(folder), parquet_rows(files), parquet_rows(more) if more else None)
+    raise DataError(
+        f"{folder}: not a copy of winogrande (neither dev.jsonl nor {CONFIG}/validation-*.parquet)"
+    )
+
+
+def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
+    """The items of the hub's configuration ``winogrande_xl``, splits validation and train."""
+    validation, train = (
+        hub_rows(path, CONFIG, split, revision) for split in ("validation", "train")
+    )
+    return _dataset(path, validation, train)
+
+
+def _dataset(where: str, dev: Rows, train: Rows | None) -> Dataset:
+    items = _items(dev, "")
+    shots = None if train is None else _items(train, "train-")
+    sizes = [("dev", {_NAME: len(items)}, {_NAME: DEV_ROWS})]
+    if shots is not None:
+        sizes.append(("train", {_NAME: len(shots)}, {_NAME: TRAIN_ROWS}))
+    check_sizes(_NAME, where, sizes)
+    return Dataset(items, {} if shots is None else {_NAME: shots}, doubts(_NAME, items))
+
+
+def _items(rows: Rows, prefix: str) -> tuple[Item, ...]:
+    return tuple(
+        _item(place, row, f"{prefix}{row_id(_NAME, number)}")
+        for number, (place, row) in enumerate(rows)
+    )
+
+
+def _item(where: str, row: dict[str, Any], name: str) -> Item:
+    sentence, options = row.get("sentence"), (row.get("option1"), row.get("option2"))
+    if not isinstance(sentence, str) or not all(isinstance(option, str) for option in options):
+        raise DataError(f"{where}: sentence, option1 and option2 were expected")
+    if not sentence.partition(BLANK)[2].strip():
+        raise DataError(f"{where}: no blank ({BLANK}) with text behind it in the sentence")
+    answer = row.get("answer")
+    if answer is None or answer == "":
+        raise DataError(
+            f"{where}: no gold label in this split (answer is empty); the split dev has them"
+        )
+    if answer not in ("1", "2"):
+        raise DataError(f"{where}: answer {answer!r} is neither '1' nor '2'")
+    return Item(
+        id=name,
+        subject=_NAME,
+        question=sentence,
+        gold=int(answer) - 1,
+        options=tuple(map(str, options)),
+    )
