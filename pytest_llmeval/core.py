@@ -280,11 +280,12 @@ LETTER_DECODING = Decoding(max_tokens=16, stop=("\n\n",))
 
 Ask = Literal["choices", "text"]
 
-Arrange = Callable[[Item], Item | None]
-"""A shot with its options in another order; None where it cannot be shown so."""
+Draw = Literal["first", "lmeval", "lmeval_spare"]
+"""How shots are drawn from the pool: the first of it, or as lm-eval draws them at random.
 
-Draw = Literal["first", "lmeval"]
-"""How shots are drawn from the pool: the first of it, or as lm-eval draws them at random."""
+Of a task that has no test split that tool draws one more than it shows, to have one to spare in
+case the asked item is among them (``lmeval_spare``), wherever the shots come from.
+"""
 
 _LMEVAL_SEED = 1234
 
@@ -305,7 +306,7 @@ class Protocol:
 
     ``bound_to`` a data set, a protocol has three more: ``shots_used`` and ``prompts_used``
     identify what it shows there, ``drawn`` says where in the pool an item's shots stand under
-    ``draw="lmeval"``, which depends on the item's place in the whole data set.
+    ``draw="lmeval"`` (or ``lmeval_spare``), which depends on the item's place in the whole data set.
     """
 
     name: str
@@ -369,8 +370,10 @@ class Protocol:
         template makes of one item for every subject and number of options, which a template may
         tell apart.
         """
-        lmeval = self.draw == "lmeval" and self.shots > 0
-        bound = replace(self, drawn=_draw_as_lmeval(dataset, self.shots) if lmeval else {})
+        drawn = {}
+        if self.draw != "first" and self.shots > 0:
+            drawn = _draw_as_lmeval(dataset, self.shots, spare=self.draw == "lmeval_spare")
+        bound = replace(self, drawn=drawn)
         return replace(
             bound, shots_used=bound._shots_hash(dataset), prompts_used=self._prompts_hash(dataset)
         )
@@ -382,7 +385,7 @@ class Protocol:
         drawn = {
             (
                 item.subject,
-                item.id if self.draw == "lmeval" else "",
+                item.id if self.draw != "first" else "",
                 self.draw_shots(item, dataset.pool.get(item.subject, ())),
             )
             for item in dataset.items
@@ -421,9 +424,9 @@ class Protocol:
 
         A pure function of protocol and item: order of evaluation, workers and selection do
         not enter. Fewer are returned when fewer remain; the caller reports it. Raises
-        ConfigError for ``draw="lmeval"`` when the protocol is not bound to the item's data.
+        ConfigError for a draw of lm-eval's when the protocol is not bound to the item's data.
         """
-        if self.shots and self.draw == "lmeval":
+        if self.shots and self.draw != "first":
             return self._shots_of_lmeval(item, tuple(pool))
         shots: list[Item] = []
         for candidate in self.examples or pool:
@@ -642,7 +645,7 @@ class Record:
     order: str = ""
 
 
-def _draw_as_lmeval(dataset: Dataset, shots: int) -> dict[str, tuple[int, ...]]:
+def _draw_as_lmeval(dataset: Dataset, shots: int, *, spare: bool) -> dict[str, tuple[int, ...]]:
     """Item id → places in its subject's pool: what lm-eval's sampler draws for the item.
 
     That tool makes one random generator a task (here: a subject) and draws for one item after
@@ -653,7 +656,7 @@ def _draw_as_lmeval(dataset: Dataset, shots: int) -> dict[str, tuple[int, ...]]:
     for item in dataset.items:
         generator = generators.setdefault(item.subject, Random(_LMEVAL_SEED))
         size = len(dataset.pool.get(item.subject, ()))
-        drawn[item.id] = tuple(generator.sample(range(size), min(shots, size)))
+        drawn[item.id] = tuple(generator.sample(range(size), min(shots + spare, size))[:shots])
     return drawn
 
 

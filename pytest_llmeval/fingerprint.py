@@ -69,8 +69,9 @@ def fingerprint(protocol: Protocol) -> str:
 def _draw(protocol: Protocol) -> str | None:
     if protocol.shots == 0:
         return None
-    if protocol.draw == "lmeval":
-        return "from the pool at random, as lm-eval draws"
+    if protocol.draw != "first":
+        spare = ", with one to spare" if protocol.draw == "lmeval_spare" else ""
+        return f"from the pool at random, as lm-eval draws{spare}"
     source = "the protocol's own" if protocol.examples else "the pool"
     return f"first of {source}" + ("" if protocol.allow_copies else ", without copies")
 

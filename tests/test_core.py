@@ -186,8 +186,36 @@ def test_a_chat_may_have_its_shots_as_text():
     assert fingerprint(turns) != fingerprint(text)
 
 
-@pytest.mark.parametrize("wrong", [{"top_p": 1.5}, {"min_p": -0.1}, {"max_tokens": 0}])
-def test_decoding_that_cannot_be_is_refused(wrong):
-    (name,) = wrong
-    with pytest.raises(ConfigError, match=rf"^decoding: {name} = "):
-        Decoding(**wrong)
+def test_lmeval_draws_one_more_where_a_task_has_no_test_split():
+    """As many are shown; what the next item gets shows that one more was drawn."""
+    items = [replace(ITEM, id=f"i{n}") for n in range(3)]
+    generator = random.Random(1234)
+    expected = {item.id: [f"s{n}" for n in generator.sample(range(100), 3)[:2]] for item in items}
+    spare = replace(LMEVAL, draw="lmeval_spare")
+    assert drawn(items, spare) == expected
+    plain = drawn(items)
+    assert plain["i0"] == expected["i0"]
+    assert plain["i1"] != expected["i1"]
+
+
+def test_what_choices_add_to_the_question_stands_before_each():
+    template = replace(
+        LMEVAL_MMLU,
+        question=lambda item: "The ",
+        choices=lambda item: ("sat.", "sat."),
+        given=lambda item: ("cat", "mat"),
+    )
+    protocol = Protocol("p", template, scorer="likelihood", shots=1)
+    request = protocol.request(ITEM, [replace(ITEM, id="s", question="S")])
+    assert [prompt.question for prompt in request.prompts] == ["The cat", "The mat"]
+    # A shot shows the right one.
+    assert request.prompt.shots == (("The mat", "sat."),)
+    assert [prompt.shots for prompt in request.prompts] == [request.prompt.shots] * 2
+    text = replace(protocol, ask="text").request(ITEM, ())
+    assert (text.given, text.choices, text.prompts) == ((), (), ())
+
+
+def test_without_such_texts_every_choice_has_the_same_prompt():
+    request = PROTOCOL.request(ITEM, POOL)
+    assert request.given == ()
+    assert request.prompts == (request.prompt, request.prompt)

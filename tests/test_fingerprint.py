@@ -101,6 +101,7 @@ def test_every_way_to_draw_shots_is_another():
         replace(PROTOCOL, allow_copies=True),
         replace(PROTOCOL, examples=POOL),
         replace(PROTOCOL, draw="lmeval"),
+        replace(PROTOCOL, draw="lmeval_spare"),
     )
     assert len({fingerprint(way) for way in ways}) == len(ways)
 

@@ -38,7 +38,9 @@ _NAME = "commonsenseqa"
 # lm-eval runs without shots unless told, and draws them at random.
 PROTOCOLS = (
     Protocol("letter", LMEVAL_COMMONSENSEQA, scorer="letter", shots=5),
-    Protocol("lmeval", LMEVAL_COMMONSENSEQA, scorer="letter", draw="lmeval", allow_copies=True),
+    Protocol(
+        "lmeval", LMEVAL_COMMONSENSEQA, scorer="letter", draw="lmeval_spare", allow_copies=True
+    ),
     Protocol("cloze", CLOZE, scorer="cloze"),
 )
 

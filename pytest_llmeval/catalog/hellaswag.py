@@ -51,7 +51,7 @@ PROTOCOLS = (
         LMEVAL_HELLASWAG,
         scorer="cloze",
         also=("likelihood",),
-        draw="lmeval",
+        draw="lmeval_spare",
         allow_copies=True,
     ),
 )

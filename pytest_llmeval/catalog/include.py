@@ -132,11 +132,11 @@ def from_folder(folder: Path) -> Dataset:
 
 def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
     """The items of the hub's configurations, one a language, splits test and validation."""
-    test, validation = (
-        chain.from_iterable(hub_rows(path, language, split, revision) for language in LANGUAGES)
-        for split in ("test", "validation")
-    )
-    return _dataset(test, validation)
+    return _dataset(*(_hub_split(path, split, revision) for split in ("test", "validation")))
+
+
+def _hub_split(path: str, split: str, revision: str) -> Rows:
+    return chain.from_iterable(hub_rows(path, language, split, revision) for language in LANGUAGES)
 
 
 def _dataset(test: Rows, validation: Rows) -> Dataset:

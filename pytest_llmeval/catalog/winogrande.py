@@ -39,7 +39,9 @@ _NAME = "winogrande"
 
 # lm-eval runs without shots unless told, and draws them at random.
 PROTOCOLS = (
-    Protocol("lmeval", LMEVAL_WINOGRANDE, scorer="likelihood", draw="lmeval", allow_copies=True),
+    Protocol(
+        "lmeval", LMEVAL_WINOGRANDE, scorer="likelihood", draw="lmeval_spare", allow_copies=True
+    ),
 )
 
 

@@ -25,7 +25,7 @@ def labelled_item(
     """
     name, question, choices = row.get("id"), row.get("question"), row.get("choices")
     if isinstance(question, dict):
-        question, choices = question.get("stem"), question.get("choices")
+        choices, question = question.get("choices"), question.get("stem")
     texts, labels = _columns(choices)
     if (
         not isinstance(name, str)

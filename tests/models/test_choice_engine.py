@@ -69,6 +69,23 @@ def test_both_paths_give_the_same(engine: ChoiceEngine, requests: list[Request])
     assert same(scores(engine, requests), expected)
 
 
+def test_choices_with_contexts_of_their_own_are_read_after_them(
+    engine: ChoiceEngine, requests: list[Request]
+) -> None:
+    """Asked together, and among others, they get what each gets where it is the only choice."""
+    prompt = Prompt("", (("Which is deep?", "The sea"),), "The sky is blue because the ")
+    after = "is longest."
+    given = ("air", "sea and the sky")
+    asked = Request("given", prompt, (after, after), given=given)
+    alone = [Request(text, prompt.ending_in(text), (after, "is not.")) for text in given]
+    apart = scores(engine, alone)
+    expected = tuple(apart[text][0] for text in given)
+    assert abs(expected[0] - expected[1]) > 1e-3
+    assert scores(engine, [*requests, asked])["given"] == pytest.approx(expected, abs=1e-5)
+    engine._packed = None
+    assert scores(engine, [asked])["given"] == pytest.approx(expected, abs=1e-5)
+
+
 def test_a_window_between_decides_question_by_question(
     torch: Any, build: Any, tokenizer: Any, requests: list[Request]
 ) -> None:

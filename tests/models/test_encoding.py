@@ -365,3 +365,44 @@ def test_samples_are_encoded_once_and_keep_their_places(tokenizer: Any) -> None:
     assert found[0].tokens == found[2].tokens != found[3].tokens == found[8].tokens
     assert [(one.id, one.sample) for one in refused] == [("c", 0), ("c", 1), ("c", 2)]
     assert all("Unicode" in str(one.error) for one in refused)
+
+
+def test_choices_with_contexts_of_their_own(tokenizer: Any) -> None:
+    """Each row is its own context and its own choice, cut where that context ends."""
+    request = replace(
+        ask("The sky\nis ", "and deep.", "and deep.", "or not."), given=("blue", "a lot of air", "")
+    )
+    question = encode(tokenizer, request)
+    contexts = ("The sky\nis blue", "The sky\nis a lot of air", "The sky\nis")
+    choices = (" and deep.", " and deep.", "  or not.")
+    for row, start, context, choice in zip(
+        question.rows, question.starts, contexts, choices, strict=True
+    ):
+        assert list(row) == tokenizer(context + choice).input_ids
+        assert start == len(tokenizer(context).input_ids)
+    assert question.prompt_tokens == max(question.starts)
+    assert len(set(question.starts)) > 1
+
+
+def test_contexts_of_their_own_among_others_and_too_long_ones(tokenizer: Any) -> None:
+    prompt = Prompt("", (("q", "a " * 30),), "The sky is ")
+    given = Request("q", prompt, ("blue", "deep"), given=("very", "not so"))
+    plain = ask("2+2?", "4", "5")
+    questions, refused = Encoder(tokenizer, 40).questions([plain, given, plain])
+    assert not refused
+    assert [question.index for question in questions] == [0, 1, 2]
+    assert [question.dropped_shots for question in questions] == [0, 1, 0]
+    alone = replace(given, prompt=given.prompt.without_last_shot())
+    assert questions[1].rows == encode(tokenizer, alone).rows
+    assert questions[0].rows == questions[2].rows == encode(tokenizer, plain).rows
+
+
+def test_a_chat_has_them_in_the_turn_of_the_user(tokenizer: Any) -> None:
+    request = replace(
+        ask("The sky is ", "up", "up", delimiter=""), given=("blue", "red"), chat=True
+    )
+    question = encode(tokenizer, request)
+    assert [tokenizer.decode(row) for row in question.rows] == [
+        "<s><user>The sky is blue\n<assistant>up",
+        "<s><user>The sky is red\n<assistant>up",
+    ]

@@ -11,6 +11,7 @@ from typing import Any
 
 import datasets
 import lm_eval.api.task
+from choice_rows import choice_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 EXEMPLARS = [
@@ -60,6 +61,11 @@ def feed(folder: Path) -> None:
         if path == "juletxara/mgsm":
             return datasets.DatasetDict(
                 {"test": _mgsm(folder, name), "train": datasets.Dataset.from_list(EXEMPLARS)}
+            )
+        splits = choice_rows(folder, path, name)
+        if splits is not None:
+            return datasets.DatasetDict(
+                {split: datasets.Dataset.from_list(rows) for split, rows in splits.items()}
             )
         raise LookupError(f"no local rows for {path}")
 

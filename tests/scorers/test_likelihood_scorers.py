@@ -1,4 +1,4 @@
-"""``letter`` and ``cloze``: argmax with a fixed rule for ties, and errors instead of guesses."""
+"""``letter``, ``cloze`` and ``likelihood``: argmax with a fixed rule for ties, and errors instead of guesses."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.scorers import Scorer
 from pytest_llmeval.scorers.likelihood import cloze
 from pytest_llmeval.scorers.likelihood import letter
+from pytest_llmeval.scorers.likelihood import likelihood
 
-BOTH = pytest.mark.parametrize("scorer", [letter, cloze])
+ALL = pytest.mark.parametrize("scorer", [letter, cloze, likelihood])
 INF = math.inf
 
 
@@ -34,7 +35,8 @@ def test_a_generated_letter_stands_in_for_log_likelihoods() -> None:
     assert (score.outcome, score.answer) == (Outcome.CORRECT, "B")
     assert letter(item(), Response("i", text="")).outcome is Outcome.UNPARSED
     assert letter(item(), Response("i", text="B", error="gone")).outcome is Outcome.ERROR
-    assert cloze(item(), Response("i", text="The answer is (A).")).outcome is Outcome.ERROR
+    for texts in (cloze, likelihood):
+        assert texts(item(), Response("i", text="The answer is (A).")).outcome is Outcome.ERROR
 
 
 def test_cloze_divides_by_characters_not_bytes() -> None:
@@ -42,12 +44,13 @@ def test_cloze_divides_by_characters_not_bytes() -> None:
     options = ("ab", "ééééé")
     response = Response("i", logprobs=(-2.0, -4.0))
     assert letter(item(0, options), response).answer == "A"
+    assert likelihood(item(0, options), response).outcome is Outcome.CORRECT
     assert cloze(item(1, options), response).answer == "B"
     assert cloze(item(1, options), response).outcome is Outcome.CORRECT
     assert cloze(item(1, ("ab", "é" * 3)), response).answer == "A"
 
 
-@BOTH
+@ALL
 def test_no_log_probabilities_at_all_is_an_error(scorer: Scorer) -> None:
     # Case d09: argmax would credit every item whose gold is A.
     score = scorer(item(gold=0), Response("i", logprobs=(-INF,) * 4))
@@ -56,7 +59,7 @@ def test_no_log_probabilities_at_all_is_an_error(scorer: Scorer) -> None:
     assert score.error is not None
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize(
     "values",
     [(), (-1.0,), (-1.0,) * 5, (math.nan, -1.0, -1.0, -1.0), (math.nan,) * 4, (INF, -1, -1, -1)],
@@ -67,26 +70,26 @@ def test_scores_that_cannot_be_compared_are_errors(
     assert scorer(item(), Response("i", logprobs=values)).outcome is Outcome.ERROR
 
 
-@BOTH
+@ALL
 def test_some_impossible_choices_are_no_error(scorer: Scorer) -> None:
     score = scorer(item(gold=1), Response("i", logprobs=(-INF, -5.0, -INF, -INF)))
     assert (score.outcome, score.answer) == (Outcome.CORRECT, "B")
 
 
-@BOTH
+@ALL
 def test_a_tie_takes_the_first_and_is_recorded(scorer: Scorer) -> None:
     # Case d11.
     score = scorer(item(gold=1), Response("i", logprobs=(-2.5, -2.5, -3.0, -4.0)))
     assert (score.outcome, score.answer, score.tie) == (Outcome.WRONG, "A", True)
 
 
-@BOTH
+@ALL
 def test_an_error_response_is_an_error_score(scorer: Scorer) -> None:
     score = scorer(item(), Response("i", logprobs=(-1.0,) * 4, error="out of memory"))
     assert (score.outcome, score.error) == (Outcome.ERROR, "out of memory")
 
 
-@BOTH
+@ALL
 def test_an_item_without_options_cannot_be_scored(scorer: Scorer) -> None:
     score = scorer(Item("i", "s", "q", "text"), Response("i", logprobs=(-1.0,)))
     assert score.outcome is Outcome.ERROR

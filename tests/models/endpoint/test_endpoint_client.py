@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -68,6 +69,21 @@ def test_an_echo_takes_one_request_an_item(opened: Any, make: Any) -> None:
         assert all(len(response.logprobs) == 3 for response in answers.values())
         assert len({response.logprobs for response in answers.values()}) == 20
     assert len(server.arrivals) == 20
+
+
+def test_an_echo_counts_from_where_the_own_context_of_a_choice_ends(opened: Any, make: Any) -> None:
+    with serve() as server:
+        model = opened(server, "?choices=echo")
+        (asked,) = make(1, choices=("behind it", "behind it"))
+        given = replace(asked, given=(" one", " one two three"))
+        (response,) = ask(model, [given]).values()
+        alone = [
+            replace(asked, id=f"alone{n}", prompt=prompt) for n, prompt in enumerate(given.prompts)
+        ]
+        expected = [one.logprobs[0] for one in ask(model, alone).values()]
+        assert list(response.logprobs) == expected
+        assert expected[0] != expected[1]
+    assert server.bodies[0]["prompt"] == [f"{prompt.text} behind it" for prompt in given.prompts]
 
 
 def test_the_most_top_logprobs_are_found_once(opened: Any, make: Any) -> None:
