@@ -136,9 +136,10 @@ def _table(found: Iterable[Estimate], prices: Prices) -> Table:
 
 
 def _as_sent(request: Request) -> str:
+    prompt = request.prompts[0] if request.given else request.prompt
     if not request.chat:
-        return request.prompt.text
-    turns = [f"[{turn['role']}]\n{turn['content']}" for turn in request.prompt.messages()]
-    if request.prompt.prefix:
-        turns.append(f"[assistant]\n{request.prompt.prefix}")
+        return prompt.text
+    turns = [f"[{turn['role']}]\n{turn['content']}" for turn in prompt.messages()]
+    if prompt.prefix:
+        turns.append(f"[assistant]\n{prompt.prefix}")
     return "\n".join(turns)

@@ -21,6 +21,7 @@ from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
+from pytest_llmeval.prompts.commonsenseqa import LMEVAL_COMMONSENSEQA
 from pytest_llmeval.prompts.hellaswag import LMEVAL_HELLASWAG
 from pytest_llmeval.prompts.hellaswag import clean
 from pytest_llmeval.prompts.hellaswag import context
@@ -43,7 +44,7 @@ _NAME = "hellaswag"
 _SAMPLE = re.compile(r"hellaswag_val_([0-9]+)\.jsonl(\.gz)?")
 
 # lm-eval runs without shots unless told, and draws them at random. `cloze` is its prompt with one
-# result instead of two.
+# result instead of two; `letter` is for models that give no log-likelihoods of texts.
 PROTOCOLS = (
     Protocol("cloze", LMEVAL_HELLASWAG, scorer="cloze"),
     Protocol(
@@ -54,6 +55,7 @@ PROTOCOLS = (
         draw="lmeval_spare",
         allow_copies=True,
     ),
+    Protocol("letter", LMEVAL_COMMONSENSEQA, scorer="letter"),
 )
 
 

@@ -16,6 +16,7 @@ from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
+from pytest_llmeval.prompts.commonsenseqa import LMEVAL_COMMONSENSEQA
 from pytest_llmeval.prompts.winogrande import BLANK
 from pytest_llmeval.prompts.winogrande import LMEVAL_WINOGRANDE
 from pytest_llmeval.sources.doubts import doubts
@@ -37,11 +38,13 @@ TRAIN_ROWS = 40398
 
 _NAME = "winogrande"
 
-# lm-eval runs without shots unless told, and draws them at random.
+# lm-eval runs without shots unless told, and draws them at random. `letter` is for models that give
+# no log-likelihoods of texts.
 PROTOCOLS = (
     Protocol(
         "lmeval", LMEVAL_WINOGRANDE, scorer="likelihood", draw="lmeval_spare", allow_copies=True
     ),
+    Protocol("letter", LMEVAL_COMMONSENSEQA, scorer="letter"),
 )
 
 

@@ -43,7 +43,9 @@ def labelled_item(
             " has them"
         )
     if labels.count(key) != 1:
-        raise DataError(f"{where}: answerKey {key!r} is not one of the labels {labels}")
+        raise DataError(
+            f"{where}: answerKey {key!r} is not the label of exactly one choice (labels {labels})"
+        )
     return Item(
         id=f"{prefix}{safe_id(name)}",
         subject=subject,

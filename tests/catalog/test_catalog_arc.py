@@ -140,8 +140,11 @@ def test_both_scorers_of_lmeval_read_the_same_likelihoods() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"answerKey": "E"}, r"answerKey 'E' is not one of the labels \['A', 'B', 'C', 'D'\]"),
-        ({"answerKey": "2"}, "answerKey '2' is not one of the labels"),
+        (
+            {"answerKey": "E"},
+            r"answerKey 'E' is not the label of exactly one choice \(labels \['A', 'B', 'C', 'D'\]\)",
+        ),
+        ({"answerKey": "2"}, "answerKey '2' is not the label of exactly one"),
         ({"answerKey": ""}, "no gold label in this split .*; the split test has them"),
         ({"id": 7}, "id, question and labelled choices were expected"),
         ({"question": None}, "id, question and labelled choices were expected"),

@@ -5,7 +5,6 @@ lm-eval runs as a library with its own task files, its transformers backend and 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,36 +14,30 @@ from typing import Any
 
 import pytest
 
+from pytest_llmeval.catalog import arc_challenge
+from pytest_llmeval.catalog import arc_easy
+from pytest_llmeval.catalog import cmmlu
+from pytest_llmeval.catalog import commonsenseqa
+from pytest_llmeval.catalog import hellaswag
 from pytest_llmeval.catalog import mmlu
-from pytest_llmeval.core import Item
-from pytest_llmeval.core import Protocol
+from pytest_llmeval.catalog import truthfulqa
+from pytest_llmeval.catalog import winogrande
+from pytest_llmeval.core import Benchmark
+from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
-from pytest_llmeval.core import Template
 from pytest_llmeval.models import load_model
 from pytest_llmeval.models.engine.encoding import Encoder
+from pytest_llmeval.scorers import get_scorer
 
 PER_SUBJECT = 10
-ARC_ITEMS = 120
 TOLERANCE = 1e-3
-
-ARC = Protocol(
-    "lmeval",
-    Template(
-        name="lmeval-arc",
-        description=lambda subject: "",
-        question=lambda item: f"Question: {item.question}\nAnswer:",
-        choices=lambda item: item.options,
-    ),
-    scorer="likelihood",
-)
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What lm-eval asked its model about one choice, and what it got."""
+    """The tokens lm-eval gave its model for one choice, and what it got."""
 
-    context: str
     tokens: tuple[int, ...]
     logprob: float
 
@@ -61,7 +54,7 @@ def lm(weights: Path) -> Any:
             requests = list(requests)
             results = super()._loglikelihood_tokens(requests, *args, **options)
             for (key, context, continuation), (value, _) in zip(requests, results, strict=True):
-                self.asked[key] = Asked(key[0], (*context, *continuation), float(value))
+                self.asked[key] = Asked((*context, *continuation), float(value))
             return results
 
     model = Listening(pretrained=str(weights), dtype="float32", device="cpu", batch_size=1)
@@ -87,7 +80,7 @@ def evaluate(lm: Any, tasks: Sequence[str], shots: int, limit: int) -> dict[str,
 
 @dataclass(frozen=True)
 class Pair:
-    """One item by both tools. ``theirs``: what lm-eval asked, one a choice."""
+    """One item by both tools. ``theirs``: what lm-eval asked, one a choice, in our order."""
 
     request: Request
     response: Response
@@ -100,8 +93,12 @@ def pairs(
 ) -> Iterator[Pair]:
     ordered = sorted(samples, key=lambda sample: sample["doc_id"])
     for sample, request in zip(ordered, requests, strict=True):
-        theirs = tuple(lm.asked[context, text] for context, text in sample["arguments"])
-        yield Pair(request, answers[request.id], theirs, sample)
+        ours = [
+            (prompt.text, prompt.delimiter + choice)
+            for prompt, choice in zip(request.prompts, request.choices, strict=True)
+        ]
+        assert sorted(ours) == sorted(map(tuple, sample["arguments"])), request.id
+        yield Pair(request, answers[request.id], tuple(lm.asked[key] for key in ours), sample)
 
 
 def chosen(values: Sequence[float]) -> int:
@@ -115,9 +112,6 @@ def check(found: Sequence[Pair], encoder: Encoder) -> float:
     largest = 0.0
     for pair, question in zip(found, questions, strict=True):
         assert pair.response.error is None
-        assert [asked.context for asked in pair.theirs] == [pair.request.prompt.text] * len(
-            pair.theirs
-        )
         assert list(question.rows) == [asked.tokens for asked in pair.theirs], pair.request.id
         theirs = [asked.logprob for asked in pair.theirs]
         ours = pair.response.logprobs
@@ -161,31 +155,60 @@ def test_mmlu_five_shots_every_subject(
         print(f"\nmmlu, {len(every)} items: largest |Δ log-probability| {largest:.2g}")
 
 
-def test_arc_easy_choices_of_many_tokens(
-    data: Path, weights: Path, lm: Any, encoder: Encoder, capsys: pytest.CaptureFixture[str]
+# Two benchmarks compare letters, four compare texts of one to many tokens; WinoGrande scores what
+# follows them.
+BENCHMARKS = [
+    ("arc_easy", arc_easy(), 120),
+    ("arc_challenge", arc_challenge(), 50),
+    ("commonsense_qa", commonsenseqa(), 50),
+    ("hellaswag", hellaswag(), 50),
+    ("winogrande", winogrande(), 50),
+    ("truthfulqa_mc1", truthfulqa(), 50),
+    ("cmmlu_agronomy", cmmlu(), 50),
+]
+METRICS = {"letter": "acc", "likelihood": "acc", "cloze": "acc_norm"}
+
+
+@pytest.mark.parametrize(("task", "benchmark", "count"), BENCHMARKS)
+def test_benchmark(
+    data: Path,
+    weights: Path,
+    lm: Any,
+    encoder: Encoder,
+    capsys: pytest.CaptureFixture[str],
+    task: str,
+    benchmark: Benchmark,
+    count: int,
 ) -> None:
-    path = data / "arc" / "ARC-Easy" / "ARC-Easy-Test.jsonl"
-    requests = []
-    for line in path.read_text(encoding="utf-8").splitlines()[:ARC_ITEMS]:
-        row = json.loads(line)
-        options = row["question"]["choices"]
-        gold = [option["label"] for option in options].index(row["answerKey"])
-        texts = tuple(option["text"] for option in options)
-        item = Item(row["id"], "arc_easy", row["question"]["stem"], gold, texts)
-        requests.append(ARC.request(item, ()))
+    dataset = benchmark.source(data)
+    protocol = next(one for one in benchmark.protocols if one.name == "lmeval").bound_to(dataset)
+    assert protocol.shots == 0
+    items = dataset.items[:count]
+    requests = [protocol.request(item, ()) for item in items]
     model = load_model(f"hf:{weights}?device=cpu")
     answers = {response.id: response for response in model.answer(requests)}
-    samples = evaluate(lm, ["arc_easy"], 0, ARC_ITEMS)["arc_easy"]
-    found = list(pairs(lm, samples, requests, answers))
-    assert len(found) == ARC_ITEMS
+    found = list(pairs(lm, evaluate(lm, [task], 0, count)[task], requests, answers))
+    assert len(found) == count
     largest = check(found, encoder)
-    for pair in found:
-        ours = pair.response.logprobs
-        by_length = [
-            value / len(choice) for value, choice in zip(ours, pair.request.choices, strict=True)
-        ]
-        target = pair.sample["target"]
-        assert float(chosen(ours) == target) == pair.sample["acc"]
-        assert float(chosen(by_length) == target) == pair.sample["acc_norm"]
+    told = []
+    for name in (protocol.scorer, *protocol.also):
+        score, right = get_scorer(name), 0
+        for pair, item in zip(found, items, strict=True):
+            outcome = score(item, pair.response).outcome
+            assert outcome in (Outcome.CORRECT, Outcome.WRONG)
+            assert float(outcome == Outcome.CORRECT) == pair.sample[METRICS[name]], item.id
+            right += outcome == Outcome.CORRECT
+        told.append(f"{METRICS[name]} {right / count:.3f}")
+    for pair, item in zip(found, items, strict=True):
+        # Right and wrong could agree by chance where the chosen options do not.
+        lengths = [len(option) for option in item.options]
+        ours, theirs = (
+            chosen([value / length for value, length in zip(values, lengths, strict=True)])
+            for values in (pair.response.logprobs, [asked.logprob for asked in pair.theirs])
+        )
+        assert ours == theirs, item.id
     with capsys.disabled():
-        print(f"\narc_easy, {len(found)} items: largest |Δ log-probability| {largest:.2g}")
+        print(
+            f"\n{task}, {count} items: {', '.join(told)}, both tools;"
+            f" largest |Δ log-probability| {largest:.2g}"
+        )
