@@ -280,6 +280,9 @@ LETTER_DECODING = Decoding(max_tokens=16, stop=("\n\n",))
 
 Ask = Literal["choices", "text"]
 
+Arrange = Callable[[Item], Item | None]
+"""A shot with its options in another order; None where it cannot be shown so."""
+
 Draw = Literal["first", "lmeval", "lmeval_spare"]
 """How shots are drawn from the pool: the first of it, or as lm-eval draws them at random.
 
@@ -489,7 +492,7 @@ class Protocol:
         template, compared = self.template, self.ask == "choices"
         return Request(
             id=item.id,
-            prompt=self.render(item, pool),
+            prompt=self.render(item, pool, arrange),
             choices=template.choices(item) if compared else (),
             given=template.given(item) if compared and template.given else (),
             chat=self.chat,
@@ -614,7 +617,8 @@ class Record:
     or the run was cut short), so the item counts as not run. ``response_of`` names the scorer
     whose record holds the response, where several score the same one. ``order``: of a permutation
     audit, the labels of the options in the order shown (``CADB``); ``answer`` and ``gold`` are
-    labels of the original order there, ``logprobs`` are in the order shown.
+    labels of the original order there, ``logprobs`` are in the order shown. ``detail``: as in
+    ``Score``.
     """
 
     model: str
@@ -643,6 +647,7 @@ class Record:
     left_out: bool = False
     response_of: str = ""
     order: str = ""
+    detail: str = ""
 
 
 def _draw_as_lmeval(dataset: Dataset, shots: int, *, spare: bool) -> dict[str, tuple[int, ...]]:

@@ -603,6 +603,7 @@ class Evaluator:
                 completion_tokens=None,
                 seconds=None,
                 tie=False,
+                detail="",
             )
             for other in self._plan.other_scorers(result)
         )
@@ -684,6 +685,7 @@ def filled_in(blank: Record, response: Response, verdict: Score) -> Record:
         answer=verdict.answer,
         tie=verdict.tie,
         error=verdict.error,
+        detail=verdict.detail,
         # Scores that are no numbers cannot be compared later, nor written as JSON.
         logprobs=() if verdict.outcome is Outcome.ERROR else response.logprobs,
         text=response.text,

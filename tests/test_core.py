@@ -219,3 +219,10 @@ def test_without_such_texts_every_choice_has_the_same_prompt():
     request = PROTOCOL.request(ITEM, POOL)
     assert request.given == ()
     assert request.prompts == (request.prompt, request.prompt)
+
+
+@pytest.mark.parametrize("wrong", [{"top_p": 1.5}, {"min_p": -0.1}, {"max_tokens": 0}])
+def test_decoding_that_cannot_be_is_refused(wrong):
+    (name,) = wrong
+    with pytest.raises(ConfigError, match=rf"^decoding: {name} = "):
+        Decoding(**wrong)

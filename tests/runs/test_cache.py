@@ -95,8 +95,7 @@ def test_everything_that_can_change_an_answer_is_in_the_key(request_: Request) -
     requests.append(replace(request_, chat=True))
     keys = {response_key("m", one) for one in requests} | {response_key("n", request_)}
     assert len(keys) == len(requests) + 1
-    # What its cost is booked under changes no answer.
-    assert {field.name for field in fields(Request)} - {"benchmark"} == {
+    assert {field.name for field in fields(Request)} == {
         "id",
         "prompt",
         "choices",
