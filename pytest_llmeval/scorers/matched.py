@@ -40,7 +40,8 @@ _EQUAL = 1e-6  # cosines no further apart are equal: float32, and batches of oth
 _AROUND = '*_`"“”„«»$ '
 _MARK = re.compile(r"^(?:[-–—•*]\s+|\$(?=[A-Za-z]))")
 _LABEL = re.compile(r"^(?:\(?(?:[A-Za-z]|\d{1,2})[).:]|\([A-Za-z]\))\s+(?=\S)")
-_LONE_LABEL = re.compile(r"\W*(?:[Oo]ption |[Cc]hoice )?\W*[A-Za-z]\W*")
+_STOP = re.compile(r"[.。।]\s*$")
+_REMARK = re.compile(r"(?<=\S)\.? \([^()]{3,}\)?\.?$")
 _BOX = re.compile(r"\\f?box(?:ed)?\s*(?=\{)")
 
 
@@ -76,10 +77,7 @@ def _scored(item: Item, response: Response, embed: Embed) -> Score:
     if span is None:
         return Score(Outcome.UNPARSED)
     draws = Draws("matched", item.id, response.sample or 0)
-    found = match(span, item.options, embed, draws)
-    if found is None:
-        return Score(Outcome.UNPARSED)
-    index, reading, tie = found
+    index, reading, tie = match(span, item.options, embed, draws)
     return Score(
         Outcome.CORRECT if index == item.gold else Outcome.WRONG,
         answer=LABELS[index],
@@ -90,17 +88,12 @@ def _scored(item: Item, response: Response, embed: Embed) -> Score:
 
 def match(
     span: Span, options: Sequence[str], embed: Embed, draws: Draws
-) -> tuple[int, Reading, bool] | None:
-    """The option that the span means, how that was read, and whether it was drawn from several.
-
-    None where it says nothing that could be compared.
-    """
+) -> tuple[int, Reading, bool]:
+    """The option that the span means, how that was read, and whether it was drawn from several."""
     same = span.options or equal_options(span.text, options)
     if same:
         return draws.one_of(same), Reading(span.level, "text"), len(same) > 1
     said = _tidy(span.text)
-    if not phrases.plain(said) or _LONE_LABEL.fullmatch(said):
-        return None
     texts = list(dict.fromkeys(options))
     similarities = _cosines(embed([said, *texts]))
     highest = max(similarities)
@@ -115,16 +108,18 @@ def match(
 def equal_options(text: str, options: Sequence[str]) -> tuple[int, ...]:
     """The options that are this text, or that it starts with; several only if they are equal.
 
-    From strict to lenient: as it stands, without white space and marks around it, without case
-    and markup, and what a clause starts with ("Paris, because …"). A lenient form that two
-    different options share tells nothing.
+    From strict to lenient: as it stands; without marks around it; without case and markup; without
+    a dash, a label or a remark in brackets that was added; what a clause starts with ("Paris,
+    because …"). A lenient form that two different options share tells nothing.
     """
     said = _tidy(text)
+    bare = _MARK.sub("", said)
+    unlabelled, remark = _LABEL.sub("", bare), _REMARK.sub("", said)
     forms: tuple[tuple[str, Callable[[str], str]], ...] = (
         (text, _spaced),
+        (_STOP.sub("", text), _spaced),
         (said, _tidy),
-        (said, phrases.plain),
-        (_LABEL.sub("", said), phrases.plain),
+        *((one, phrases.plain) for one in (said, bare, unlabelled, remark)),
     )
     for one, form in forms:
         wanted = form(one)
@@ -154,9 +149,9 @@ def _spaced(text: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Without a box, quotes and stars around it, a dash before it and a full stop behind it."""
+    """Without a box, quotes and stars around it and a full stop behind it."""
     unboxed = _BOX.sub("", text)
-    said = _MARK.sub("", _spaced(unboxed).strip(_AROUND))
+    said = _spaced(unboxed).strip(_AROUND)
     if unboxed != text and said.startswith("{") and said.rstrip(".$ ").endswith("}"):
         said = said.rstrip(".$ ")[1:-1]
     # Not the mark that an ellipsis or an abbreviation such as "U.S." ends in.

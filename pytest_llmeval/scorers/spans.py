@@ -31,7 +31,7 @@ _WORD = re.compile(
 )
 _NO = rf"(?!(?:{phrases.any_of(NEGATIONS)})(?!\w))"
 _REACH = 80
-_COLON = r"[ \t]?[*_]{0,3}[ \t]?[:：][ \t]?[*_]{0,3}"
+_COLON = r"[ \t]?(?:\*\*|__)?[ \t]?[:：][ \t]?(?:\*\*|__)?"  # a lone * may be the answer's
 # "can be found" is no statement.
 _COPULA = rf"{phrases.any_of(set(COPULAS) - {'be'})}|(?:would|must|should|will|has to)[ \t]+be"
 _IS = re.compile(
@@ -50,6 +50,7 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _PLACEHOLDER = re.compile(r"\$OPTION\b")  # the instruction repeated
+_LONE_LETTER = re.compile(r"(?:option|choice)?[a-z]", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?؟])[\"'”’)\]]*\s+|(?<=[。！？।॥])|\n+")
 # Thai and what comes behind it in Unicode writes without blanks, or nearly so.
 _UNSPACED_FROM = "\u0e00"
@@ -70,38 +71,69 @@ class Span:
 def find_span(reply: str, options: Sequence[str]) -> Span | None:
     """The text of the answer in a reply without reasoning blocks; None in one that says nothing.
 
-    The time is linear in the reply for options of usual number.
+    A bare letter says nothing unless it is an option: no letters were shown. The time is linear in
+    the reply for options of usual number.
     """
-    return _announced(reply) or _mentioned(reply, options) or _last_sentence(reply)
+    return (
+        _announced(reply, options) or _mentioned(reply, options) or _last_sentence(reply, options)
+    )
 
 
-def _announced(reply: str) -> Span | None:
+def _announced(reply: str, options: Sequence[str]) -> Span | None:
     colon = None
+    quoted = _quoted(reply, options)
     for word in reversed(list(_WORD.finditer(reply))[-_MARKERS_READ:]):
+        if any(start <= word.start() < end for start, end in quoted):
+            continue
         stated = _IS.match(reply, word.end(), word.end() + _REACH)
         if stated is not None:
-            text = _line_from(reply, stated.end())
-            if text:
-                return Span(text, "stated")
+            found = _answer_from(reply, stated.end(), "stated", options)
+            if found is not None:
+                return found
         elif colon is None:
             behind = _HAS.match(reply, word.end(), word.end() + _REACH)
-            text = _line_from(reply, behind.end()) if behind else ""
-            colon = Span(text, "colon") if text else None
+            colon = _answer_from(reply, behind.end(), "colon", options) if behind else None
     return colon
 
 
-def _line_from(reply: str, start: int) -> str:
-    """The rest of the line, or the next one that is not blank; empty for a denial or for nothing."""
+def _quoted(reply: str, options: Sequence[str]) -> list[tuple[int, int]]:
+    """Where the reply repeats options that hold a marker themselves: "an answer is filed"."""
+    return [
+        match.span()
+        for option in options
+        if _WORD.search(option)
+        for match in list(re.finditer(re.escape(option.strip()), reply))[-_MARKERS_READ:]
+    ]
+
+
+def _answer_from(reply: str, start: int, level: Level, options: Sequence[str]) -> Span | None:
+    """The rest of the line, or the next one that is not blank; None for a denial or for nothing.
+
+    An option of several lines is taken whole.
+    """
     if _DENIED.match(reply, start):
-        return ""
+        return None
     text = reply[start : start + _LONGEST].lstrip()
+    for option in options:
+        if "\n" in option and " ".join(text.split()).startswith(" ".join(option.split())):
+            return Span(option, level, _same(option, options))
     text = text.partition("\n")[0].strip()
-    return text if _says_something(text) else ""
+    return Span(text, level) if _says_something(text, options) else None
 
 
-def _says_something(text: str) -> bool:
-    """Whether there is more than markup, punctuation and the instruction repeated."""
-    return bool(phrases.plain(text)) and not _PLACEHOLDER.search(text)
+def _says_something(text: str, options: Sequence[str]) -> bool:
+    """Whether there is more than markup, the instruction repeated, or a letter that is no option."""
+    said = phrases.plain(text)
+    if not said or _PLACEHOLDER.search(text):
+        return False
+    if _LONE_LETTER.fullmatch(phrases.bare(text)):
+        return said in {phrases.plain(option) for option in options}
+    return True
+
+
+def _same(text: str, options: Sequence[str]) -> tuple[int, ...]:
+    wanted = text.split()
+    return tuple(n for n, option in enumerate(options) if option.split() == wanted)
 
 
 def _mentioned(reply: str, options: Sequence[str]) -> Span | None:
@@ -119,8 +151,7 @@ def _mentioned(reply: str, options: Sequence[str]) -> Span | None:
         text = pattern.sub(lambda match: "\0" * len(match.group()), text)
     if last is None:
         return None
-    same = [n for n, option in enumerate(options) if " ".join(option.split()) == last[1]]
-    return Span(last[1], "option", tuple(same))
+    return Span(last[1], "option", _same(last[1], options))
 
 
 def _bounded(option: str) -> str:
@@ -133,9 +164,18 @@ def _is_of_a_word(char: str) -> bool:
     return char.isalnum() and char < _UNSPACED_FROM
 
 
-def _last_sentence(reply: str) -> Span | None:
+def _last_sentence(reply: str, options: Sequence[str]) -> Span | None:
     for sentence in reversed(_SENTENCE_END.split(reply[-4 * _LONGEST :])):
         text = sentence.strip()[-_LONGEST:]
-        if _says_something(text):
+        if _says_something(text, options) and not _announces_nothing(text, options):
             return Span(text, "last")
     return None
+
+
+def _announces_nothing(sentence: str, options: Sequence[str]) -> bool:
+    """Whether all that it says is that the answer is a letter."""
+    word = _WORD.search(sentence)
+    if word is None:
+        return False
+    marker = _IS.match(sentence, word.end()) or _HAS.match(sentence, word.end())
+    return marker is not None and not _says_something(sentence[marker.end() :], options)

@@ -61,6 +61,10 @@ def reply(text: str | None, sample: int = 0) -> Response:
         ("A. Lincoln", ("Lincoln", "A. Lincoln"), (1,)),  # no label to be taken off
         ("U.S.", ("U.S.", "UK"), (0,)),
         ("iron oxide", ("iron", "iron oxide"), (1,)),
+        (".8 lb.", (".8 lb", "8 lb"), (0,)),
+        ("- 31.33 kJ.", ("31.33 kJ", "- 31.33 kJ"), (1,)),  # a sign, no dash of a list
+        ("Lyon (approximately, see above).", CITIES, (1,)),
+        ("f (x)", ("f (y)", "f (x)"), (1,)),
         ("Lyon or Paris", CITIES, ()),
         ("the city of Lyon", CITIES, ()),
         ("same", ("same", "other", "same"), (0, 2)),

@@ -24,6 +24,9 @@ CITIES = ("Paris", "Lyon", "London", "New York")
         ("The answer would be Lyon", "Lyon"),
         ("The answer is **Paris**", "**Paris**"),
         ("The answer is no", "no"),
+        ("The answer is Lyon. So the answer is (B).", "Lyon. So the answer is (B)."),
+        ("The answer is Lyon.\nThe answer is (B).", "Lyon."),  # no letter was shown
+        ("The answer is Lyon.\nThe answer is $\\boxed{B}$.", "Lyon."),
         ("Die Antwort lautet: Paris.", "Paris."),
         ("La respuesta correcta es Lyon.", "Lyon."),
         ("La réponse est Paris", "Paris"),
@@ -52,6 +55,7 @@ def test_stated(reply: str, text: str) -> None:
         ("答案：里昂", "里昂"),
         ("Ответ: Париж.", "Париж."),
         ("उत्तर: पेरिस", "पेरिस"),
+        ("Answer: *ptr", "*ptr"),
     ],
 )
 def test_colon(reply: str, text: str) -> None:
@@ -91,6 +95,7 @@ def test_option(reply: str, options: tuple[str, ...], text: str, found: tuple[in
         ('He said "so." Then more.', "Then more."),
         ("Parisian Lyonnais", "Parisian Lyonnais"),  # parts of words are no options
         ("We do. ...", "We do."),
+        ("Who knows? The answer is (B).", "Who knows?"),
     ],
 )
 def test_last_sentence(reply: str, text: str) -> None:
@@ -99,9 +104,32 @@ def test_last_sentence(reply: str, text: str) -> None:
     assert (span.level, span.text) == ("last", text)
 
 
-@pytest.mark.parametrize("reply", ["", " \n", "...", "**", 'Finish with "the answer is $OPTION"'])
+@pytest.mark.parametrize(
+    "reply",
+    ["", " \n", "...", "**", 'Finish with "the answer is $OPTION"', "B", "So the answer is (B)."],
+)
 def test_nothing_said(reply: str) -> None:
     assert find_span(reply, CITIES) is None
+
+
+def test_a_letter_that_is_an_option_is_said() -> None:
+    span = find_span("So the answer is (B).", ("A", "B"))
+    assert span is not None
+    assert (span.level, span.text) == ("stated", "(B).")
+
+
+def test_markers_inside_of_options_are_none() -> None:
+    filed = "Only after an answer to the complaint is filed."
+    span = find_span(f"The answer is {filed}", ("Never.", filed))
+    assert span is not None
+    assert (span.level, span.text) == ("stated", filed)
+
+
+def test_an_option_of_several_lines_is_taken_whole() -> None:
+    options = ("x =\n1", "x =\n2", "x =\n1")
+    span = find_span("Answer:\nx =\n1\nDone.", options)
+    assert span is not None
+    assert (span.level, span.text, span.options) == ("colon", "x =\n1", (0, 2))
 
 
 @given(
