@@ -18,12 +18,14 @@ from .answers import Rows
 from .paired import holm
 from .paired import sign_flip
 
+_EXACT_UP_TO = 5_000  # the sum of all sizes; the convolution takes about its square
+
 
 @dataclass(frozen=True, slots=True)
 class PositionResult:
     """A position: the share of answers there, and how often the answer is found that stands there.
 
-    ``expected`` is the share without any preference. ``p_value`` that there is one: exact
+    ``expected`` is the share without any preference. ``p_value`` that there is one:
     sign-flip test over the items, Holm-adjusted over the positions. ``last`` is the last option
     of every item, where items have different numbers.
     """
@@ -84,7 +86,7 @@ def _position(label: str, place: int, arms: Sequence[str], rows: Rows) -> Positi
         share=sum(answer.position == _at(answer, place) for answer in read) / len(read),
         expected=math.fsum(1 / len(answer.shown) for answer in read) / len(read),
         recall=sum(answer.correct for answer in there) / len(there) if there else None,
-        p_value=sign_flip(Counter(_excess(row, arms, place) for row in rows)),
+        p_value=_chance(Counter(_excess(row, arms, place) for row in rows)),
     )
 
 
@@ -100,6 +102,19 @@ def _excess(row: Mapping[str, Answer], arms: Sequence[str], place: int) -> int:
     there = Counter(answer.shown[_at(answer, place)] for answer in answers)
     expected = sum(times * there[option] for option, times in chosen.items() if option is not None)
     return len(answers) * sum(a.position == _at(a, place) for a in answers) - expected
+
+
+def _chance(excesses: Mapping[int, int]) -> float:
+    """Two-sided p value of the sum: sign-flip test, exact where that takes no time.
+
+    Beyond, its normal limit: the sum of d with random signs has the variance sum d^2.
+    """
+    whole = sum(abs(d) * items for d, items in excesses.items())
+    if whole <= _EXACT_UP_TO:
+        return sign_flip(excesses)
+    total = sum(d * items for d, items in excesses.items())
+    squares = sum(d * d * items for d, items in excesses.items())
+    return math.erfc(abs(total) / math.sqrt(2 * squares))
 
 
 def _at(answer: Answer, place: int) -> int:
@@ -120,4 +135,4 @@ def copy_result(arms: Sequence[str], every: Rows) -> CopyResult | None:
         copied, read = copied + matches, read + len(answers)
     if not read:
         return None
-    return CopyResult(copied / read, 1 / len(arms), sign_flip(excesses))
+    return CopyResult(copied / read, 1 / len(arms), _chance(excesses))

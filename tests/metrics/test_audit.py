@@ -321,3 +321,24 @@ def test_same_table_same_audit(build: Callable[[], Double]) -> None:
     answers = table(ASKED, SHOTS, arms("attack", 4), build())
     turned = dict(reversed(answers.items()))
     assert audit_table(answers) == audit_table(turned)
+
+
+def test_many_items_are_judged_by_the_normal_limit() -> None:
+    """The same table over and over: p values go on where the exact test stopped."""
+    answers = table(ASKED, SHOTS, arms("cyclic", 4), leaning(9, [5, 4, 4, 4]))
+    for copies, exact in ((1, True), (12, False)):
+        many = {f"{n}-{name}": row for n in range(copies) for name, row in answers.items()}
+        found = family(audit_table(many), "cyclic").positions
+        excesses: dict[int, int] = {}
+        for row in many.values():
+            picks = sum(answer.position == 0 for answer in row.values())
+            excesses[4 * picks - 4] = excesses.get(4 * picks - 4, 0) + 1
+        whole = sum(abs(d) * m for d, m in excesses.items())
+        assert (whole <= 5000) == exact
+        z = sum(d * m for d, m in excesses.items()) / math.sqrt(
+            sum(d * d * m for d, m in excesses.items())
+        )
+        normal = math.erfc(abs(z) / math.sqrt(2))
+        # Holm multiplies the smallest of four by four at most.
+        assert normal <= found[0].p_value * (1.1 if exact else 1.0)
+        assert found[0].p_value <= 4 * normal * (1.4 if exact else 1.0 + 1e-12)
