@@ -75,6 +75,6 @@ def _shot_golds(number: int, seed: int) -> list[int]:
 
 @cache
 def words() -> tuple[str, ...]:
-    """The packaged list: 3,892 common English words."""
+    """The packaged list: 3,896 common English words."""
     text = resources.files(__package__).joinpath("words.txt").read_text(encoding="ascii")
     return tuple(text.split())

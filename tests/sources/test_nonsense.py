@@ -18,19 +18,19 @@ DATA = load()
 
 def test_the_data_of_recipe_1_are_held_fast() -> None:
     assert RECIPE == nonsenseqa().version == "1"
-    assert DATA.content_hash() == "04ff95c39535779e"
-    assert hashlib.sha256("\n".join(words()).encode()).hexdigest()[:16] == "d47967d52f6af44f"
+    assert DATA.content_hash() == "353a1eb49c1e1954"
+    assert hashlib.sha256("\n".join(words()).encode()).hexdigest()[:16] == "2ef765054e1f39aa"
     first = DATA.items[0]
     assert (first.id, first.gold) == ("nonsense-0000", 1)
-    assert (
-        first.question
-        == "Wait examined phrase whether ran deal approach earlier trunk sat permit political particular submitting requirements four?"
+    assert first.question == (
+        "Wait examines phone wherever ran dealing approach earliest t"
+        "runk sat permit political partially submitted requirements fourth?"
     )
     assert first.options == (
         "Associates sequences",
         "Removed",
         "Component closer",
-        "Knew committee federal",
+        "King committee feed",
     )
 
 
