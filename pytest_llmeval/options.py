@@ -58,6 +58,7 @@ _OPTIONS = (
         "ask choice items in other orders of their options, too: cyclic, full, attack or N",
         "KIND",
     ),
+    _Option("debias", "text", None, "take position bias out: cyclic, pride, batch", "HOW[,…]"),
     _Option("seed", "count", 0, "seed of everything that is drawn", "N"),
     _Option("limit", "count", None, "evaluate only N items of every subject, drawn by seed", "N"),
     _Option("shard", "text", None, "run only part I of N, to be joined by `llmeval merge`", "I/N"),
@@ -102,6 +103,7 @@ class Settings:
     samples: int
     decoding: Mapping[str, Any]
     permutations: str | None
+    debias: tuple[str, ...]
     seed: int
     limit: int | None
     shard: tuple[int, int] | None
@@ -182,6 +184,7 @@ def read_settings(config: pytest.Config) -> Settings:
             if value[flag] is not None
         },
         permutations=value["permutations"],
+        debias=_debias(value["debias"], value["permutations"]),
         seed=value["seed"],
         limit=value["limit"],
         shard=_shard(value["shard"]),
@@ -234,6 +237,25 @@ def _read(config: pytest.Config, option: _Option) -> Any:
     if option.flag == "baseline" and (start / value).exists():
         return str(start / value)
     return value
+
+
+DEBIAS = ("cyclic", "pride", "batch")
+
+
+def _debias(text: str | None, permutations: str | None) -> tuple[str, ...]:
+    """The ways of debiasing that are named, which may need the rotations of every item."""
+    if text is None:
+        return ()
+    found = tuple(dict.fromkeys(text.split(",")))
+    for name in found:
+        if name not in DEBIAS:
+            raise ConfigError(f"--llm-debias {text}: unknown {name!r}{suggestion(name, DEBIAS)}")
+        if name != "batch" and permutations not in ("cyclic", "full"):
+            raise ConfigError(
+                f"--llm-debias {name} averages over orders of the options: add"
+                " --llm-permutations cyclic"
+            )
+    return found
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:

@@ -66,6 +66,7 @@ class PlannedResult:
     odd about the data. ``responses_of``: the
     planned result whose responses this one scores under another scorer (``Protocol.also``); it
     has no items of its own. ``arms``: names of the other orders of options that are asked for.
+    ``debias``: how position bias is taken out of those answers, of a result that is computed so.
     """
 
     benchmark: str
@@ -80,6 +81,7 @@ class PlannedResult:
     warnings: Sequence[str] = ()
     responses_of: int | None = None
     arms: Sequence[str] = ()
+    debias: str | None = None
 
     @property
     def scorer(self) -> str:
@@ -136,7 +138,7 @@ class Plan:
 
     def other_scorers(self, result: int) -> list[PlannedResult]:
         """The results that score the responses of a planned result under other scorers."""
-        return [one for one in self.results if one.responses_of == result]
+        return [one for one in self.results if one.responses_of == result and one.debias is None]
 
     @cached_property
     def chunks(self) -> dict[int, list[PlannedItem]]:
@@ -277,7 +279,18 @@ def _planned_results(evaluated: Iterable[Evaluated]) -> tuple[PlannedResult, ...
             )
             for other in one.protocol.under_other_scorers()
         ]
+        others += [
+            replace(result, ways=(_debiased(result.ways[0], how),), responses_of=number, debias=how)
+            for how in one.debias
+        ]
     return (*first, *others)
+
+
+def _debiased(way: Way, how: str) -> Way:
+    """The way of a debiased result: named, and another fingerprint than what it is made of."""
+    content = {**way.protocol, "scorer": f"{way.scorer}+{how}", "scorer_debias": [how, 1]}
+    text = f"{way.fingerprint} {content['scorer_debias']}"
+    return Way(hashlib.sha256(text.encode()).hexdigest()[:16], content)
 
 
 def _planned_result(one: Evaluated) -> PlannedResult:

@@ -35,6 +35,7 @@ from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.models import load_model
+from pytest_llmeval.options import DEBIAS
 from pytest_llmeval.options import Settings
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import Way
@@ -48,6 +49,7 @@ from pytest_llmeval.runs.baseline import load_baseline
 from pytest_llmeval.runs.compare import RunComparison
 from pytest_llmeval.runs.compare import check_comparable
 from pytest_llmeval.runs.compare import compare
+from pytest_llmeval.runs.debiased import debiased
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.folder import create_run
 from pytest_llmeval.runs.folder import describe
@@ -62,6 +64,9 @@ from pytest_llmeval.runs.run import disagreements
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.runs.run import measure
 from pytest_llmeval.scorers import SCORERS
+
+DEBIASED = tuple(f"letter+{how}" for how in DEBIAS)
+"""Results that ``--llm-debias`` adds to those by letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +113,7 @@ class RunSession:
         self.verdicts: list[Verdict] = []
         self.results: list[Result] = []
         self._measurements: dict[tuple[int, int], Measurement] = {}
+        self._records: list[Record] | None = None
         #: By index of model and result: fingerprints of the protocols and the weights seen.
         self._asked: dict[tuple[int, int], set[str]] = {}
         self._weights: dict[tuple[int, int], str] = {}
@@ -175,7 +181,7 @@ class RunSession:
         # The catalog is asked for names only here, where a file names benchmarks.
         from pytest_llmeval.catalog import NAMES
 
-        check_names(thresholds, NAMES, collected, known_scorers=SCORERS)
+        check_names(thresholds, NAMES, collected, known_scorers={*SCORERS, *DEBIASED})
         self.notes += unused_models(thresholds, self.settings.models)
         # The noise is that of the items drawn.
         drawn = collected_benchmarks(
@@ -465,23 +471,33 @@ class RunSession:
                     dropped_shots=one.dropped_shots,
                     tie=tie,
                 )
-        measurements = {}
+        measurements: dict[tuple[int, int], Measurement] = {}
         for (model, number), items in groups.items():
             result, label = planned[number], self._label(self.plan.models[model])
+            if result.debias is not None and result.responses_of is not None:
+                first = measurements[model, result.responses_of]
+                mine = [one for one in self._stored() if one.model == label]
+                items = debiased(result, first.fingerprint, first.items, mine, self.plan.seed)
             if result.responses_of is None:
                 way = self._way(model, number)
             elif items:
                 way = result.ways[0]
             else:
                 continue
-            first = number if result.responses_of is None else result.responses_of
-            weights = self._weights.get((model, first))
+            asked = number if result.responses_of is None else result.responses_of
+            weights = self._weights.get((model, asked))
             measured = measure(result, way, label, items, weights)
-            audit = self._audit(model, first, way.scorer)
+            audit = self._audit(model, asked, way.scorer)
             measurements[model, number] = replace(
                 measured, result=replace(measured.result, audit=audit)
             )
         return measurements
+
+    def _stored(self) -> list[Record]:
+        """All that the run has on disk; read once, for what needs log-probabilities."""
+        if self._records is None:
+            self._records = [one for one in latest_records(self.folder.records) if not one.left_out]
+        return self._records
 
     def _audit(self, model: int, result: int, scorer: str) -> Audit | None:
         """The permutation audit of a result under one of the scorers of its answers."""

@@ -36,7 +36,8 @@ class Evaluated:
     ``--llm-limit`` or ``--llm-shard``; the benchmark's own sizes stay in ``dataset``.
     ``drawn``: subject → items drawn of it under ``--llm-limit``, over all shards. ``lacking``: why
     this machine cannot score it, in one line. ``arms``: the other orders of options in which every
-    item is asked, too.
+    item is asked, too. ``debias``: ways to take position bias out of its log-probabilities, each a
+    result of its own.
     """
 
     test: str
@@ -48,6 +49,7 @@ class Evaluated:
     drawn: Mapping[str, int] | None = None
     lacking: str | None = None
     arms: tuple[Arm, ...] = ()
+    debias: tuple[str, ...] = ()
 
 
 class Suite:
@@ -118,6 +120,7 @@ class Suite:
             drawn,
             lacking,
             self._arms(test, bound, dataset),
+            self.settings.debias if bound.scorer == "letter" else (),
         )
         self._by_test[test] = evaluated
         return evaluated

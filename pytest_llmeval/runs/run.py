@@ -24,6 +24,7 @@ from pytest_llmeval.plan import Way
 from pytest_llmeval.plan import arm_fingerprint
 from pytest_llmeval.runs.arms import InArm
 from pytest_llmeval.runs.arms import audit_of
+from pytest_llmeval.runs.debiased import debiased
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.records import latest_records
 
@@ -163,10 +164,25 @@ class Run:
         for record in self.records:
             if not record.left_out:
                 records.setdefault(record.benchmark, []).append(record)
-        found = [
-            self._measure(model, planned, records) for model in models for planned in self.planned
-        ]
+        planned, found = self.planned, []
+        for model in models:
+            own = [self._measure(model, one, records) for one in planned]
+            for number, one in enumerate(planned):
+                if one.debias is not None and one.responses_of is not None:
+                    first = own[one.responses_of]
+                    answers = records.get(one.benchmark, ())
+                    own[number] = self._debiased(model, one, first, answers)
+            found += own
         return [one for one in found if one.items or not one.scored_again]
+
+    def _debiased(
+        self, model: str, planned: PlannedResult, first: Measurement, records: Iterable[Record]
+    ) -> Measurement:
+        mine = [one for one in records if one.model == model or self.manifest["own_model"]]
+        seed = self.manifest["seed"]
+        items = debiased(planned, first.fingerprint, first.items, mine, seed)
+        measured = measure(planned, planned.ways[0], model, items, first.model_fingerprint)
+        return replace(measured, asked=first.asked)
 
     def results(self) -> list[Result]:
         """The measurements without their items."""

@@ -189,3 +189,47 @@ def test_mistakes(planted, arguments, message):
     result = project.run(*arguments)
     assert result.ret == 4
     result.stderr.fnmatch_lines([message])
+
+
+BIASED = """
+scores = [0.0] * 4
+            scores[gold] += 1.0
+            scores[0] += 1.5
+            yield Response(request.id, logprobs=tuple(s - 5.0 for s in scores), sample=request.sample)
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_preference_is_taken_out_where_that_is_asked_for(planted, workers):
+    """A model that knows the answer and likes A: 25 % as it is, all right without the bias."""
+    project = planted("gold")
+    head, _, tail = MODEL.partition("            chosen = ")
+    _, _, tail = tail.partition("sample=request.sample)\n")
+    (project.path / "conftest.py").write_text(head + "            " + BIASED.strip() + "\n" + tail)
+    arguments = ("--llm-permutations=cyclic", "--llm-debias=cyclic,pride,batch", "-n", workers)
+    assert project.run(*arguments).ret == 0
+    results = {one["scorer"]: one for one in project.document("metrics.json")["results"]}
+    found = {scorer: one["accuracy"] for scorer, one in results.items()}
+    assert found == {
+        "letter": 0.25,
+        "letter+cyclic": 1.0,
+        "letter+pride": 1.0,
+        "letter+batch": 1.0,
+    }
+    fingerprints = {one["protocol_fingerprint"] for one in results.values()}
+    assert len(fingerprints) == 4
+    again = project.pytester.run("llmeval", "show", str(project.run_folder))
+    again.stdout.fnmatch_lines(["planted?letter+pri* 40 * 1.0000 *"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--llm-debias=prid"], "*unknown 'prid'*'pride'*"),
+        (["--llm-debias=pride"], "*add --llm-permutations cyclic*"),
+    ],
+)
+def test_mistakes_about_debiasing(planted, arguments, message):
+    result = planted("gold").run(*arguments)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([message])
