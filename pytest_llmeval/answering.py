@@ -40,6 +40,7 @@ from pytest_llmeval.options import read_settings
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import Selected
 from pytest_llmeval.plan import make_plan
+from pytest_llmeval.reports.bounded import shown
 from pytest_llmeval.reports.terminal import write_summary
 from pytest_llmeval.runs.arms import InArm
 from pytest_llmeval.runs.records import RecordWriter
@@ -490,14 +491,15 @@ def _outcome(call: pytest.CallInfo[None]) -> Outcome | None:
 
 def _reason(answer: Answer) -> str:
     first = answer.samples[0]
+    gold = shown(first.gold)
     if len(answer.samples) > 1:
         right = sum(sample.outcome is Outcome.CORRECT for sample in answer.samples)
-        return f"wrong: {right} of {len(answer.samples)} samples right, gold {first.gold}"
+        return f"wrong: {right} of {len(answer.samples)} samples right, gold {gold}"
     if first.outcome is Outcome.UNPARSED:
-        return f"unparsed: no answer could be read, gold {first.gold}"
+        return f"unparsed: no answer could be read, gold {gold}"
     if first.answer is None or first.answer == first.gold:
-        return f"wrong: the test's own check failed, gold {first.gold}"
-    return f"wrong: answered {first.answer}, gold {first.gold}"
+        return f"wrong: the test's own check failed, gold {gold}"
+    return f"wrong: answered {shown(first.answer)}, gold {gold}"
 
 
 def _model_fixture(node: pytest.Item) -> object | None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterable
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from typing import NoReturn
-
-from rich.console import Console
-from rich.text import Text
 
 from pytest_llmeval.catalog import NAMES
 from pytest_llmeval.core import ConfigError
@@ -26,6 +24,10 @@ from pytest_llmeval.gates import nothing_decided
 from pytest_llmeval.gates import overall
 from pytest_llmeval.gates import unused_models
 from pytest_llmeval.reports import comparison as reports
+from pytest_llmeval.reports.cli import add_commands as add_report_commands
+from pytest_llmeval.reports.judged import JudgedRun
+from pytest_llmeval.reports.telling import tell
+from pytest_llmeval.reports.terminal import print_parts
 from pytest_llmeval.reports.terminal import summary_parts
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs import compare
@@ -38,6 +40,7 @@ from pytest_llmeval.runs.baseline import NAME
 from pytest_llmeval.runs.cache import ResponseCache
 from pytest_llmeval.runs.run import disagreements
 from pytest_llmeval.sandbox.command import add_commands as add_sandbox_commands
+from pytest_llmeval.scaffold import add_commands as add_init_command
 from pytest_llmeval.scorers import SCORERS
 
 USAGE_ERROR = 4
@@ -75,6 +78,7 @@ def _parser() -> _Parser:
     gate.add_argument("--baseline", metavar="RUN", help=f"compare with it: {_ANY_RUN}")
     _add_allow_mismatch(gate)
     gate.add_argument("--allow-undecided", action="store_true")
+    gate.add_argument("--notify", metavar="CMD_OR_URL", help="tell the verdict, as --llm-notify")
     gate.set_defaults(command=_gate)
 
     show = commands.add_parser("show", help="show a stored run")
@@ -111,7 +115,9 @@ def _parser() -> _Parser:
     cache.add_argument("--older-than", type=_count, metavar="DAYS", help="prune these only")
     cache.set_defaults(command=_cache)
 
+    add_report_commands(commands)
     add_sandbox_commands(commands)
+    add_init_command(commands)
     return parser
 
 
@@ -162,8 +168,24 @@ def _gate(options: argparse.Namespace) -> int:
         *noise_warnings(thresholds, found),
         *disagreements(run.measurements()),
     ]
-    _print(summary_parts(results, verdicts, notes, run.path, comparison))
-    red = overall(verdicts, options.allow_undecided) == "fail"
+    verdict = overall(verdicts, options.allow_undecided)
+
+    def judged() -> JudgedRun:
+        return JudgedRun(
+            path=run.path,
+            manifest=run.manifest,
+            results=run.metrics()["results"],
+            verdict=verdict,
+            verdicts=verdicts,
+            thresholds=options.thresholds.name,
+            comparison=None if comparison is None else reports.comparison_json(comparison),
+        )
+
+    told = tell(judged, options.notify, os.environ)
+    print_parts(summary_parts(results, verdicts, [*notes, *told.notes], run.path, comparison))
+    for command in told.commands:
+        print(command)
+    red = verdict == "fail"
     # Items that ended in errors turn the build red as they do in a session.
     red |= any(
         counts.error and not errors_allowed(thresholds, result, subject)
@@ -181,7 +203,7 @@ def _show(options: argparse.Namespace) -> int:
         return 0
     measurements = run.measurements()
     results = [one.result for one in measurements]
-    _print(summary_parts(results, None, disagreements(measurements), run.path))
+    print_parts(summary_parts(results, None, disagreements(measurements), run.path))
     return 0
 
 
@@ -202,7 +224,7 @@ def _compare(options: argparse.Namespace) -> int:
     elif options.format == "markdown":
         print(markdown, end="")
     else:
-        _print(parts)
+        print_parts(parts)
     return 0
 
 
@@ -285,10 +307,3 @@ def _protocols(run: Run) -> Iterable[str]:
 
 def _json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _print(parts: Iterable[Any]) -> None:
-    console = Console(highlight=False)
-    for part in parts:
-        # Lines are left to the terminal to wrap, so that a log can be searched.
-        console.print(part, soft_wrap=isinstance(part, Text))

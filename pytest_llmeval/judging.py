@@ -5,6 +5,8 @@ Registered in the main process, or in the xdist controller, once there is a plan
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -20,9 +22,14 @@ from pytest_llmeval.options import Settings
 from pytest_llmeval.options import read_settings
 from pytest_llmeval.plan import CHUNK_SIZE
 from pytest_llmeval.plan import Plan
+from pytest_llmeval.reports.bounded import bound
+from pytest_llmeval.reports.bounded import name
+from pytest_llmeval.reports.judged import read_judged
 from pytest_llmeval.reports.progress import Progress
+from pytest_llmeval.reports.telling import tell
 from pytest_llmeval.reports.terminal import summary_parts
 from pytest_llmeval.reports.terminal import write_summary
+from pytest_llmeval.reports.text import visible
 from pytest_llmeval.reports.usage import add
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.schedule import LEAST_PENDING
@@ -36,7 +43,7 @@ _JUDGING = "llmeval-judging"
 def judge_here(config: pytest.Config, plan: Plan, settings: Settings) -> None:
     """Start judging in this process. Raises pytest.UsageError for a user's mistake."""
     try:
-        run = RunSession(plan, settings, [str(arg) for arg in config.invocation_params.args])
+        run = RunSession(plan, settings, _without_secrets(config.invocation_params.args))
     except ConfigError as error:
         raise pytest.UsageError(str(error)) from error
     terminal = config.pluginmanager.get_plugin("terminalreporter")
@@ -69,6 +76,17 @@ def judge_plan_of(node: Any) -> None:
     assert judging is not None
     judging.exchange = exchange
     exchange.leave_run(judging.run.folder.path)
+
+
+def _without_secrets(arguments: Iterable[object]) -> list[str]:
+    """The command line as ``run.json`` keeps it: the addresses of chat services are secrets."""
+    kept, hide = [], False
+    for argument in map(str, arguments):
+        flag, equals, _ = argument.partition("=")
+        secret = flag == "--llm-notify"
+        kept.append(f"{flag}=…" if secret and equals else "…" if hide else argument)
+        hide = secret and not equals
+    return kept
 
 
 def require_marked_tests(config: pytest.Config) -> None:
@@ -125,6 +143,7 @@ class Judging:
         self._usage: list[tuple[str, str, dict[str, float]]] = []
         self._warnings: list[str] = []
         self._failed: list[str] = []
+        self._commands: list[str] = []
         self._stopped_by_xdist = False
         self._progress = Progress.start(config, run)
 
@@ -168,6 +187,7 @@ class Judging:
                 self.run.receive_failure(report.nodeid, report.longreprtext)
             except RunError as error:
                 self._failed_to_write = str(error)
+        bound(report)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(
@@ -221,7 +241,23 @@ class Judging:
         except RunError as error:
             self._failed_to_write = str(error)
         self._report_gates(session)
+        self._write_reports()
         session.exitstatus = self._exit_code(session, exitstatus)
+
+    def _write_reports(self) -> None:
+        if self._failed_to_write is None:
+            try:
+                self.run.write_reports()
+                folder = self.run.folder.path
+                told = tell(lambda: read_judged(folder), self.run.settings.notify, os.environ)
+            except RunError as error:
+                self._failed_to_write = str(error)
+                return
+            self.run.notes += told.notes
+            self._commands = told.commands
+            if not self.config.pluginmanager.hasplugin("terminalreporter"):
+                for command in self._commands:
+                    print(command)
 
     def _exit_code(self, session: pytest.Session, exitstatus: int) -> int:
         red = self.run.verdict == "fail" or self._failed_to_write is not None
@@ -256,6 +292,8 @@ class Judging:
         verdicts = run.verdicts if run.gated else None
         parts = summary_parts(run.results, verdicts, run.notes, run.folder.path, run.comparison)
         write_summary(terminalreporter, parts)
+        for command in self._commands:
+            terminalreporter.write_line(command)
         if self._failed_to_write is not None:
             terminalreporter.write_line(self._failed_to_write, red=True)
 
@@ -264,11 +302,11 @@ class GateReport(pytest.TestReport):
     """A gate as a test: ``thresholds.toml::mmlu::accuracy``."""
 
     def __init__(self, file: str, verdict: Verdict, outcome: Any, when: Any) -> None:
-        text = describe(verdict)
+        text = visible(describe(verdict))
         longrepr: Any = {"passed": None, "failed": text, "skipped": (file, 0, text)}[outcome]
         super().__init__(
-            nodeid=f"{file}::{verdict.id}",
-            location=(file, None, verdict.id),
+            nodeid=name(f"{file}::{verdict.id}"),
+            location=(file, None, name(verdict.id)),
             keywords={},
             outcome=outcome,
             longrepr=longrepr,

@@ -68,6 +68,14 @@ _OPTIONS = (
     _Option("runs", "path", "runs", "folder that holds the run folders", "DIR"),
     _Option("resume", "flag", False, "continue the newest run of the same plan"),
     _Option("sandbox", "docker|bubblewrap|none", "docker", "where code of models is run"),
+    _Option(
+        "report",
+        "text",
+        None,
+        "files to leave in the run folder: html, markdown, json, parquet",
+        "FORMAT,…",
+    ),
+    _Option("notify", "text", None, "tell the verdict to a command or an address", "CMD_OR_URL"),
     _Option("wrong", "record|fail", "record", "what a wrong answer is: a measurement or a failure"),
     _Option("allow-undecided", "flag", False, "do not turn red for gates that stay undecided"),
 )
@@ -114,6 +122,8 @@ class Settings:
     sandbox: str
     runs: Path
     resume: bool
+    reports: tuple[str, ...]
+    notify: str | None
     wrong_fails: bool
     allow_undecided: bool
 
@@ -153,6 +163,7 @@ def read_settings(config: pytest.Config) -> Settings:
     """
     from pytest_llmeval.prices import Prices
     from pytest_llmeval.prices import load_prices
+    from pytest_llmeval.reports.formats import read_formats
 
     value = {option.flag: _read(config, option) for option in _OPTIONS}
     environment = os.environ.get("LLMEVAL_DATA")
@@ -195,6 +206,8 @@ def read_settings(config: pytest.Config) -> Settings:
         sandbox=value["sandbox"],
         runs=value["runs"],
         resume=value["resume"],
+        reports=read_formats(value["report"]),
+        notify=value["notify"],
         wrong_fails=value["wrong"] == "fail",
         allow_undecided=value["allow-undecided"],
     )

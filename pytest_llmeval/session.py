@@ -40,6 +40,7 @@ from pytest_llmeval.options import Settings
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import Way
 from pytest_llmeval.reports.comparison import comparison_json
+from pytest_llmeval.reports.formats import write_reports
 from pytest_llmeval.reports.usage import Rows
 from pytest_llmeval.reports.usage import add
 from pytest_llmeval.reports.usage import usage_lines
@@ -49,6 +50,7 @@ from pytest_llmeval.runs.baseline import load_baseline
 from pytest_llmeval.runs.compare import RunComparison
 from pytest_llmeval.runs.compare import check_comparable
 from pytest_llmeval.runs.compare import compare
+from pytest_llmeval.runs.compare import run_name
 from pytest_llmeval.runs.debiased import debiased
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.folder import create_run
@@ -361,6 +363,11 @@ class RunSession:
             manifest["baseline"] = self.settings.baseline
         self.folder.write("run.json", manifest)
         self.folder.release()
+
+    def write_reports(self) -> None:
+        """Write the reports that ``--llm-report`` asks for, from what is on disk."""
+        for file in write_reports(self.settings.reports, self.folder.path, self.baseline):
+            self.notes.append(f"report: {run_name(file)}")
 
     def _compare(self) -> Comparisons | None:
         if self.baseline is None:

@@ -1,13 +1,11 @@
 """Two runs item by item, or several in a league table: for the terminal, as JSON, as Markdown.
 
-The Markdown is GitHub's, for a comment on a pull request. Names stand in code spans there, so that
-nothing in them is taken for markup, a mention or the border of a table cell.
+The Markdown is GitHub's, for a comment on a pull request.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -22,6 +20,7 @@ from rich.text import Text
 from pytest_llmeval.metrics import Comparison
 from pytest_llmeval.metrics import Difference
 from pytest_llmeval.metrics import summarize
+from pytest_llmeval.reports import gfm
 from pytest_llmeval.runs.compare import League
 from pytest_llmeval.runs.compare import Mismatch
 from pytest_llmeval.runs.compare import RunComparison
@@ -74,14 +73,14 @@ def comparison_json(found: RunComparison) -> dict[str, Any]:
 
 def comparison_markdown(found: RunComparison, flips: int = FLIPS) -> str:
     """A comparison as GitHub Markdown."""
-    blocks = [f"### {_code(found.baseline)} → {_code(found.candidate)}"]
+    blocks = [f"### {gfm.code(found.baseline)} → {gfm.code(found.candidate)}"]
     header = ("result", "n", "baseline", "candidate", "drop", "95 % interval")
     rows = []
     for comparison in found.comparisons:
         whole, verdict = comparison.overall, found.comparable(comparison)
         rows.append(
             (
-                _cell(_name(found, comparison)),
+                gfm.cell(_name(found, comparison)),
                 f"{whole.items:,}",
                 _number(whole.baseline),
                 _number(whole.candidate),
@@ -92,10 +91,10 @@ def comparison_markdown(found: RunComparison, flips: int = FLIPS) -> str:
                 _p_value(whole, verdict),
             )
         )
-    blocks.append(_rows((*header, "newly wrong", "newly right", "p"), rows))
+    blocks.append(gfm.table((*header, "newly wrong", "newly right", "p"), rows))
     for comparison in found.comparisons:
         blocks += _markdown_details(found, comparison, flips)
-    blocks += [_plain(line) for line in _lonely(found)]
+    blocks += [gfm.plain(line) for line in _lonely(found)]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -149,14 +148,14 @@ def league_markdown(tables: Sequence[League]) -> str:
     for league in tables:
         rows = [
             (
-                _cell(_standing_name(league, standing)),
+                gfm.cell(_standing_name(league, standing)),
                 *_standing_cells(standing, not league.mismatches),
             )
             for standing in league.standings
         ]
-        blocks.append(f"### {_code(f'{league.benchmark}[{league.scorer}]')}")
-        blocks.append(_rows(("run", *_LEAGUE_COLUMNS), rows))
-        blocks.append(_plain(_league_note(league)))
+        blocks.append(f"### {gfm.code(f'{league.benchmark}[{league.scorer}]')}")
+        blocks.append(gfm.table(("run", *_LEAGUE_COLUMNS), rows))
+        blocks.append(gfm.plain(_league_note(league)))
         if not league.same_items:
             blocks.append(f"**{_OTHER_ITEMS}**")
     return "\n\n".join(blocks) + "\n"
@@ -297,27 +296,27 @@ def _fields(mismatches: Iterable[Mismatch]) -> str:
 def _markdown_details(found: RunComparison, comparison: Comparison, flips: int) -> Iterator[str]:
     name, verdict = _name(found, comparison), found.comparable(comparison)
     if not verdict:
-        fields = _code(_fields(found.differences(comparison)))
-        yield f"**{_NO_VERDICT}** for {_code(name)}: {fields}"
+        fields = gfm.code(_fields(found.differences(comparison)))
+        yield f"**{_NO_VERDICT}** for {gfm.code(name)}: {fields}"
     worst = comparison.worst(_WORST)
     if worst and len(comparison.subjects) > 1:
-        rows = [(_cell(subject), *_cells(one, verdict)) for subject, one in worst]
-        yield f"Worst subjects of {_code(name)} ({len(worst)} of {len(comparison.subjects)}):"
-        yield _rows(("subject", "n", "baseline", "candidate", "drop", "p"), rows)
+        rows = [(gfm.cell(subject), *_cells(one, verdict)) for subject, one in worst]
+        yield f"Worst subjects of {gfm.code(name)} ({len(worst)} of {len(comparison.subjects)}):"
+        yield gfm.table(("subject", "n", "baseline", "candidate", "drop", "p"), rows)
     if verdict:
-        yield _plain(_legend(comparison))
+        yield gfm.plain(_legend(comparison))
         if more := _more_worse(comparison):
-            yield f"**{_plain(more)}**"
+            yield f"**{gfm.plain(more)}**"
     for kind, items in (
         ("newly wrong", comparison.newly_wrong),
         ("newly right", comparison.newly_right),
     ):
         if items and flips:
-            listed = ", ".join(_code(item) for item in items[:flips])
-            summary = f"{kind} in <code>{_html(name)}</code>{_part(items, flips)}"
+            listed = ", ".join(gfm.code(item) for item in items[:flips])
+            summary = f"{kind} in <code>{gfm.html(name)}</code>{_part(items, flips)}"
             yield f"<details><summary>{summary}</summary>\n\n{listed}\n\n</details>"
     if unpaired := _unpaired(comparison):
-        yield f"Not paired in {_code(name)}: {_plain(unpaired)}"
+        yield f"Not paired in {gfm.code(name)}: {gfm.plain(unpaired)}"
 
 
 # Several runs ----------------------------------------------------------------------------
@@ -390,40 +389,3 @@ def _mismatch_json(mismatch: Mismatch) -> dict[str, Any]:
     # default=repr: a field that one side lacks has no JSON value of its own.
     value: Mapping[str, Any] = json.loads(json.dumps(asdict(mismatch), default=repr))
     return dict(value)
-
-
-# Markdown --------------------------------------------------------------------------------
-
-
-def _rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table: the first column to the left, numbers to the right; cells are escaped already."""
-    rule = ["---", *("---:" for _ in header[1:])]
-    lines = [header, rule, *rows]
-    return "\n".join(f"| {' | '.join(map(_star, line))} |" for line in lines)
-
-
-def _star(cell: str) -> str:
-    """A cell whose mark of significance is not taken for emphasis."""
-    return re.sub(r" \*$", r" \\*", cell.strip())
-
-
-def _code(text: str) -> str:
-    """The text as a code span, whatever is in it."""
-    plain = " ".join(text.split()) or " "
-    fence = "`" * (max((len(run) for run in re.findall("`+", plain)), default=0) + 1)
-    pad = " " if plain.startswith("`") or plain.endswith("`") else ""
-    return f"{fence}{pad}{plain}{pad}{fence}"
-
-
-def _cell(text: str) -> str:
-    """A code span in a table, where a bar ends the cell even in a code span."""
-    return _code(text).replace("|", "\\|")
-
-
-def _plain(text: str) -> str:
-    """The text as Markdown that shows it as it is."""
-    return re.sub(r"([\\`*_\[\]<>#|~@&])", r"\\\1", " ".join(text.split()))
-
-
-def _html(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

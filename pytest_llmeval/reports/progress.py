@@ -1,13 +1,14 @@
-"""Progress while a run goes on: a line that moves on a terminal, now and then a line elsewhere.
+"""Progress while a run goes on: a line that moves on a terminal, now and then lines elsewhere.
 
-The number of finished items is read off the records file, which every answering process
-appends to: it moves inside long chunks, and under xdist, without any message between them.
+It is read off the records file, which every answering process appends to: so it moves inside long
+chunks, and under xdist, without any message between them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 import threading
 import time
@@ -16,25 +17,29 @@ from typing import TextIO
 
 import pytest
 
+from pytest_llmeval.reports.tracking import Tracked
+from pytest_llmeval.reports.tracking import Tracking
 from pytest_llmeval.session import RunSession
 
 _TTY_SECONDS = 0.5
 _PLAIN_SECONDS = 30.0
+_BLOCK = 1 << 20  # bytes read at once, so that a test waits for no long read
 
 
 class Progress:
-    """A thread that shows how far the records file has grown; daemonic, stopped by ``stop``."""
+    """A thread that follows the records file; daemonic, stopped by ``stop``."""
 
-    def __init__(self, stream: TextIO, records: Path, total: int, label: str, tty: bool) -> None:
+    def __init__(self, stream: TextIO, records: Path, tracking: Tracking, tty: bool) -> None:
         self._stream = stream
         self._records = records
-        self._total = total
-        self._label = label
+        self._tracking = tracking
         self._tty = tty
-        self._offset = records.stat().st_size if records.exists() else 0
-        self._done = _lines(records, 0)
+        self._several = len({group.model for group in tracking.groups}) > 1
+        self._offset = 0
+        self._read(earlier=True)
+        self._first = tracking.done
         self._began = time.monotonic()
-        self._first = self._done
+        self._told: dict[int, int] = {}
         self._stopped = threading.Event()
         self._width = 0
         self._thread = threading.Thread(target=self._watch, name="llmeval-progress", daemon=True)
@@ -49,8 +54,7 @@ class Progress:
             stream = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
         except (OSError, ValueError, AttributeError):
             return None
-        label = ", ".join(dict.fromkeys(result.benchmark for result in run.plan.results))
-        progress = cls(stream, run.folder.records, len(run.plan.items), label[:30], stream.isatty())
+        progress = cls(stream, run.folder.records, Tracking(run.plan), stream.isatty())
         progress._thread.start()
         return progress
 
@@ -66,29 +70,66 @@ class Progress:
     def _watch(self) -> None:
         seconds = _TTY_SECONDS if self._tty else _PLAIN_SECONDS
         while not self._stopped.wait(seconds):
-            self._update()
-            line = self.line()
+            self._read()
             if self._tty:
+                # A line that wraps could not be erased.
+                line = self.line()[: shutil.get_terminal_size().columns - 1]
                 self._write("\r" + line.ljust(self._width))
                 self._width = len(line)
             else:
-                self._write(f"\n{line}")
+                self._write("".join(f"\n{line}" for line in self.lines()))
 
-    def _update(self) -> None:
-        self._done += _lines(self._records, self._offset)
-        self._offset = self._records.stat().st_size if self._records.exists() else 0
+    def _read(self, earlier: bool = False) -> None:
+        """Take the whole lines that were written since the last time."""
+        rest = b""
+        with contextlib.suppress(OSError), self._records.open("rb") as file:
+            file.seek(self._offset)
+            while block := file.read(_BLOCK):
+                *lines, rest = (rest + block).split(b"\n")
+                self._offset += sum(len(line) + 1 for line in lines)
+                self._tracking.feed(lines, earlier)
 
     def line(self) -> str:
-        """For example ``mmlu: 4,000 of 14,042 items (28 %), 12.3/s, 13:37 left``."""
-        done = min(self._done, self._total)
-        share = done / self._total if self._total else 1.0
-        line = f"{self._label}: {done:,} of {self._total:,} items ({share:.0%})"
+        """Everything, and the result that moved last, on one line.
+
+        ``4,000 of 14,042 (28%), 12.3/s, 13:37 left; mmlu[letter] 0.451 [0.436, 0.467]``.
+        """
+        text = self._overall()
+        moving = max(self._tracking.groups, key=lambda group: group.moved, default=None)
+        if moving is None or moving.accuracy() is None:
+            return text
+        of = f" {self._count(moving)}" if len(self._tracking.groups) > 1 else ""
+        return f"{text}; {self._name(moving)}{of} {_accuracy(moving)}"
+
+    def lines(self) -> list[str]:
+        """For a log: one line, or, with several results, one for everything and each that moved."""
+        groups = self._tracking.groups
+        if len(groups) < 2:
+            return [self.line()]
+        moved = [n for n, group in enumerate(groups) if group.moved != self._told.get(n, 0)]
+        self._told.update((n, groups[n].moved) for n in moved)
+        shown = [groups[n] for n in moved]
+        return [
+            self._overall(),
+            *(f"  {self._name(one)} {self._count(one)}, {_accuracy(one)}" for one in shown),
+        ]
+
+    def _overall(self) -> str:
+        done, total = self._tracking.done, self._tracking.total
+        share = done / total if total else 1.0
+        text = f"{done:,} of {total:,} ({share:.0%})"
         elapsed = time.monotonic() - self._began
-        if self._done > self._first and elapsed > 0:
-            rate = (self._done - self._first) / elapsed
-            left = int((self._total - done) / rate)
-            line += f", {rate:.1f}/s, {left // 60}:{left % 60:02d} left"
-        return line
+        if done > self._first and elapsed > 0:
+            rate = (done - self._first) / elapsed
+            left = int((total - done) / rate)
+            text += f", {rate:.1f}/s, {left // 60}:{left % 60:02d} left"
+        return text
+
+    def _name(self, group: Tracked) -> str:
+        return f"{group.model} {group.name}" if self._several else group.name
+
+    def _count(self, group: Tracked) -> str:
+        return f"{group.done:,} of {len(group.items):,}"
 
     def _write(self, text: str) -> None:
         # A closed pipe must not end the run: progress is a courtesy.
@@ -97,10 +138,9 @@ class Progress:
             self._stream.flush()
 
 
-def _lines(path: Path, offset: int) -> int:
-    """Number of line ends in a file from ``offset`` on."""
-    if not path.exists():
-        return 0
-    with path.open("rb") as file:
-        file.seek(offset)
-        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+def _accuracy(group: Tracked) -> str:
+    found = group.accuracy()
+    if found is None:
+        return "no answers yet"
+    value, (low, high) = found
+    return f"{value:.3f} [{low:.3f}, {high:.3f}]"

@@ -41,6 +41,14 @@ def write_summary(terminalreporter: Any, parts: Iterable[Any]) -> None:
     terminalreporter.write(capture.get())
 
 
+def print_parts(parts: Iterable[Any]) -> None:
+    """Print renderables to standard output."""
+    console = Console(highlight=False)
+    for part in parts:
+        # Lines are left to the terminal to wrap, so that a log can be searched.
+        console.print(part, soft_wrap=isinstance(part, Text))
+
+
 def summary_parts(
     results: Sequence[Result],
     verdicts: Sequence[Verdict] | None,

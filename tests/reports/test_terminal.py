@@ -11,7 +11,6 @@ from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import Result
-from pytest_llmeval.reports.progress import Progress
 from pytest_llmeval.reports.terminal import summary_parts
 
 SUBJECTS = {
@@ -77,14 +76,3 @@ def test_dropped_shots_and_ties_are_told():
     lines = rendered(Result("m", "mmlu", "letter", "lmeval", 0.25, counts, dropped_shots=3, ties=2))
     assert any("3 items were asked with fewer shots" in line for line in lines)
     assert any("2 ties" in line for line in lines)
-
-
-def test_progress_counts_what_reaches_the_disk(tmp_path):
-    records = tmp_path / "records.jsonl"
-    records.write_text("{}\n" * 3)
-    progress = Progress(open(tmp_path / "out", "w"), records, 10, "mmlu", tty=False)  # noqa: SIM115
-    assert progress.line() == "mmlu: 3 of 10 items (30%)"
-    with records.open("a") as file:
-        file.write("{}\n{}\n{torn")
-    progress._update()
-    assert progress.line().startswith("mmlu: 5 of 10 items (50%), ")

@@ -1,0 +1,365 @@
+"""The reference, made from the code when the site is built (mkdocs-gen-files).
+
+python docs/generate.py FOLDER    writes it to a folder instead
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import sys
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval import catalog
+from pytest_llmeval import cli
+from pytest_llmeval import metrics
+from pytest_llmeval import options
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import Protocol
+from pytest_llmeval.gates import parse_thresholds
+from pytest_llmeval.gates import thresholds
+from pytest_llmeval.gates.verdict import Verdict
+from pytest_llmeval.reports import export
+from pytest_llmeval.reports import notify
+from pytest_llmeval.reports.judged import JudgedRun
+from pytest_llmeval.scorers import SCORERS
+
+
+def pages() -> dict[str, str]:
+    """Path below ``reference`` → Markdown."""
+    return {
+        "options.md": _options(),
+        "commands.md": _commands(),
+        "thresholds.md": _thresholds(),
+        "metrics.md": _metrics(),
+        "benchmarks.md": _benchmarks(),
+        "scorers.md": _scorers(),
+        "data.md": _data(),
+    }
+
+
+# Options and commands --------------------------------------------------------------------
+
+
+def _options() -> str:
+    rows = []
+    for one in options._OPTIONS:
+        value = f" {one.metavar or one.kind}" if one.kind != "flag" else ""
+        default = "" if one.default in (None, False, []) else str(one.default)
+        ini = f"llm_{one.flag.replace('-', '_')}"
+        rows.append((f"`--llm-{one.flag}{value}`", f"`{ini}`", default, one.help))
+    trust = f"`--{options.TRUST}`"
+    rows.append((trust, "none: a person must say it", "", "let `--llm-sandbox none` run code here"))
+    return (
+        "# Options of pytest\n\n"
+        "Each has an ini twin, which `pytest.ini` or `[tool.pytest.ini_options]` may set. The command"
+        " line wins. Paths on the command line start from the working folder, others from pytest's"
+        " rootdir.\n\n" + _table(("option", "ini", "default", "meaning"), rows)
+    )
+
+
+def _commands() -> str:
+    blocks = ["# The command `llmeval`\n\nWhat can be done with stored runs, without a model."]
+    for name, parser in _subcommands(cli._parser()):
+        blocks.append(f"## {name}\n\n{_code(parser.format_help())}")
+    return "\n\n".join(blocks) + "\n"
+
+
+def _subcommands(parser: argparse.ArgumentParser) -> Iterable[tuple[str, argparse.ArgumentParser]]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, inner in action.choices.items():
+                deeper = list(_subcommands(inner))
+                yield from [(f"{name} {rest}", one) for rest, one in deeper] or [(name, inner)]
+
+
+# thresholds.toml -------------------------------------------------------------------------
+
+_TABLES = (
+    ("[benchmarks.NAME]", thresholds.BenchmarkGates),
+    ("[benchmarks.NAME.scorers.SCORER]", thresholds.ScorerGates),
+    (
+        "[benchmarks.NAME.every_subject] and [benchmarks.NAME.subjects.SUBJECT]",
+        thresholds.SubjectGates,
+    ),
+    ("[benchmarks.NAME.regression]", thresholds.RegressionGates),
+)
+_MODEL = '[models."SPEC".benchmarks.NAME]'
+
+
+def _thresholds() -> str:
+    blocks = [
+        "# thresholds.toml",
+        "The file begins with `version = 1`. An unknown key, a metric that a benchmark cannot have, or a"
+        " bound outside its range ends the session before a model is loaded, with the place and the"
+        " nearest valid name.",
+        "## A bound",
+        _table(("key", "meaning"), [(f"`{key}`", text) for key, text in _BOUND.items()]),
+        "A bare number is short for `min`, or for `max` where less is better.",
+    ]
+    for place, model in _TABLES:
+        blocks += [f"## `{place}`", _prose(inspect.getdoc(model) or "")]
+        rows = []
+        for name in model.model_fields:
+            if model is thresholds.ScorerGates and name in ("every_subject", "subjects"):
+                rows.append((f"`{name}`", "table", "as of the benchmark"))
+                continue
+            rows.append((f"`{name}`", *_field(place, model, name)))
+        if issubclass(model, thresholds._Gates):
+            rows.append(('`"pass@K"`, `"pass^K"`', *_probe(place, model, '"pass@2"')))
+        blocks.append(_table(("key", "value", "range"), rows))
+    blocks += [
+        f"## `{_MODEL}`",
+        "The same tables for one model. They are laid over those of the benchmark key by key; a bound is"
+        " replaced as a whole.",
+    ]
+    return "\n\n".join(blocks) + "\n"
+
+
+_BOUND = {
+    "min": "the least value that passes",
+    "max": "the largest value that passes",
+    "confidence": "the whole interval of this level must be inside the bound; below it the gate fails,"
+    " across it is undecided",
+    "chance": "true: the interval (95 % unless `confidence` says otherwise) must hold the chance level",
+}
+
+
+def _field(place: str, model: type[Any], name: str) -> tuple[str, str]:
+    kind = model.model_fields[name].annotation
+    if kind is bool:
+        return "true or false", "absent from the run is red" if name == "required" else ""
+    if name in ("max_errors",):
+        return "whole number", "from 0"
+    if name in ("every_subject", "subjects", "regression", "scorers"):
+        return "table", "see below"
+    return _probe(place, model, name)
+
+
+def _probe(place: str, model: type[Any], name: str) -> tuple[str, str]:
+    """What a key takes, found out by writing it: the range, the short form, and chance."""
+    table = {
+        thresholds.SubjectGates: "benchmarks.b.every_subject",
+        thresholds.RegressionGates: "benchmarks.b.regression",
+        thresholds.ScorerGates: "benchmarks.b.scorers.s",
+        thresholds.BenchmarkGates: "benchmarks.b",
+    }[model]
+
+    def takes(value: str) -> bool:
+        other = (
+            "max_drop = 0.5\n" if model is thresholds.RegressionGates and name == "alpha" else ""
+        )
+        try:
+            parse_thresholds(f"version = 1\n[{table}]\n{other}{name} = {value}\n")
+        except ConfigError:
+            return False
+        return True
+
+    edges = [edge for edge in ("-2", "-1", "0", "0.5", "1", "2") if takes(edge)]
+    reach = "between 0 and 1" if edges == ["0.5"] else f"{edges[0]} to {edges[-1]}"
+    if not takes("{ min = 0.5 }"):
+        return "number", reach
+    parsed = parse_thresholds(f"version = 1\n[{table}]\n{name} = 0.5\n").benchmarks["b"]
+    for step in table.split(".")[2:]:
+        parsed = parsed[step] if isinstance(parsed, Mapping) else getattr(parsed, step)
+    short = getattr(parsed, name.strip('"'))
+    side = "min" if short.min is not None else "max"
+    chance = ", chance" if takes("{ chance = true }") else ""
+    return f"bound; a number is its `{side}`{chance}", reach
+
+
+# Metrics, benchmarks, scorers ------------------------------------------------------------
+
+
+def _metrics() -> str:
+    blocks = [
+        "# Metrics",
+        "Pure functions of `pytest_llmeval.metrics`. Proportions are in [0, 1]; what is undefined is `None`;"
+        " nonsense is a `ValueError`. C(n, k) is the binomial coefficient.",
+    ]
+    for name in metrics.__all__:
+        value = getattr(metrics, name)
+        doc = inspect.getdoc(value)
+        if not inspect.isfunction(value) or doc is None:
+            continue
+        signature = f"{name}{inspect.signature(value)}".replace("'", "")
+        blocks.append(f"## {name}\n\n{_code(signature, 'python')}\n\n{_prose(doc)}")
+    return "\n\n".join(blocks) + "\n"
+
+
+class _Placeholders(dict[str, str]):
+    """Every field that a template may ask for, named after itself."""
+
+    def __missing__(self, key: str) -> str:
+        return f"<{key}>"
+
+
+def _benchmarks() -> str:
+    blocks = [
+        "# Benchmarks and their protocols",
+        "The first protocol is the default; `--llm-protocol NAME` chooses another. Prompts are shown as they"
+        " are sent, with at most one example and with placeholders for what comes from the data."
+        " `--llm-dry-run` shows a real one.",
+    ]
+    for name in catalog.NAMES:
+        function = getattr(catalog, name)
+        benchmark = function()
+        blocks.append(
+            f"## {name}\n\n{_prose(inspect.getdoc(sys.modules[function.__module__]) or '')}"
+        )
+        blocks += [_protocol(protocol) for protocol in benchmark.protocols]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _protocol(protocol: Protocol) -> str:
+    scorers = ", ".join(f"`{scorer}`" for scorer in (protocol.scorer, *protocol.also))
+    asks = "the log-likelihoods of choices" if protocol.ask == "choices" else "text"
+    facts = [("asks for", asks), ("scorers", scorers), ("shots", str(protocol.shots))]
+    if protocol.ask == "text":
+        decoding = protocol.decoding
+        stop = ", ".join(f"`{json.dumps(text, ensure_ascii=False)}`" for text in decoding.stop)
+        facts += [
+            ("at most", f"{decoding.max_tokens} tokens"),
+            ("temperature", f"{decoding.temperature:g}"),
+            ("stops at", stop or "nothing"),
+        ]
+    shown, choices = _prompt(protocol)
+    facts += [("choices", choices)] if choices else []
+    return f"### {protocol.name}\n\n{_table(('', ''), facts)}\n\n{_code(shown)}"
+
+
+def _prompt(protocol: Protocol) -> tuple[str, str]:
+    options_of = tuple(f"{{option {letter}}}" for letter in "ABCD")
+    fields = {"language": "en", "padding": "0"}
+    item = Item("item-0000", "some_subject", "{question}", 1, options_of, _Placeholders(fields))
+    if not protocol.template.choices(item):
+        item = replace(item, gold="{gold}")
+    shot_fields = _Placeholders(
+        {**fields, "answer": "Step-by-Step Answer: {answer}", "cot": "{cot}"}
+    )
+    shot = replace(item, id="shot", question="{question of an example}", fields=shot_fields)
+    one = replace(protocol, shots=min(1, protocol.shots), draw="first")
+    text = one.render(item, [shot]).text
+    choices = ", ".join(f"`{choice}`" for choice in one.template.choices(item))
+    return text, choices if protocol.ask == "choices" else ""
+
+
+def _scorers() -> str:
+    blocks = [
+        "# Scorers",
+        "A scorer reads an answer and judges it. Its version is part of every protocol's fingerprint and"
+        " grows whenever a change makes it score anything differently.",
+    ]
+    for name, scorer in SCORERS.items():
+        doc = inspect.getdoc(scorer.program or scorer.score) or ""
+        about = f"version {scorer.version}"
+        about += f"; needs the extra `{scorer.needs[1]}`" if scorer.needs else ""
+        about += "; runs code in the [sandbox](../sandbox.md)" if scorer.program else ""
+        blocks.append(f"## {name}\n\n{about}\n\n{_prose(doc)}")
+    return "\n\n".join(blocks) + "\n"
+
+
+# Data ------------------------------------------------------------------------------------
+
+
+def _data() -> str:
+    rows = [(f"`{name}`", f"`{kind}`", meaning) for name, kind, meaning in export.COLUMNS]
+    told = notify.payload(_example(), "https://ci.example.com/jobs/7")
+    return "\n\n".join(
+        [
+            "# Exports and notifications",
+            f"## Export\n\nSchema `{export.SCHEMA}`, version {export.VERSION}. {_VERSIONS}",
+            _prose(inspect.getdoc(export.as_document) or ""),
+            "Every answer has these fields: the rows of the parquet table, and the objects in `answers` of"
+            " the JSON document. The metadata of the table has the rest of the document under the key"
+            " `llmeval`.",
+            _table(("field", "type", "meaning"), rows),
+            f"## Notification\n\nSchema `{notify.SCHEMA}`, version {notify.VERSION}. {_VERSIONS}"
+            f" A command or an address is given {notify.TIMEOUT:g} seconds.",
+            _code(json.dumps(told, indent=2), "json"),
+        ]
+    )
+
+
+_VERSIONS = (
+    "The version is raised when a field goes or changes its meaning; a new field does not raise it."
+)
+
+
+def _example() -> JudgedRun:
+    """A run that failed a gate and lost a subject."""
+    verdict = Verdict(
+        id="mmlu::accuracy", model="hf:./checkpoint-9500", benchmark="mmlu", scorer=None, subject=None,
+        metric="accuracy", bound=">= 0.28", measured=0.2712, interval=(0.2639, 0.2786), n=14042,
+        status="fail", reason="3,808 of 14,042 correct", min=0.28,
+    )  # fmt: skip
+    result = {
+        "model": "hf:./checkpoint-9500", "benchmark": "mmlu", "scorer": "letter", "n_total": 14042,
+        "answered": 14042, "correct": 3808, "unparsed": 0, "errors": 0, "complete": True,
+        "accuracy": 0.2712, "wilson95": [0.2639, 0.2786], "macro_accuracy": 0.2731,
+        "normalized_gain": 0.0283,
+    }  # fmt: skip
+    worse = {"items": 100, "baseline": 0.41, "candidate": 0.22, "drop": 0.19, "adjusted": 0.0004}
+    comparison = {
+        "baseline": "baselines/last-release.json",
+        "comparisons": [
+            {"benchmark": "mmlu", "scorer": "letter", "candidate": "hf:./checkpoint-9500",
+             "comparable": True, "subjects": {"college_mathematics": worse}},
+        ],
+    }  # fmt: skip
+    manifest = {"status": "finished", "started": "2026-11-30T08:15:02+01:00", "git": "7d0c…"}
+    path = Path("runs/20261130-081502-checkpoint-9500")
+    return JudgedRun(path, manifest, [result], "fail", [verdict], "thresholds.toml", comparison)
+
+
+# Markdown --------------------------------------------------------------------------------
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in lines
+    )
+
+
+def _code(text: str, language: str = "text") -> str:
+    return f"~~~~{language}\n{text.rstrip()}\n~~~~"
+
+
+def _prose(doc: str) -> str:
+    """A docstring as paragraphs: double backticks are code, nothing else is markup."""
+    for mark in "*<_^[":
+        doc = doc.replace(mark, f"\\{mark}" if mark != "<" else "&lt;")
+    parts = doc.split("``")
+    plain = [part if n % 2 == 0 else f"`{_bare(part)}`" for n, part in enumerate(parts)]
+    return "".join(plain)
+
+
+def _bare(text: str) -> str:
+    for mark in "*_^[":
+        text = text.replace(f"\\{mark}", mark)
+    return text.replace("&lt;", "<")
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
+elif "mkdocs_gen_files" in sys.modules:
+    import mkdocs_gen_files
+
+    for name, text in pages().items():
+        with mkdocs_gen_files.open(f"reference/{name}", "w") as page:
+            page.write(text)

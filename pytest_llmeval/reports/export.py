@@ -1,0 +1,207 @@
+"""A run as data for other programs: one JSON document, or a parquet table of its answers.
+
+Both have the columns of ``COLUMNS`` for every answer. ``VERSION`` is raised when a field is taken
+away or changes its meaning; a new field does not raise it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+
+from pytest_llmeval.core import Outcome
+from pytest_llmeval.core import Record
+from pytest_llmeval.core import RunError
+from pytest_llmeval.core import mend
+from pytest_llmeval.reports.judged import JudgedRun
+from pytest_llmeval.reports.judged import read_judged
+from pytest_llmeval.runs.run import Run
+from pytest_llmeval.runs.run import load_run
+from pytest_llmeval.runs.run import truncated
+
+SCHEMA = "pytest-llmeval/run"
+VERSION = 1
+
+_BATCH = 10_000  # rows that are made at once for parquet
+
+
+class Column(NamedTuple):
+    """A field of every answer: its name, its type as Arrow calls it, and what it holds."""
+
+    name: str
+    type: str
+    meaning: str
+
+
+COLUMNS = (
+    Column("run", "string", "name of the run folder"),
+    Column("started", "string", "when the run began, ISO 8601 with the zone"),
+    Column("model", "string", "the model's spec or name"),
+    Column("model_fingerprint", "string", "hash of its weights, where it is known"),
+    Column("benchmark", "string", "name of the benchmark"),
+    Column("scorer", "string", "what read and judged the answer"),
+    Column("protocol", "string", "name of the protocol"),
+    Column("protocol_fingerprint", "string", "hash of the whole protocol"),
+    Column("data_hash", "string", "hash of the benchmark's data"),
+    Column("subject", "string", "subject of the item"),
+    Column("item", "string", "id of the item, unique in its benchmark"),
+    Column("sample", "int64", "which of the item's answers, from 0"),
+    Column("outcome", "string", "correct, wrong, unparsed or error"),
+    Column("correct", "bool", "whether the outcome is correct; null for an error"),
+    Column("answer", "string", "what was read as the answer; null where nothing could be read"),
+    Column("gold", "string", "the right answer"),
+    Column("text", "string", "the generated text"),
+    Column("reasoning", "string", "the thought before the answer"),
+    Column(
+        "logprobs", "list<double>", "natural log of each choice's probability; null: impossible"
+    ),
+    Column("finish_reason", "string", "why the text ended: stop or length"),
+    Column("truncated", "bool", "whether the answer was cut off at the token limit"),
+    Column("prompt_tokens", "int64", "tokens of the prompt"),
+    Column("completion_tokens", "int64", "tokens of the answer"),
+    Column("prompt_sha256", "string", "SHA-256 of the prompt"),
+    Column("dropped_shots", "int64", "shots left out for want of room"),
+    Column("tie", "bool", "whether the best choice was not unique"),
+    Column("seconds", "double", "the answer's share of what its batch took"),
+    Column("error", "string", "what went wrong, for an error"),
+    Column("counted", "bool", "false where the test came to no verdict: the answer counts nowhere"),
+    Column(
+        "response_of", "string", "the scorer whose row holds the response, where several score it"
+    ),
+)
+
+_KEPT = (
+    *("status", "started", "finished", "seconds", "seed", "limit", "shard", "models"),
+    *("model_fingerprints", "baseline", "usage", "command", "versions", "platform", "git"),
+)
+
+
+def rows(run: Run) -> Iterator[dict[str, Any]]:
+    """One row for every answer of the run, with the keys of ``COLUMNS`` in their order."""
+    names = {way.fingerprint: way.name for planned in run.planned for way in planned.ways}
+    for record in run.records:
+        yield _row(record, run, names.get(record.protocol))
+
+
+def _row(record: Record, run: Run, protocol: str | None) -> dict[str, Any]:
+    correct = record.outcome is Outcome.CORRECT
+    return {
+        "run": run.path.name,
+        "started": run.manifest.get("started"),
+        "model": record.model,
+        "model_fingerprint": record.model_fingerprint,
+        "benchmark": record.benchmark,
+        "scorer": record.scorer,
+        "protocol": protocol,
+        "protocol_fingerprint": record.protocol,
+        "data_hash": record.data,
+        "subject": mend(record.subject),
+        "item": record.item,
+        "sample": record.sample,
+        "outcome": str(record.outcome),
+        "correct": None if record.outcome is Outcome.ERROR else correct,
+        "answer": _mended(record.answer),
+        "gold": mend(record.gold),
+        "text": _mended(record.text),
+        "reasoning": _mended(record.reasoning),
+        "logprobs": [None if value == -math.inf else value for value in record.logprobs] or None,
+        "finish_reason": _mended(record.finish_reason),
+        "truncated": truncated(record),
+        "prompt_tokens": record.prompt_tokens,
+        "completion_tokens": record.completion_tokens,
+        "prompt_sha256": record.prompt_sha256,
+        "dropped_shots": record.dropped_shots,
+        "tie": record.tie,
+        "seconds": record.seconds,
+        "error": _mended(record.error),
+        "counted": not record.left_out,
+        "response_of": record.response_of or None,
+    }
+
+
+def _mended(text: str | None) -> str | None:
+    return None if text is None else mend(text)
+
+
+def as_document(run: Run, judged: JudgedRun) -> dict[str, Any]:
+    """The run as plain JSON values: what it was, its results, its gates, and every answer.
+
+    ``results`` are those of ``metrics.json``, ``gates`` those of ``gates.json``; ``protocols``
+    holds every protocol in full by its fingerprint.
+    """
+    return {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "run": {"name": run.path.name, **{key: run.manifest.get(key) for key in _KEPT}},
+        "verdict": judged.verdict,
+        "thresholds": judged.thresholds,
+        "protocols": {
+            way.fingerprint: way.protocol for planned in run.planned for way in planned.ways
+        },
+        "results": list(judged.results),
+        "gates": [asdict(verdict) for verdict in judged.verdicts],
+        "comparison": _without_format(judged.comparison),
+        "answers": list(rows(run)),
+    }
+
+
+def _without_format(value: Any) -> Any:
+    return value and {name: entry for name, entry in value.items() if name != "format"}
+
+
+def to_json(run: Run, judged: JudgedRun) -> str:
+    """The document as text; characters beyond ASCII are escaped, so no program can trip on them."""
+    return json.dumps(as_document(run, judged), allow_nan=False) + "\n"
+
+
+def write_json(file: Path, run: Run, judged: JudgedRun) -> None:
+    """Write the JSON document. Raises RunError where the file cannot be written."""
+    try:
+        file.write_text(to_json(run, judged), encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"cannot write {file}: {error.strerror or error}") from None
+
+
+def write_parquet(file: Path, run: Run, judged: JudgedRun) -> None:
+    """Write the answers as a parquet table; the rest of the document is in its metadata.
+
+    The key ``llmeval`` of the schema's metadata holds the JSON document without ``answers``.
+    Raises RunError where the file cannot be written.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = {"string": pa.string(), "int64": pa.int64(), "bool": pa.bool_(), "double": pa.float64()}
+    types["list<double>"] = pa.list_(pa.float64())
+    about = as_document(Run(run.path, run.manifest, ()), judged)
+    del about["answers"]
+    schema = pa.schema(
+        [(column.name, types[column.type]) for column in COLUMNS],
+        metadata={"llmeval": json.dumps(about, allow_nan=False)},
+    )
+    made = rows(run)
+    try:
+        with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+            while batch := list(islice(made, _BATCH)):
+                writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+    except OSError as error:
+        raise RunError(f"cannot write {file}: {error.strerror or error}") from None
+
+
+_WRITERS = {"json": write_json, "parquet": write_parquet}
+
+
+def export(folder: Path, form: str, file: Path | None = None) -> Path:
+    """Write a stored run as ``json`` or ``parquet``, to ``export.<form>`` in it unless told else.
+
+    Raises RunError, in one line, for a run that cannot be read or a file that cannot be written.
+    """
+    target = folder / f"export.{form}" if file is None else file
+    _WRITERS[form](target, load_run(folder), read_judged(folder))
+    return target

@@ -1,0 +1,142 @@
+"""A run with what was decided about it: what summaries, annotations, alerts and exports tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.core import RunError
+from pytest_llmeval.gates import Verdict
+from pytest_llmeval.runs.folder import RunFolder
+from pytest_llmeval.runs.run import load_run
+
+ALPHA = 0.05
+"""Level at which a subject counts as worse, after Holm's adjustment over all subjects."""
+
+
+@dataclass(frozen=True)
+class Regressed:
+    """A subject that is significantly worse than in the baseline; ``result`` as ``mmlu[letter]``.
+
+    ``drop`` is baseline less candidate, a proportion; ``p_value`` is Holm-adjusted.
+    """
+
+    result: str
+    model: str
+    subject: str
+    items: int
+    baseline: float
+    candidate: float
+    drop: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class JudgedRun:
+    """The documents of a run folder: ``run.json``, ``metrics.json``, ``gates.json``, comparison.
+
+    ``verdict`` is ``pass``, ``fail`` or ``not gated``; ``results`` are the entries of
+    ``metrics.json``; ``comparison`` is None without a baseline.
+    """
+
+    path: Path
+    manifest: Mapping[str, Any]
+    results: Sequence[Mapping[str, Any]]
+    verdict: str
+    verdicts: Sequence[Verdict]
+    thresholds: str | None = None
+    comparison: Mapping[str, Any] | None = None
+
+    @property
+    def models(self) -> list[str]:
+        """The models that were measured, by the names that their results have."""
+        return list(dict.fromkeys(result["model"] for result in self.results))
+
+    @property
+    def failed(self) -> list[Verdict]:
+        """The gates that failed, in the order in which they were judged."""
+        return [verdict for verdict in self.verdicts if verdict.status == "fail"]
+
+    @property
+    def undecided(self) -> list[Verdict]:
+        """The gates that this run could not decide."""
+        return [verdict for verdict in self.verdicts if verdict.status == "undecided"]
+
+    @property
+    def errors(self) -> int:
+        """Answers that ended in an error."""
+        return sum(result["errors"] for result in self.results)
+
+    def regressed(self) -> list[Regressed]:
+        """Subjects that are significantly worse than in the baseline, largest drop first."""
+        found = list(self._regressed())
+        return sorted(found, key=lambda one: (-one.drop, one.result, one.subject))
+
+    def _regressed(self) -> Iterator[Regressed]:
+        for comparison in (self.comparison or {}).get("comparisons", ()):
+            if not comparison["comparable"]:
+                continue
+            for subject, one in comparison["subjects"].items():
+                if one["drop"] is not None and one["drop"] > 0 and one["adjusted"] <= ALPHA:
+                    yield Regressed(
+                        f"{comparison['benchmark']}[{comparison['scorer']}]",
+                        comparison["candidate"],
+                        subject,
+                        one["items"],
+                        one["baseline"],
+                        one["candidate"],
+                        one["drop"],
+                        one["adjusted"],
+                    )
+
+
+def name_of(result: Mapping[str, Any]) -> str:
+    """``mmlu[letter]`` for an entry of ``metrics.json``."""
+    return f"{result['benchmark']}[{result['scorer']}]"
+
+
+def margin(verdict: Verdict) -> float | None:
+    """How far the measured value is inside the bound; negative outside, None without either."""
+    if verdict.measured is None:
+        return None
+    room = [] if verdict.min is None else [verdict.measured - verdict.min]
+    room += [] if verdict.max is None else [verdict.max - verdict.measured]
+    return min(room, default=None)
+
+
+def read_judged(path: Path) -> JudgedRun:
+    """Read the documents of a run folder; metrics from its records where it was not finished.
+
+    Raises RunError, in one line, for what is missing or damaged.
+    """
+    folder = RunFolder(path)
+    manifest = folder.read_manifest()
+    gates = _document(folder, "gates.json") or {"verdict": "not gated", "gates": []}
+    metrics = _document(folder, "metrics.json") or load_run(path).metrics()
+    try:
+        verdicts = [_verdict(value) for value in gates["gates"]]
+        results = [{**result, "errors": int(result["errors"])} for result in metrics["results"]]
+        return JudgedRun(
+            path=path,
+            manifest=manifest,
+            results=results,
+            verdict=str(gates["verdict"]),
+            verdicts=verdicts,
+            thresholds=gates.get("thresholds"),
+            comparison=_document(folder, "comparison.json"),
+        )
+    except (KeyError, TypeError) as error:
+        raise RunError(f"{path}: gates.json or metrics.json is damaged ({error})") from None
+
+
+def _document(folder: RunFolder, name: str) -> dict[str, Any] | None:
+    return folder.read(name) if (folder.path / name).exists() else None
+
+
+def _verdict(value: Mapping[str, Any]) -> Verdict:
+    interval = value["interval"]
+    return Verdict(**{**value, "interval": None if interval is None else tuple(interval)})

