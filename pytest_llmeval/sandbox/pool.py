@@ -27,8 +27,8 @@ _SLACK = 6.0
 """Seconds beyond a program's longest time in which a cell must have reported."""
 _LONGEST = 3.0
 """Times its limit that a program may take in a cell whose CPU is shared (see the supervisor)."""
-_STARVED = 1.9
-"""Share of its limit for which a program that timed out had no CPU: then it is run again alone."""
+_STARVED = 2.4
+"""Times its limit without a CPU from which a program that timed out is run again alone."""
 
 _REFERENCE_SECONDS = 0.1
 """CPU seconds that `_REFERENCE` takes on the machine that time limits were made for."""

@@ -26,8 +26,11 @@ from pytest_llmeval.sandbox.guest.zygote import serve_checker
 PROGRAM_BYTES = 64_000_000
 _GRACE = 0.25
 """Seconds that the checker has to tell its verdict once the candidate is gone."""
-_STARVED = 0.25
-"""Share of a time limit without a CPU from which the limit grows by the time that was lost."""
+_OWN = 0.6
+"""Share of its limit that a program must have had, for the limit to be final: running, or waiting by
+its own choice, and not for a CPU. Less, and the limit grows until it has."""
+_LEAST = 0.05
+"""Share of its limit by which it grows at least."""
 _EXTENSION = 3.0
 """How many times its length a limit may grow to; the host decides what happens then."""
 
@@ -144,10 +147,11 @@ def _awaited(pair: _Pair, started: float, limit: float) -> tuple[dict[str, str],
             return (_verdict(ours) if poll.poll(_GRACE * 1000) else _LOST), 0.0
         if time.monotonic() >= deadline:
             starved = pair.waited_for_cpu()
-            longer = started + min(limit + (starved or 0.0), limit * _EXTENSION)
-            if (starved or 0.0) < _STARVED * limit or longer - deadline < 0.05 * limit:
+            missing = _OWN * limit - (deadline - started - (starved or 0.0))
+            left = started + limit * _EXTENSION - deadline
+            if missing <= 0 or left <= 0:
                 return {"status": "timeout", "detail": ""}, starved
-            deadline = longer
+            deadline += min(max(missing, _LEAST * limit), left)
 
 
 def _watch(pid: int) -> int | None:
