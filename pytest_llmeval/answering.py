@@ -22,6 +22,7 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
+from pytest_llmeval.core import RunError
 from pytest_llmeval.core import mend
 from pytest_llmeval.dryrun import Estimate
 from pytest_llmeval.dryrun import dry_run_parts
@@ -41,8 +42,10 @@ from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import Selected
 from pytest_llmeval.plan import make_plan
 from pytest_llmeval.reports.bounded import shown
+from pytest_llmeval.reports.formats import FORMATS
 from pytest_llmeval.reports.terminal import write_summary
 from pytest_llmeval.runs.arms import InArm
+from pytest_llmeval.runs.prompts import write_prompts
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import read_records
 from pytest_llmeval.runs.run import truncated
@@ -465,6 +468,10 @@ class Answering:
     def pytest_sessionfinish(self) -> None:
         if hasattr(self.config, "workeroutput"):
             self.config.workeroutput["llmeval_usage"] = self.usage()
+            try:
+                self.keep_prompts()
+            except RunError as error:
+                self.warnings.append(str(error))
             self.config.workeroutput["llmeval_warnings"] = self.warnings
         for model in self._models.values():
             if callable(close := getattr(model, "close", None)):
@@ -473,6 +480,29 @@ class Answering:
             self._evaluator.close()
         if self._writer is not None:
             self._writer.close()
+
+    def keep_prompts(self) -> None:
+        """Leave the prompts in the run folder where a report is to show them; one process does.
+
+        At the end, when no model waits for it.
+        """
+        wanted = any(FORMATS[name].prompts for name in self.settings.reports)
+        if not wanted or self._evaluator is None:
+            return
+        worker = hasattr(self.config, "workerinput")
+        if worker and not Exchange.of_worker(self.config).claim("prompts"):
+            return  # another worker's plan is the same
+        suite = list(self.suite)
+        items: list[dict[str, Item]] = [{} for _ in suite]
+        for planned in self._plan.items:
+            items[planned.result][planned.item] = self._items[planned.nodeid]
+        write_prompts(
+            run_folder_here(self.config).path,
+            (
+                (one, [way.fingerprint for way in planned.ways], asked.values())
+                for one, planned, asked in zip(suite, self._plan.results, items, strict=False)
+            ),
+        )
 
 
 def _outcome(call: pytest.CallInfo[None]) -> Outcome | None:

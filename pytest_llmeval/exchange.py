@@ -83,6 +83,14 @@ class Exchange:
         except FileNotFoundError:
             return []
 
+    def claim(self, task: str) -> bool:
+        """Whether this worker is the first to ask for a task that one of them has to do."""
+        try:
+            (self.path / f"claimed-{task}").touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
 

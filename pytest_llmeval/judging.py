@@ -234,6 +234,7 @@ class Judging:
             answering = self.config.pluginmanager.get_plugin("llmeval-answering")
             if answering is not None:
                 self._usage, self._warnings = answering.usage(), answering.warnings
+                answering.keep_prompts()
             self.run.usage = add(self._usage)
             self.run.notes += dict.fromkeys(self._warnings)
             interrupted = exitstatus == pytest.ExitCode.INTERRUPTED

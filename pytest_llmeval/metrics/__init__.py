@@ -17,6 +17,9 @@ from .bias import consistency_rate
 from .bias import majority
 from .bias import recall_std
 from .bias import variance_ratio
+from .calibration import Calibration
+from .calibration import calibration
+from .calibration import choice_confidence
 from .comparison import Comparison
 from .comparison import Difference
 from .comparison import compare_items
@@ -72,6 +75,7 @@ __all__ = [
     "Answer",
     "ArmResult",
     "Audit",
+    "Calibration",
     "Comparison",
     "CopyResult",
     "Counts",
@@ -89,6 +93,8 @@ __all__ = [
     "answered",
     "audit_table",
     "bootstrap_interval",
+    "calibration",
+    "choice_confidence",
     "clustered_standard_error",
     "cochran_q",
     "compare_items",

@@ -28,11 +28,15 @@ Writer = Callable[[Path, Run | None], Path]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: who writes it, the modules it needs, and the extra that brings them."""
+    """A format: who writes it, the modules it needs, and the extra that brings them.
+
+    ``prompts``: it shows the prompts, so the run has to keep them (``runs/prompts.py``).
+    """
 
     write: Writer
     needs: tuple[str, ...] = ()
     extra: str = ""
+    prompts: bool = False
 
 
 def _html(folder: Path, baseline: Run | None) -> Path:
@@ -63,7 +67,7 @@ def _parquet(folder: Path, baseline: Run | None) -> Path:
 
 
 FORMATS: Mapping[str, Format] = {
-    "html": Format(_html, needs=("jinja2",), extra="report"),
+    "html": Format(_html, needs=("jinja2",), extra="report", prompts=True),
     "markdown": Format(_markdown),
     "json": Format(_json),
     "parquet": Format(_parquet, needs=("pyarrow",), extra="hub"),

@@ -1,0 +1,94 @@
+"""Whether a model that compares choices is right as often as its log-likelihoods say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import _checks
+from .proportions import wilson_interval
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationBin:
+    """Answers whose confidence is in (low, high]: their mean confidence, and how many are right."""
+
+    low: float
+    high: float
+    items: int
+    correct: int
+    confidence: float
+    accuracy: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A reliability diagram, empty bins left out.
+
+    ``ece``: expected calibration error, the mean over answers of |accuracy - confidence| of their
+    bin. ``confidence`` and ``accuracy`` are over all answers; their difference is the over-confidence.
+    """
+
+    items: int
+    confidence: float
+    accuracy: float
+    ece: float
+    bins: tuple[CalibrationBin, ...]
+
+
+def choice_confidence(logprobs: Sequence[float], chosen: int) -> float | None:
+    """The share of the chosen option in the probability of all options: a softmax.
+
+    ``logprobs`` are natural logarithms. None where they are no numbers, or all are impossible.
+    ValueError for a choice that is none of them.
+    """
+    if not 0 <= chosen < len(logprobs):
+        raise ValueError(f"choice {chosen} of {len(logprobs)}")
+    highest = max(logprobs)
+    if not math.isfinite(highest) or any(math.isnan(value) for value in logprobs):
+        return None
+    return math.exp(logprobs[chosen] - highest) / math.fsum(
+        math.exp(value - highest) for value in logprobs
+    )
+
+
+def calibration(answers: Iterable[tuple[float, bool]], bins: int = 10) -> Calibration | None:
+    """The reliability diagram of (confidence, correct) pairs in ``bins`` bins of equal width.
+
+    Guo et al. 2017 (arXiv:1706.04599), section 2 and eq. 3: a bin is open below and closed above.
+    Each bin's interval is Wilson's of 95 %. None without answers. ValueError for a confidence
+    outside [0, 1].
+    """
+    if bins < 1:
+        raise ValueError(f"bins = {bins} is below 1")
+    groups: list[list[tuple[float, bool]]] = [[] for _ in range(bins)]
+    for confidence, correct in answers:
+        value = _checks.proportion("confidence", confidence)
+        groups[min(bins, max(1, math.ceil(value * bins))) - 1].append((value, correct))
+    items = sum(map(len, groups))
+    if not items:
+        return None
+    made = [_bin(n / bins, (n + 1) / bins, group) for n, group in enumerate(groups) if group]
+    return Calibration(
+        items,
+        confidence=math.fsum(value for group in groups for value, _ in group) / items,
+        accuracy=sum(one.correct for one in made) / items,
+        ece=math.fsum(one.items * abs(one.accuracy - one.confidence) for one in made) / items,
+        bins=tuple(made),
+    )
+
+
+def _bin(low: float, high: float, group: Sequence[tuple[float, bool]]) -> CalibrationBin:
+    correct = sum(right for _, right in group)
+    return CalibrationBin(
+        low,
+        high,
+        len(group),
+        correct,
+        confidence=math.fsum(value for value, _ in group) / len(group),
+        accuracy=correct / len(group),
+        interval=wilson_interval(correct, len(group)),
+    )

@@ -1,0 +1,8 @@
+"""The HTML report: one file that opens without a network and holds all there is to look at."""
+
+from __future__ import annotations
+
+from pytest_llmeval.reports.html.write import FILE
+from pytest_llmeval.reports.html.write import write_report
+
+__all__ = ["FILE", "write_report"]

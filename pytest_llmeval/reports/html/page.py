@@ -1,0 +1,266 @@
+"""From the dictionary of a run to one HTML page that stands alone.
+
+Nothing of the run gets into the page as markup or code: texts are escaped by the template engine,
+and what the script reads is base64 of deflated JSON. The page's own content policy names its one
+script and its one style sheet by hash and forbids every request, so that even a hole in the
+escaping could neither run a script nor call home.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment
+from jinja2 import StrictUndefined
+from markupsafe import Markup
+
+from .items import BLOCK
+from .plots import bullet
+from .plots import drop_plot
+from .plots import outcome_bar
+from .plots import pass_curve
+from .plots import position_bars
+from .plots import radar
+from .plots import readable
+from .plots import reliability
+from .plots import subject_bars
+from .plots import summary_rows
+from .shown import visible
+
+SIGNIFICANT = 0.05
+"""Holm-adjusted p value up to which a drop is called significant."""
+
+_FEW = 12
+_STATUS = {"pass": "✓", "fail": "✗", "undecided": "?", "not run": "–"}
+
+
+def render_page(data: Mapping[str, Any]) -> str:
+    """The page. The same dictionary gives the same text; it encodes as UTF-8 whatever is in it."""
+    style, script = _own("style.css"), _own("page.js")
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    environment.filters.update(
+        fixed=_fixed, signed=_signed, percent=_percent, interval=_interval, readable=readable
+    )
+    template = environment.from_string(_own("page.html"))
+    return template.render(
+        **data,
+        style=Markup(style),
+        script=Markup(script),
+        policy=_policy(style, script),
+        icons=_STATUS,
+        significant=SIGNIFICANT,
+        bullets=[bullet(gate) for gate in data["gates"]],
+        sections=[_section(number, one) for number, one in enumerate(data["results"])],
+        blocks=_blocks(data),
+    )
+
+
+def _own(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _finalize(value: Any) -> Any:
+    """What is put into the page: hidden characters shown, markup of our own left as it is."""
+    if value is None:
+        return ""
+    return visible(value) if type(value) is str else value
+
+
+def _policy(style: str, script: str) -> str:
+    def digest(text: str) -> str:
+        return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest(style)}';"
+        f" script-src 'sha256-{digest(script)}'; base-uri 'none'; form-action 'none'"
+    )
+
+
+# Numbers ---------------------------------------------------------------------------------
+
+
+def _fixed(value: float | None, digits: int = 4) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def _signed(value: float | None, digits: int = 4) -> str:
+    # + 0.0: zero has no sign worth showing.
+    return "–" if value is None else f"{round(value, digits) + 0.0:+.{digits}f}"
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"
+
+
+def _interval(value: Sequence[float] | None) -> str:
+    if value is None:
+        return ""
+    low, high = (round(end, 4) + 0.0 for end in value)
+    return f"[{low:.4f}, {high:.4f}]"
+
+
+# Sections --------------------------------------------------------------------------------
+
+
+def _section(number: int, one: Mapping[str, Any]) -> dict[str, Any]:
+    """The drawings of one result."""
+    numbers, compared = one["numbers"], one["comparison"]
+    rows = [_row(name, entry, compared) for name, entry in numbers["subjects"].items()]
+    area_of = {
+        subject: place
+        for place, area in enumerate(one["areas"] or ())
+        for subject in area["subjects"]
+    }
+    ranked = sorted(rows, key=lambda row: (-(row["accuracy"] or 0), row["subject"]))
+    chance = numbers["chance"]
+    passes = {name: numbers.get(name) for name in ("pass@k", "pass^k")}
+    audit = one["audit"] or {}
+    return {
+        "radar": _radar(one, rows, chance, number),
+        "bars": subject_bars(ranked, chance, number, area_of) if len(rows) > 1 else None,
+        "summary": _summary(one, chance),
+        "outcomes": outcome_bar(
+            {
+                "correct": numbers["correct"],
+                "wrong": numbers["wrong"],
+                "unparsed": numbers["unparsed"],
+                "error": numbers["errors"],
+                "missing": numbers["missing"],
+            }
+        ),
+        "drops": _drops(compared, number),
+        "passes": pass_curve({n: v for n, v in passes.items() if v})
+        if any(passes.values())
+        else None,
+        "reliability": reliability(one["calibration"]) if one["calibration"] else None,
+        "positions": [
+            (family["name"], family["items"], position_bars(family["positions"]))
+            for family in audit.get("families", ())
+            if family.get("positions")
+        ],
+        "arms": _arms(audit),
+    }
+
+
+def _row(name: str, entry: Mapping[str, Any], compared: Mapping[str, Any] | None) -> dict[str, Any]:
+    before = None if compared is None else compared["subjects"].get(name)
+    return {
+        "subject": name,
+        "accuracy": entry["accuracy"],
+        "interval": entry["wilson95"],
+        "n": entry["answered"],
+        "errors": entry["errors"],
+        "baseline": None if before is None else before["baseline"],
+    }
+
+
+def _radar(
+    one: Mapping[str, Any], rows: list[dict[str, Any]], chance: float | None, number: int
+) -> Markup | None:
+    """By area where the subjects' areas are known, of all subjects where they are few."""
+    if one["areas"]:
+        by_name = {row["subject"]: row for row in rows}
+        groups = [(a["name"], [by_name[name] for name in a["subjects"]]) for a in one["areas"]]
+    elif 3 <= len(rows) <= _FEW:
+        groups = [("", rows)]
+    else:
+        return None
+    return radar(groups, chance, number) if any(r["accuracy"] is not None for r in rows) else None
+
+
+def _summary(one: Mapping[str, Any], chance: float | None) -> Markup | None:
+    numbers, compared = one["numbers"], one["comparison"]
+    if numbers["accuracy"] is None:
+        return None
+    before = compared and compared["overall"]["baseline"]
+    rows = [
+        _value("micro (all answers)", numbers["accuracy"], numbers["wilson95"], before, "micro")
+    ]
+    if len(numbers["subjects"]) > 1:
+        means = [d["baseline"] for d in (compared or {"subjects": {}})["subjects"].values()]
+        known = [mean for mean in means if mean is not None]
+        before = sum(known) / len(known) if known else None
+        interval = numbers["macro_interval95"]
+        rows.append(
+            _value("macro (mean of subjects)", numbers["macro_accuracy"], interval, before, "macro")
+        )
+    for place, area in enumerate(one["areas"] or ()):
+        if area["accuracy"] is not None:
+            about = (area["accuracy"], area["interval"], area["baseline"])
+            rows.append(_value(area["name"], *about, f"area{place}"))
+    if numbers["normalized_gain"] is not None and chance is not None and chance < 1:
+        ends = [(end - chance) / (1 - chance) for end in numbers["wilson95"]]
+        rows.append(_value("gain over chance", numbers["normalized_gain"], ends, None, "gain"))
+    return summary_rows(rows, chance)
+
+
+def _value(
+    name: str, value: float, interval: list[float] | None, baseline: float | None, cls: str
+) -> dict[str, Any]:
+    return {"name": name, "value": value, "interval": interval, "baseline": baseline, "cls": cls}
+
+
+def _drops(compared: Mapping[str, Any] | None, number: int) -> Markup | None:
+    if compared is None or len(compared["subjects"]) < 2:
+        return None
+    rows = [
+        {
+            "subject": name,
+            **one,
+            "significant": compared["comparable"] and one["adjusted"] <= SIGNIFICANT,
+        }
+        for name, one in compared["subjects"].items()
+        if one["items"]
+    ]
+    rows.sort(key=lambda row: (-row["drop"], row["subject"]))
+    return drop_plot(rows, number) if rows else None
+
+
+def _arms(audit: Mapping[str, Any]) -> Markup | None:
+    arms = audit.get("arms", ())
+    if not arms:
+        return None
+    rows = [_value(a["name"], a["accuracy"], a["interval"], None, "micro") for a in arms]
+    return summary_rows(rows, None)
+
+
+# What the script reads -------------------------------------------------------------------
+
+
+def _blocks(data: Mapping[str, Any]) -> list[tuple[str, Markup]]:
+    """(id, content) of the page's data blocks: base64 of deflated JSON, which cannot end a block."""
+    indices = [
+        {
+            "name": one["name"],
+            "model": one["numbers"]["model"],
+            "chat": one["protocol"]["chat"],
+            "details_of": one["details_of"],
+            "block": BLOCK,
+            **one["items"],
+        }
+        for one in data["results"]
+    ]
+    found = [("data-index", indices), ("data-shots", data["shots"])]
+    for number, one in enumerate(data["results"]):
+        for place, block in enumerate(one["details"] or ()):
+            found.append((f"data-{number}-{place}", block))
+    return [(name, _packed(value)) for name, value in found]
+
+
+def _packed(value: Any) -> Markup:
+    # ASCII, so that a lone surrogate stays what it was.
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return Markup(base64.b64encode(zlib.compress(text.encode("ascii"), 6)).decode("ascii"))

@@ -1,0 +1,104 @@
+"""SVG as text: elements by name and attributes, everything from outside escaped.
+
+Colours are classes of the page's style sheet, so that a plot follows the reader's light or dark
+scheme. There are no style attributes, which the page's content policy forbids.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from markupsafe import Markup
+from markupsafe import escape
+
+from .shown import visible
+
+Value = str | float | int | None
+
+
+def tag(name: str, *inside: str, **attributes: Value) -> Markup:
+    """An element; ``cls`` and other names with ``_`` become ``class`` and names with ``-``.
+
+    What is inside is escaped unless it is markup already. Attributes that are None are left out.
+    """
+    text = Markup("").join(
+        Markup(' {}="{}"').format(_name(key), _value(value))
+        for key, value in attributes.items()
+        if value is not None
+    )
+    content = Markup("").join(escape(_shown(part)) for part in inside)
+    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), text, content)
+
+
+def drawing(
+    width: float,
+    height: float,
+    label: str,
+    *parts: str,
+    cls: str = "plot",
+    stretched: bool = False,
+) -> Markup:
+    """A whole drawing with an accessible name; ``stretched`` to the room it is given."""
+    return tag(
+        "svg",
+        *parts,
+        viewBox=f"0 0 {_value(width)} {_value(height)}",
+        width=width,
+        height=height,
+        role="img",
+        aria_label=label,
+        preserveAspectRatio="none" if stretched else None,
+        cls=cls,
+    )
+
+
+def line(x1: float, y1: float, x2: float, y2: float, cls: str) -> Markup:
+    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, cls=cls)
+
+
+def text(x: float, y: float, content: str, cls: str = "", **more: Value) -> Markup:
+    return tag("text", content, x=x, y=y, cls=cls or None, **more)
+
+
+def circle(x: float, y: float, r: float, cls: str, title: str = "") -> Markup:
+    return tag("circle", *([tag("title", title)] if title else []), cx=x, cy=y, r=r, cls=cls)
+
+
+def box(x: float, y: float, width: float, height: float, cls: str, title: str = "") -> Markup:
+    inside = [tag("title", title)] if title else []
+    return tag("rect", *inside, x=x, y=y, width=max(0.0, width), height=height, rx=2, cls=cls)
+
+
+def polyline(points: Iterable[tuple[float, float]], cls: str, closed: bool = False) -> Markup:
+    joined = " ".join(f"{_value(x)},{_value(y)}" for x, y in points)
+    return tag("polygon" if closed else "polyline", points=joined, cls=cls)
+
+
+def pick(inside: str, result: int, subject: str) -> Markup:
+    """A link that shows a subject's items in the browser below."""
+    return tag("a", inside, href="#items", cls="pick", data_result=result, data_subject=subject)
+
+
+def ticks(low: float, high: float, about: int = 5) -> list[float]:
+    """Round numbers from ``low`` to ``high``, both included where they are round."""
+    raw = (high - low) / max(1, about)
+    power = 10 ** math.floor(math.log10(raw)) if raw > 0 else 1.0
+    step = next((m * power for m in (1, 2, 2.5, 5, 10) if m * power >= raw * 0.999), power * 10)
+    first = math.ceil(low / step - 1e-9)
+    count = math.floor(high / step + 1e-9) - first + 1
+    return [round((first + n) * step, 10) for n in range(count)]
+
+
+def _name(key: str) -> str:
+    return "class" if key == "cls" else key.replace("_", "-")
+
+
+def _value(value: Value) -> str:
+    if isinstance(value, float):
+        return f"{value:.2f}".rstrip("0").rstrip(".")
+    return _shown(str(value))
+
+
+def _shown(value: str) -> str:
+    return value if isinstance(value, Markup) else visible(value)

@@ -1,0 +1,98 @@
+"""Protocol, model and gates in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_SCORERS = {
+    "letter": "The letter with the highest log-likelihood is its answer.",
+    "cloze": "The option whose text has the highest log-likelihood for its length is its answer.",
+    "choice": "The option that its text names is its answer.",
+    "number": "The last number that its text gives as the answer is compared with the right one.",
+    "execution": "Its program is run in a sandbox; it is right if all tests pass.",
+}
+
+_METRICS = {
+    "accuracy": "accuracy",
+    "macro_accuracy": "macro accuracy",
+    "normalized_gain": "gain over chance",
+    "max_errors": "errors",
+    "truncated_rate": "truncated answers",
+    "unparsed_rate": "unparsed answers",
+    "error_rate": "error rate",
+    "max_drop": "drop against the baseline",
+    "max_subject_drop": "drop of a subject",
+}
+
+
+def protocol_words(protocol: Mapping[str, Any], asked: str) -> str:
+    """What a model is asked, and how its answer is read, in a few sentences."""
+    return " ".join([_shots(protocol), _question(protocol, asked), _reading(protocol)])
+
+
+def _shots(protocol: Mapping[str, Any]) -> str:
+    shots = protocol["shots"]
+    if not shots:
+        return "The model is asked without worked examples."
+    examples = "one worked example" if shots == 1 else f"{shots} worked examples"
+    return f"The model sees {examples} before each question ({protocol['draw']})."
+
+
+def _question(protocol: Mapping[str, Any], asked: str) -> str:
+    chat = (
+        "The question goes through the model's chat template"
+        + (", the examples as text in the same turn" if protocol.get("shots_as_text") else "")
+        if protocol["chat"]
+        else "The question is plain text, without a chat template"
+    )
+    if protocol["ask"] == "choices":
+        way = f", read by {asked}" if asked else ""
+        return f"{chat}; the log-likelihoods of the choices are compared{way}."
+    decoding = protocol["decoding"]
+    heat = decoding["temperature"]
+    drawn = "the likeliest token each time" if heat == 0 else f"drawn at temperature {heat:g}"
+    samples = protocol["samples"]
+    texts = "one text is" if samples == 1 else f"{samples} texts are"
+    return f"{chat}; {texts} written, {drawn}, of at most {decoding['max_tokens']:,} tokens."
+
+
+def _reading(protocol: Mapping[str, Any]) -> str:
+    scorer = protocol["scorer"]
+    return (
+        f"{_SCORERS.get(scorer, 'Its answer is read')} (scorer {scorer})".replace(". (", " (") + "."
+    )
+
+
+def gate_words(gate: Mapping[str, Any]) -> str:
+    """What a gate is about, such as ``accuracy in every subject``."""
+    metric, name = gate["metric"], str(gate["id"])
+    words = _METRICS.get(metric or "", metric or "benchmark")
+    if gate["subject"] is not None:
+        return f"{words}, {gate['subject']}"
+    if "::every_subject::" in name:
+        return f"{words}, every subject"
+    return words
+
+
+VERDICTS = {
+    "pass": "Every gate passed",
+    "fail": "The gates did not pass",
+    "not gated": "Nothing was gated",
+}
+
+
+def verdict_words(verdict: str, counts: Mapping[Any, int]) -> str:
+    """The verdict with how many gates came to which status."""
+    told = [
+        f"{counts[status]:,} {words}"
+        for status, words in (
+            ("fail", "failed"),
+            ("undecided", "undecided"),
+            ("pass", "passed"),
+            ("not run", "not run"),
+        )
+        if counts.get(status)
+    ]
+    head = VERDICTS.get(verdict, verdict)
+    return f"{head}: {', '.join(told)}" if told else head

@@ -1,0 +1,59 @@
+"""Reading a run folder and writing its ``report.html``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.runs.folder import RunFolder
+from pytest_llmeval.runs.prompts import read_prompts
+from pytest_llmeval.runs.run import Run
+from pytest_llmeval.runs.run import load_run
+
+from .data import Sources
+from .data import report_data
+from .page import render_page
+
+FILE = "report.html"
+
+
+def write_report(
+    folder: Path,
+    baseline: Run | None = None,
+    *,
+    comparison: Mapping[str, Any] | None = None,
+    out: Path | None = None,
+) -> Path:
+    """Write the report of a run folder to ``out``, in one step; into the folder by default.
+
+    ``comparison``, as ``comparison_json`` gives it, is the one that the run's own session made
+    unless another is given; ``baseline`` is the run it is with, whose answers are shown.
+    Raises RunError for a damaged run, and OSError where the file cannot be written.
+    """
+    page = render_page(report_data(gather(folder, baseline, comparison))).encode("utf-8")
+    file = folder / FILE if out is None else out
+    temporary = file.with_name(f".{file.name}.tmp")
+    temporary.write_bytes(page)
+    os.replace(temporary, file)
+    return file
+
+
+def gather(
+    folder: Path, baseline: Run | None = None, comparison: Mapping[str, Any] | None = None
+) -> Sources:
+    """All that a run folder has for its report. Raises RunError for what is damaged in it."""
+    return Sources(
+        run=load_run(folder),
+        gates=_document(folder, "gates.json"),
+        measured=(_document(folder, "metrics.json") or {}).get("results", ()),
+        comparison=comparison or _document(folder, "comparison.json"),
+        baseline=baseline,
+        prompts=read_prompts(folder),
+    )
+
+
+def _document(folder: Path, name: str) -> Mapping[str, Any] | None:
+    """A document of the folder; None where the run ended before it was written."""
+    return RunFolder(folder).read(name) if (folder / name).is_file() else None

@@ -1,0 +1,125 @@
+"""The prompts of a run, kept beside its records for those who want to read them there.
+
+``prompts.json.gz`` is one JSON document, because thousands of items share a handful of shots. It
+depends on the plan alone, so the sessions of a resumed run write the same. Records know a prompt by its SHA-256, so a prompt that is not the one
+that was sent is found out and never shown.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import Prompt
+from pytest_llmeval.core import RunError
+from pytest_llmeval.suite import Evaluated
+
+FILE = "prompts.json.gz"
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPrompt:
+    """A prompt with all of its shots, and the choices whose likelihoods were asked for (if any)."""
+
+    prompt: Prompt
+    choices: tuple[str, ...]
+
+
+def write_prompts(
+    folder: Path, asked: Iterable[tuple[Evaluated, Sequence[str], Iterable[Item]]]
+) -> None:
+    """Write the prompts of items into a run folder, in one step.
+
+    ``asked``: a benchmark under a protocol, the fingerprints under which records know that
+    protocol, and the items asked. An item whose template fails is left out: it has no prompt.
+    Raises RunError where the file cannot be written.
+    """
+    shots: dict[tuple[str, str], int] = {}
+    results = [
+        {
+            "benchmark": one.benchmark.name,
+            "protocols": list(fingerprints),
+            "items": _rendered(one, items, shots),
+        }
+        for one, fingerprints, items in asked
+    ]
+    document = {"format": _FORMAT, "results": results, "shots": list(shots)}
+    text = json.dumps(document, separators=(",", ":")).encode("ascii")
+    temporary = folder / f".{FILE}.tmp"
+    try:
+        # No time stamp: the same run leaves the same bytes.
+        temporary.write_bytes(gzip.compress(text, compresslevel=6, mtime=0))
+        os.replace(temporary, folder / FILE)
+    except OSError as error:
+        raise RunError(f"cannot write {folder / FILE}: {error.strerror or error}") from error
+
+
+def read_prompts(folder: Path) -> Mapping[tuple[str, str, str], StoredPrompt]:
+    """(benchmark, protocol's fingerprint, item) → its prompt; empty where none are stored.
+
+    Raises RunError, in one line, for a file that is damaged.
+    """
+    file = folder / FILE
+    if not file.is_file():
+        return {}
+    try:
+        document = json.loads(gzip.decompress(file.read_bytes()))
+        if document["format"] != _FORMAT:
+            raise ValueError(f"format {document['format']!r}, this version reads {_FORMAT}")
+        shots = [(question, answer) for question, answer in document["shots"]]
+        return {
+            (result["benchmark"], fingerprint, item): stored
+            for result in document["results"]
+            for item, entry in result["items"].items()
+            for stored in (_stored(entry, shots),)
+            for fingerprint in result["protocols"]
+        }
+    except (OSError, EOFError, ValueError, TypeError, KeyError, IndexError) as error:
+        raise RunError(f"{file}: damaged prompts ({error})") from None
+
+
+def _rendered(
+    one: Evaluated, items: Iterable[Item], shots: dict[tuple[str, str], int]
+) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for item in items:
+        try:
+            prompt = one.protocol.render(item, one.dataset.pool.get(item.subject, ()))
+            choices = one.protocol.template.choices(item) if one.protocol.ask == "choices" else ()
+        except Exception:  # told where the item is asked, as the item's own error
+            continue
+        found[item.id] = [
+            prompt.description,
+            [shots.setdefault(shot, len(shots)) for shot in prompt.shots],
+            prompt.question,
+            prompt.delimiter,
+            prompt.separator,
+            prompt.prefix,
+            prompt.shots_as_text,
+            list(choices),
+        ]
+    return found
+
+
+def _stored(entry: Sequence[Any], shots: Sequence[tuple[str, str]]) -> StoredPrompt:
+    description, numbers, question, delimiter, separator, prefix, as_text, choices = entry
+    prompt = Prompt(
+        description=description,
+        shots=tuple(shots[number] for number in numbers),
+        question=question,
+        delimiter=delimiter,
+        separator=separator,
+        prefix=prefix,
+        shots_as_text=as_text,
+    )
+    return StoredPrompt(prompt, tuple(choices))

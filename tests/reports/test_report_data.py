@@ -1,0 +1,228 @@
+"""What the HTML report says of a run: the same as everything else says of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from dataclasses import replace
+
+import pytest
+from report_runs import PROTOCOL
+from report_runs import compared
+from report_runs import graded
+from report_runs import planned
+from report_runs import prompt_of
+from report_runs import question
+from report_runs import run_of
+from report_runs import store
+from report_runs import written
+
+from pytest_llmeval.catalog.mmlu import TEST_ROWS
+from pytest_llmeval.core import Outcome
+from pytest_llmeval.gates import judge
+from pytest_llmeval.gates import parse_thresholds
+from pytest_llmeval.metrics import summarize
+from pytest_llmeval.reports.comparison import comparison_json
+from pytest_llmeval.reports.html.areas import areas_of
+from pytest_llmeval.reports.html.data import Sources
+from pytest_llmeval.reports.html.data import report_data
+from pytest_llmeval.reports.html.write import gather
+from pytest_llmeval.runs import compare
+
+
+def only_result(*arguments, **sources):
+    (result,) = report_data(Sources(*arguments, **sources))["results"]
+    return result
+
+
+def test_numbers_are_those_of_metrics_json_and_items_add_up_to_them(tmp_path):
+    records = [compared(question(f"art-{n}"), n % 3 == 0) for n in range(30)]
+    records[1] = replace(records[1], outcome=Outcome.ERROR, error="no answer", logprobs=())
+    records[2] = replace(records[2], outcome=Outcome.UNPARSED, answer=None)
+    run = run_of(tmp_path, [planned({"art": 40})], records)
+    result = only_result(run)
+    assert result["numbers"] == summarize(run.results()[0])
+    outcomes = result["items"]["outcome"]
+    numbers = result["numbers"]
+    assert {letter: outcomes.count(letter) for letter in "cwue"} == {
+        "c": numbers["correct"],
+        "w": numbers["wrong"],
+        "u": numbers["unparsed"],
+        "e": numbers["errors"],
+    }
+    assert result["outcomes"]["errors"] == [["no answer", 1]]
+
+
+def test_items_left_out_are_not_shown(tmp_path):
+    records = [compared(question(f"art-{n}"), True) for n in range(3)]
+    records[0] = replace(records[0], left_out=True)
+    assert only_result(run_of(tmp_path, [planned({"art": 3})], records))["items"]["ids"] == [
+        "art-1",
+        "art-2",
+    ]
+
+
+def test_a_prompt_is_shown_as_it_was_sent_or_not_at_all(tmp_path):
+    items = [question(f"art-{n}") for n in range(3)]
+    records = [
+        compared(items[0], True),
+        compared(items[1], True, dropped_shots=1),
+        compared(items[2], True, prompt_sha256="another prompt's"),
+    ]
+    key = records[0].protocol
+    prompts = {("mmlu", key, item.id): prompt_of(item) for item in items}
+    data = report_data(Sources(run_of(tmp_path, [planned({"art": 3})], records), prompts=prompts))
+    whole, short, other = (entry["prompt"] for entry in data["results"][0]["details"][0])
+    shots = data["shots"]
+
+    def text(prompt):
+        examples = "".join(
+            question + prompt["delimiter"] + answer + prompt["separator"]
+            for question, answer in (shots[n] for n in prompt["shots"])
+        )
+        return prompt["description"] + examples + prompt["question"]
+
+    assert text(whole) == prompt_of(items[0]).prompt.text
+    assert text(short) == prompt_of(items[1]).prompt.without_last_shot().text
+    assert other is None
+    assert whole["choices"] == []
+
+
+def test_gates_have_their_margins(tmp_path):
+    run = graded(tmp_path, {"art": "c" * 8 + "w" * 2, "law": "w" * 6 + "c" * 4})
+    thresholds = parse_thresholds(
+        """
+        version = 1
+        [benchmarks.mmlu]
+        accuracy = 0.55
+        macro_accuracy = { max = 0.5 }
+        max_errors = 2
+        [benchmarks.mmlu.subjects.law]
+        accuracy = { chance = true, confidence = 0.95 }
+        [benchmarks.absent]
+        accuracy = 0.5
+        """
+    )
+    verdicts = judge(thresholds, run.results(), ["demo"], ["mmlu"])
+    document = {
+        "thresholds": "thresholds.toml",
+        "verdict": "fail",
+        "gates": [asdict(verdict) for verdict in verdicts],
+    }
+    data = report_data(Sources(run, gates=document))
+    margins = {gate["id"]: gate["margin"] for gate in data["gates"]}
+    assert margins["mmlu::accuracy"] == pytest.approx(0.05)
+    assert margins["mmlu::macro_accuracy"] == pytest.approx(-0.1)
+    assert margins["mmlu::max_errors"] == 2
+    assert margins["mmlu::subjects.law::accuracy"] is None  # two-sided
+    assert margins["absent"] is None
+    assert data["gates"][0]["id"] == "mmlu::macro_accuracy"  # what failed comes first
+    assert data["verdict_words"] == "The gates did not pass: 1 failed, 3 passed, 1 not run"
+
+
+def test_a_run_without_gates_says_so(tmp_path):
+    data = report_data(Sources(graded(tmp_path, {"art": "cw"})))
+    assert (data["verdict"], data["verdict_words"]) == ("not gated", "Nothing was gated")
+
+
+def test_flips_and_the_baselines_answers(tmp_path):
+    before = graded(tmp_path / "before", {"art": "ccw"})
+    after = graded(tmp_path / "after", {"art": "wcc"})
+    comparison = comparison_json(compare(before, after))
+    items = only_result(after, comparison=comparison, baseline=before)["items"]
+    assert items["flip"] == "w-r"
+    assert (items["before"], items["before_outcome"]) == (["B", "B", "C"], "ccw")
+    # A baseline file has outcomes only, or is not at hand any more.
+    items = only_result(after, comparison=comparison)["items"]
+    assert (items["flip"], items["before"], items["before_outcome"]) == ("w-r", [], "")
+    assert only_result(after)["items"]["flip"] == ""
+
+
+def test_what_differs_is_told_where_the_comparison_is_no_verdict(tmp_path):
+    before = graded(tmp_path / "before", {"art": "cc"})
+    after = graded(tmp_path / "after", {"art": "wc"})
+    after.manifest["results"][0]["data_hash"] = "other"
+    found = compare(before, after, allow_mismatch=True)
+    result = only_result(after, comparison=comparison_json(found))
+    assert result["comparison"]["comparable"] is False
+    assert result["comparison"]["differences"] == ["data: 0123abcd against other"]
+
+
+def test_confidence_of_planted_answers(tmp_path):
+    """Ten answers, each 0.9 sure, six right."""
+    records = [compared(question(f"art-{n}"), n < 6, 0.9) for n in range(10)]
+    found = only_result(run_of(tmp_path, [planned({"art": 10})], records))["calibration"]
+    assert found["ece"] == pytest.approx(0.3)
+    assert found["items"] == 10
+
+
+def test_generated_answers_have_no_calibration_but_endings_and_time(tmp_path):
+    protocol = replace(PROTOCOL.with_generation(), scorer="choice")
+    records = [
+        written(question(f"art-{n}"), "B", True, protocol, finish_reason=reason, seconds=0.5)
+        for n, reason in enumerate(["stop", "length", "stop"])
+    ]
+    result = only_result(run_of(tmp_path, [planned({"art": 3}, protocol)], records))
+    assert result["calibration"] is None
+    assert result["outcomes"]["finish_reasons"] == [["stop", 2], ["length", 1]]
+    assert result["speed"]["seconds"] == 1.5
+
+
+def test_another_scorer_points_to_the_responses_it_scored(tmp_path):
+    protocol = replace(PROTOCOL.with_generation(), scorer="choice")
+    other = replace(protocol, scorer="simple_evals")
+    items = [question(f"art-{n}") for n in range(3)]
+    first = [written(item, f"It is B ({item.id})", True, protocol) for item in items]
+    second = [written(item, "", False, other, response_of="choice", answer="D") for item in items]
+    second = [replace(record, text=None) for record in second]
+    results = [planned({"art": 3}, protocol), planned({"art": 3}, other, responses_of=0)]
+    one, another = report_data(Sources(run_of(tmp_path, results, [*first, *second])))["results"]
+    assert (one["details_of"], another["details_of"]) == (0, 0)
+    assert another["details"] is None
+    (sample,) = one["details"][0][1]["samples"]
+    assert sample["text"] == "It is B (art-1)"
+    assert sample["also"] == {"simple_evals": ["wrong", "D"]}
+
+
+def test_samples_are_counted_item_by_item(tmp_path):
+    protocol = replace(PROTOCOL.with_generation(), scorer="choice", samples=3)
+    records = [
+        written(question(f"art-{n}"), "B", sample < n, protocol, sample=sample)
+        for n in range(4)
+        for sample in range(3)
+    ]
+    result = only_result(run_of(tmp_path, [planned({"art": 4}, protocol)], records))
+    items = result["items"]
+    assert (items["right"], items["samples"], items["outcome"]) == ([0, 1, 2, 3], [3] * 4, "wccc")
+    assert [len(entry["samples"]) for entry in result["details"][0]] == [3] * 4
+
+
+def test_the_areas_of_mmlu_have_all_its_subjects():
+    areas = areas_of(TEST_ROWS)
+    assert areas is not None
+    assert {name: len(subjects) for name, subjects in areas.items()} == {
+        "STEM": 18,
+        "Humanities": 13,
+        "Social sciences": 12,
+        "Other": 14,
+    }
+    assert areas_of(["anatomy", "cooking"]) is None
+    assert areas_of([]) is None
+
+
+def test_an_area_is_over_its_items(tmp_path):
+    run = graded(
+        tmp_path, {"astronomy": "c" * 8 + "w" * 2, "virology": "c", "machine_learning": "ww"}
+    )
+    stem, other = only_result(run)["areas"]
+    assert (stem["name"], stem["accuracy"]) == ("STEM", pytest.approx(8 / 12))
+    assert (other["name"], other["accuracy"]) == ("Other", 1.0)
+
+
+def test_what_others_have_measured_is_taken_from_metrics_json(tmp_path):
+    """An audit is not computed from records here."""
+    run = graded(tmp_path / "run", {"art": "cw"})
+    (metrics,) = run.metrics()["results"]
+    audit = {"items": 2, "arms": [], "families": []}
+    folder = store(run, metrics={"results": [metrics | {"audit": audit}]})
+    (result,) = report_data(gather(folder))["results"]
+    assert result["audit"] == audit
