@@ -100,8 +100,12 @@ def name_of(result: Mapping[str, Any]) -> str:
 
 
 def margin(verdict: Verdict) -> float | None:
-    """How far the measured value is inside the bound; negative outside, None without either."""
-    if verdict.measured is None:
+    """How far the measured value is inside the bound, negative outside.
+
+    None without either, and where the bound is one value: the chance level, about which the
+    interval decides.
+    """
+    if verdict.measured is None or (verdict.min is not None and verdict.min == verdict.max):
         return None
     room = [] if verdict.min is None else [verdict.measured - verdict.min]
     room += [] if verdict.max is None else [verdict.max - verdict.measured]

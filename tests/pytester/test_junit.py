@@ -107,7 +107,8 @@ def suite_of(project) -> ET.Element:
 
 
 def test_counts_agree_and_all_is_well_formed(hostile):
-    result = hostile.run("--junitxml=junit.xml", "--llm-report=json,markdown", "-rA")
+    pytest.importorskip("jinja2", reason="the HTML report needs it")
+    result = hostile.run("--junitxml=junit.xml", "--llm-report=json,markdown,html", "-rA")
     suite = suite_of(hostile)
     told = counts(result.outlines[-1])
     # Terminal against JUnit: wrong, unparsed and what was not run are skipped there.
@@ -131,6 +132,15 @@ def test_counts_agree_and_all_is_well_formed(hostile):
     red = [case for case in suite if case.get("classname").startswith("thresholds") and len(case)]
     red = [case for case in red if case.find("failure") is not None]
     assert measured["errors"] == told["error"] + told["failed"] - len(red) == 6
+    page = (hostile.run_folder / "report.html").read_text()
+    shown = re.findall(r'class="key (\w+)">([\d,]+) ', page)
+    assert {name: int(number) for name, number in shown} == {
+        "correct": measured["correct"],
+        "wrong": measured["wrong"],
+        "unparsed": measured["unparsed"],
+        "error": measured["errors"],
+        "missing": measured["missing"],
+    }
     text = (hostile.run_folder / "report.md").read_text()
     assert "**6 answers ended in errors:**" in text
     assert "| `bench[exact_match]` | 6 of 14 | - | - | - | - | 2 | 6 |" in text

@@ -78,6 +78,14 @@ def test_only_significantly_worse_subjects_are_listed(tmp_path):
     assert "No gate was judged." in run_markdown(run)
 
 
+def test_the_chance_level_has_no_margin(tmp_path):
+    gate = "[benchmarks.mmlu]\naccuracy = { chance = true }\n"
+    run = judged(tmp_path, {"art": GOOD}, thresholds=gate)
+    (row,) = cells(run_markdown(run), "gate")
+    assert row[0] == "FAIL `mmlu::accuracy`"
+    assert row[3] == "-"
+
+
 def test_a_warning_is_told(tmp_path):
     before, after = {"art": GOOD}, {"art": "c" * 78 + "w" * 22}
     run = judged(tmp_path, after, before, REGRESSION)
