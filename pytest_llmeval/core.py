@@ -523,6 +523,10 @@ class Request:
     benchmark: str = ""
     given: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.given and len(self.given) != len(self.choices):
+            raise ValueError(f"{len(self.given)} texts given for {len(self.choices)} choices")
+
     @property
     def prompts(self) -> tuple[Prompt, ...]:
         """What is read before each choice: the same prompt, unless something is ``given``."""

@@ -221,6 +221,11 @@ def test_without_such_texts_every_choice_has_the_same_prompt():
     assert request.prompts == (request.prompt, request.prompt)
 
 
+def test_every_choice_has_a_text_of_its_own_or_none_has():
+    with pytest.raises(ValueError, match="1 texts given for 2 choices"):
+        replace(PROTOCOL.request(ITEM, POOL), given=("x",))
+
+
 @pytest.mark.parametrize("wrong", [{"top_p": 1.5}, {"min_p": -0.1}, {"max_tokens": 0}])
 def test_decoding_that_cannot_be_is_refused(wrong):
     (name,) = wrong
