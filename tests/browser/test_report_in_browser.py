@@ -16,8 +16,8 @@ from report_runs import run_of
 from report_runs import written
 
 from pytest_llmeval.reports.comparison import comparison_json
-from pytest_llmeval.reports.html.data import Sources
 from pytest_llmeval.reports.html.data import report_data
+from pytest_llmeval.reports.html.gather import Sources
 from pytest_llmeval.reports.html.page import render_page
 from pytest_llmeval.reports.html.shown import visible
 from pytest_llmeval.runs import compare

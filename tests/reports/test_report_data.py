@@ -23,9 +23,9 @@ from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.html.areas import areas_of
-from pytest_llmeval.reports.html.data import Sources
 from pytest_llmeval.reports.html.data import report_data
-from pytest_llmeval.reports.html.write import gather
+from pytest_llmeval.reports.html.gather import Sources
+from pytest_llmeval.reports.html.gather import gather
 from pytest_llmeval.runs import compare
 
 

@@ -13,8 +13,8 @@
 
   // Characters that are not seen or that move others about, as in shown.py.
   const HIDDEN = new RegExp(
-    "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f" +
-    "\\ufe00-\\ufe0f\\ufeff\\ufff9-\\ufffb\\ufffe\\uffff\\u{d800}-\\u{dfff}\\u{e0000}-\\u{e007f}]", "gu");
+    "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f" +
+    "\\ufeff\\ufff9-\\ufffb\\ufffe\\uffff\\u{d800}-\\u{dfff}\\u{e0000}-\\u{e007f}]", "gu");
 
   const make = (name, cls, ...children) => {
     const element = document.createElement(name);

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 
 # Controls but tab and line feed; characters without width or that turn the direction of the text
-# around them; lone surrogates; noncharacters. The page's script has the same pattern.
+# around them; lone surrogates; noncharacters. Not the joiners and variation selectors (U+200C,
+# U+200D, U+FE0F), without which Persian, Hindi and emoji cannot be read. The page's script has the
+# same pattern.
 HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f"
-    "\ufe00-\ufe0f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
 )
 
 

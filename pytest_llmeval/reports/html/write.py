@@ -1,4 +1,4 @@
-"""Reading a run folder and writing its ``report.html``."""
+"""Writing the ``report.html`` of a run folder."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.runs.folder import RunFolder
-from pytest_llmeval.runs.prompts import read_prompts
 from pytest_llmeval.runs.run import Run
-from pytest_llmeval.runs.run import load_run
 
-from .data import Sources
 from .data import report_data
+from .gather import gather
 from .page import render_page
 
 FILE = "report.html"
@@ -38,22 +35,3 @@ def write_report(
     temporary.write_bytes(page)
     os.replace(temporary, file)
     return file
-
-
-def gather(
-    folder: Path, baseline: Run | None = None, comparison: Mapping[str, Any] | None = None
-) -> Sources:
-    """All that a run folder has for its report. Raises RunError for what is damaged in it."""
-    return Sources(
-        run=load_run(folder),
-        gates=_document(folder, "gates.json"),
-        measured=(_document(folder, "metrics.json") or {}).get("results", ()),
-        comparison=comparison or _document(folder, "comparison.json"),
-        baseline=baseline,
-        prompts=read_prompts(folder),
-    )
-
-
-def _document(folder: Path, name: str) -> Mapping[str, Any] | None:
-    """A document of the folder; None where the run ended before it was written."""
-    return RunFolder(folder).read(name) if (folder / name).is_file() else None
