@@ -196,6 +196,32 @@ def test_samples_are_counted_item_by_item(tmp_path):
     assert [len(entry["samples"]) for entry in result["details"][0]] == [3] * 4
 
 
+def test_an_item_lost_with_its_worker_is_shown_under_whatever_way_the_others_were_asked(tmp_path):
+    """The model gives only text; the lost item is booked as if choices had been compared."""
+    result = planned({"art": 2})
+    text = replace(PROTOCOL.with_generation(), scorer="choice")
+    lost = compared(question("art-0"), False, outcome=Outcome.ERROR, error="crashed", logprobs=())
+    run = run_of(tmp_path, [result], [lost, written(question("art-1"), "B", True, text)])
+    shown = only_result(run)
+    assert shown["name"] == "mmlu[choice]"
+    assert (shown["items"]["ids"], shown["items"]["outcome"]) == (["art-0", "art-1"], "ec")
+    assert shown["outcomes"]["errors"] == [["crashed", 1]]
+
+
+def test_models_keep_their_items_apart(tmp_path):
+    records = [
+        compared(question(f"art-{n}"), right, model=model)
+        for model, right in (("one", True), ("two", False))
+        for n in range(2)
+    ]
+    data = report_data(Sources(run_of(tmp_path, [planned({"art": 2})], records)))
+    assert [(one["numbers"]["model"], one["items"]["outcome"]) for one in data["results"]] == [
+        ("one", "cc"),
+        ("two", "ww"),
+    ]
+    assert [one["details_of"] for one in data["results"]] == [0, 1]
+
+
 def test_the_areas_of_mmlu_have_all_its_subjects():
     areas = areas_of(TEST_ROWS)
     assert areas is not None

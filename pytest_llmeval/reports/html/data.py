@@ -17,6 +17,7 @@ from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import disagreements
 
 from .gather import Sources
+from .result import answered
 from .result import result_data
 from .words import gate_words
 from .words import verdict_words
@@ -27,9 +28,10 @@ _STATUSES = ("fail", "undecided", "pass", "not run")
 def report_data(sources: Sources) -> dict[str, Any]:
     """The page's content as plain JSON values. The same sources give the same content."""
     run = sources.run
-    measurements = run.measurements()
+    every = answered(run)
+    measurements = [one.measurement for one in every]
     shots: dict[tuple[str, str], int] = {}
-    results = [result_data(one, measurements, sources, shots) for one in measurements]
+    results = [result_data(one, every, sources, shots) for one in every]
     return {
         "run": str(run.manifest.get("run") or run.path.name),
         "status": run.manifest.get("status", "finished"),

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import asdict
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_llmeval.core import LABELS
@@ -28,28 +29,82 @@ from .items import index
 from .words import protocol_words
 
 
+@dataclass(frozen=True)
+class Answered:
+    """A measurement with the records behind it: item → those of its samples, in order."""
+
+    measurement: Measurement
+    items: Mapping[str, Sequence[Record]]
+
+    @property
+    def records(self) -> list[Record]:
+        return [record for samples in self.items.values() for record in samples]
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        result = self.measurement.result
+        return result.model, result.benchmark, result.scorer
+
+    def scores_again(self, first: Answered) -> bool:
+        """Whether it is another scorer's verdict on the responses that ``first`` holds."""
+        return (
+            self.measurement.scored_again
+            and not first.measurement.scored_again
+            and self.key[:2] == first.key[:2]
+            and any(one.response_of == first.key[2] for one in self.records[:1])
+        )
+
+
+def answered(run: Run) -> list[Answered]:
+    """The run's measurements with their records, which are found as the measurements find them.
+
+    An item that was lost before the model showed how it can be asked is booked under the first way.
+    """
+    found = []
+    for one in run.measurements():
+        ways = {
+            way.fingerprint
+            for planned in run.planned
+            if planned.benchmark == one.result.benchmark
+            and one.fingerprint in {way.fingerprint for way in planned.ways}
+            for way in planned.ways
+        }
+        records = (
+            record
+            for record in run.records
+            if record.benchmark == one.result.benchmark
+            and record.protocol in ways
+            and (record.model == one.result.model or run.manifest["own_model"])
+            and not record.left_out
+        )
+        items = by_item(records)
+        found.append(Answered(one, {item: items[item][: one.result.samples] for item in one.items}))
+    return found
+
+
 def result_data(
-    one: Measurement,
-    measurements: Sequence[Measurement],
+    one: Answered,
+    every: Sequence[Answered],
     sources: Sources,
     shots: dict[tuple[str, str], int],
 ) -> dict[str, Any]:
-    numbers = summarize(one.result)
-    key = (one.result.model, one.result.benchmark, one.result.scorer)
-    records = _records(sources.run, one)
-    compared = _comparison(sources.comparison, key)
-    stored = next((m for m in sources.measured if _key(m) == key), {})
-    first = next((m for m in measurements if _first_scorer(m, one, records)), one)
+    """What the page shows of one result; ``shots``: the page's table of them, which is added to."""
+    measurement, records = one.measurement, one.records
+    numbers = summarize(measurement.result)
+    compared = _comparison(sources.comparison, one.key)
+    stored: Mapping[str, Any] = next((m for m in sources.measured if _key(m) == one.key), {})
+    others = {other.key[2]: other.items for other in every if other.scores_again(one)}
+    # Other scorers of the same responses point to the result that holds them.
+    owner = next((n for n, first in enumerate(every) if one.scores_again(first)), None)
     return {
-        "name": one.name,
+        "name": measurement.name,
         "numbers": numbers,
-        "complete": numbers["complete"],
         "protocol": {
-            "name": one.result.protocol,
-            "words": protocol_words(one.protocol, one.asked),
-            "fingerprint": one.fingerprint,
-            "data": one.data_hash,
-            "chat": bool(one.protocol["chat"]),
+            "name": measurement.result.protocol,
+            "words": protocol_words(measurement.protocol, measurement.asked),
+            "fingerprint": measurement.fingerprint,
+            "data": measurement.data_hash,
+            "chat": bool(measurement.protocol["chat"]),
         },
         "areas": _areas(numbers["subjects"], compared),
         "comparison": compared,
@@ -58,50 +113,16 @@ def result_data(
         "speed": _speed(records),
         "audit": stored.get("audit"),
         "extraction": stored.get("extraction"),
-        "items": index(by_item(records), _flips(compared), _before(sources, compared)),
-        # Other scorers of the same responses point to the result that holds them.
-        "details_of": measurements.index(first),
-        "details": details(
-            by_item(records),
-            {
-                other.result.scorer: by_item(_records(sources.run, other))
-                for other in measurements
-                if other is not one and _first_scorer(one, other, _records(sources.run, other))
-            },
-            _prompts_of(sources.prompts, one),
-            shots,
-        )
-        if first is one
+        "items": index(one.items, _flips(compared), _before(sources, compared)),
+        "details_of": every.index(one) if owner is None else owner,
+        "details": details(one.items, others, _prompts_of(sources.prompts, measurement), shots)
+        if owner is None
         else None,
     }
 
 
 def _key(entry: Mapping[str, Any]) -> tuple[Any, Any, Any]:
     return entry.get("model"), entry.get("benchmark"), entry.get("scorer")
-
-
-def _records(run: Run, one: Measurement) -> list[Record]:
-    """The records behind a measurement."""
-    return [
-        record
-        for record in run.records
-        if record.benchmark == one.result.benchmark
-        and record.protocol == one.fingerprint
-        and (record.model == one.result.model or run.manifest["own_model"])
-        and not record.left_out
-    ]
-
-
-def _first_scorer(first: Measurement, other: Measurement, records: Sequence[Record]) -> bool:
-    """Whether ``first`` holds the responses that ``other``, with these records, has scored again."""
-    return (
-        other.scored_again
-        and not first.scored_again
-        and bool(records)
-        and records[0].response_of == first.result.scorer
-        and (first.result.model, first.result.benchmark)
-        == (other.result.model, other.result.benchmark)
-    )
 
 
 def _prompts_of(
@@ -172,15 +193,12 @@ def _flips(compared: Mapping[str, Any] | None) -> dict[str, str]:
     return {**dict.fromkeys(wrong, "w"), **dict.fromkeys(right, "r")}
 
 
-def _before(sources: Sources, compared: Mapping[str, Any] | None) -> dict[str, list[Record]]:
+def _before(sources: Sources, compared: Mapping[str, Any] | None) -> Mapping[str, Sequence[Record]]:
     """The baseline's records of a result's items; empty where they are not at hand."""
     if compared is None or sources.baseline is None:
         return {}
-    for one in sources.baseline.measurements():
-        about = (one.result.model, one.result.benchmark, one.result.scorer)
-        if about == (compared["baseline"], compared["benchmark"], compared["scorer"]):
-            return by_item(_records(sources.baseline, one))
-    return {}
+    about = (compared["baseline"], compared["benchmark"], compared["scorer"])
+    return next((one.items for one in answered(sources.baseline) if one.key == about), {})
 
 
 def _calibration(records: Iterable[Record]) -> dict[str, Any] | None:
