@@ -365,6 +365,7 @@ class Answering:
             truncated=sum(map(truncated, records)),
             dropped_shots=first.dropped_shots > 0,
             tie=first.tie,
+            details=[one.detail for one in records] if first.detail else [],
             reused=item.nodeid in self._evaluate().reused,
             contradicted=contradicted,
             others={

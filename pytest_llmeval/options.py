@@ -280,11 +280,21 @@ def _shard(text: str | None) -> tuple[int, int] | None:
     return int(part), int(parts)
 
 
+def _with_embedding(protocol: Protocol, model: str) -> Protocol:
+    """The protocol with another embedding model to match answers by."""
+    if protocol.scorer.partition("+")[0] != "matched":
+        raise ConfigError(
+            f"protocol {protocol.name!r} matches no answers by their meaning, so it takes no"
+            f" '+embed:{model}'"
+        )
+    return replace(protocol, name=f"{protocol.name}+embed:{model}", scorer=f"matched+{model}")
+
+
 def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings) -> Protocol:
     """The protocol a marked test runs under.
 
     A protocol named in the marker stays; the command line chooses for tests that leave it
-    open. ``+chat``, ``+chat-text`` and ``+generate`` after the name (or alone, for the default
+    open. ``+chat``, ``+chat-text``, ``+generate`` and ``+embed:MODEL`` after the name (or alone, for the default
     protocol) modify it. ``--llm-shots``, ``--llm-samples``, ``--llm-temperature`` and
     ``--llm-max-tokens`` override its numbers of either.
 
@@ -303,10 +313,12 @@ def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings
             protocol = protocol.with_chat(shots_as_text=modifier == "chat-text")
         elif modifier == "generate":
             protocol = protocol.with_generation()
+        elif modifier.startswith("embed:"):
+            protocol = _with_embedding(protocol, modifier.removeprefix("embed:"))
         else:
             raise ConfigError(
                 f"protocol {asked!r}: unknown modifier '+{modifier}'"
-                f"{suggestion(modifier, ('chat', 'chat-text', 'generate'))}"
+                f"{suggestion(modifier, ('chat', 'chat-text', 'generate', 'embed:MODEL'))}"
             )
     if settings.shots is not None and settings.shots != protocol.shots:
         protocol = replace(protocol, shots=settings.shots)

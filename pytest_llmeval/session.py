@@ -63,6 +63,7 @@ from pytest_llmeval.runs.run import Measurement
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import count_answers
 from pytest_llmeval.runs.run import disagreements
+from pytest_llmeval.runs.run import how_read
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.runs.run import measure
 from pytest_llmeval.scorers import SCORERS
@@ -89,6 +90,7 @@ class Reported:
     truncated: int = 0
     dropped_shots: bool = False
     tie: bool = False
+    details: Sequence[str] = ()
     reused: bool = False
     contradicted: bool = False
     others: Mapping[str, tuple[Sequence[str], int, bool]] = field(default_factory=dict)
@@ -319,6 +321,7 @@ class RunSession:
         measurements = list(self._measurements.values())
         self.results = [measurement.result for measurement in measurements]
         self.notes += disagreements(measurements)
+        self.notes += [line for one in measurements if (line := how_read(one)) is not None]
         if self.thresholds is None:
             self.notes.append("nothing was gated: no thresholds.toml")
         models = list(dict.fromkeys(result.model for result in self.results))
@@ -469,6 +472,7 @@ class RunSession:
                 truncated=one.truncated,
                 dropped_shots=one.dropped_shots,
                 tie=one.tie,
+                details=tuple(one.details),
             )
             for scorer, (samples, truncated, tie) in one.others.items():
                 groups[item.model, others[item.result, scorer]][item.item] = ItemOutcomes(

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pytest_llmeval.catalog.matching import matching
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
@@ -45,6 +46,7 @@ PROTOCOLS = (
         "lmeval", CLOZE, scorer="cloze", also=("likelihood",), draw="lmeval", allow_copies=True
     ),
     Protocol("letter", LMEVAL_COMMONSENSEQA, scorer="letter", shots=5),
+    *matching(),
 )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from zipfile import BadZipFile
 from zipfile import ZipFile
 
+from pytest_llmeval.catalog.matching import matching
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import DataError
@@ -114,6 +115,7 @@ _COLUMNS = ("Question", "A", "B", "C", "D", "Answer")
 PROTOCOLS = (
     Protocol("letter", LMEVAL_CMMLU, scorer="letter", shots=5),
     Protocol("lmeval", LMEVAL_CMMLU, scorer="letter", allow_copies=True),
+    *matching(),
 )
 
 

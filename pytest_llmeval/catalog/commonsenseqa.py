@@ -11,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pytest_llmeval.catalog.matching import matching
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
@@ -42,6 +43,7 @@ PROTOCOLS = (
         "lmeval", LMEVAL_COMMONSENSEQA, scorer="letter", draw="lmeval_spare", allow_copies=True
     ),
     Protocol("cloze", CLOZE, scorer="cloze"),
+    *matching(),
 )
 
 

@@ -15,6 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from pytest_llmeval.catalog.matching import matching
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
@@ -93,6 +94,7 @@ _OPTIONS = ("option_a", "option_b", "option_c", "option_d")
 PROTOCOLS = (
     Protocol("letter", INCLUDE, scorer="letter", shots=5),
     Protocol("lmeval", LMEVAL_INCLUDE, scorer="letter"),
+    *matching(),
 )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_llmeval.catalog.matching import matching
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import ConfigError
@@ -96,6 +97,7 @@ TEST_ROWS: Mapping[str, int] = {
 PROTOCOLS = (
     Protocol("lmeval", LMEVAL_MMLU, scorer="letter", shots=5, allow_copies=True),
     Protocol("hendrycks", HENDRYCKS, scorer="letter", shots=5, allow_copies=True),
+    *matching(),
 )
 
 

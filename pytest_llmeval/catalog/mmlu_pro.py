@@ -15,6 +15,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from pytest_llmeval.catalog.matching import matching
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import DataError
@@ -84,6 +85,7 @@ PROTOCOLS = (
         decoding=_DECODING,
     ),
     Protocol("letter", LMEVAL_MMLU, scorer="letter", shots=5),
+    *matching(),
 )
 
 

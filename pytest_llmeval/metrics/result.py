@@ -24,7 +24,8 @@ class ItemOutcomes:
 
     ``truncated`` counts the answers that ended because they had reached the token limit.
     ``dropped_shots``: asked with fewer shots than the protocol has, for want of room.
-    ``tie``: the best choice was not unique.
+    ``tie``: the best choice was not unique. ``details``: how each answer was read, where the scorer
+    tells.
     """
 
     subject: str
@@ -32,6 +33,7 @@ class ItemOutcomes:
     truncated: int = 0
     dropped_shots: bool = False
     tie: bool = False
+    details: tuple[str, ...] = ()
 
     @property
     def answered(self) -> int:

@@ -27,6 +27,8 @@ from pytest_llmeval.runs.arms import audit_of
 from pytest_llmeval.runs.debiased import debiased
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.records import latest_records
+from pytest_llmeval.scorers.reading import Reading
+from pytest_llmeval.scorers.reading import summarise
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,25 @@ class Measurement:
     scored_again: bool = False
     asked: str = ""
 
+    def _reading(self) -> dict[str, Any]:
+        """How the answers were read, where the scorer tells: by level, and how sure that was."""
+        told = [
+            (detail, outcome is Outcome.CORRECT)
+            for item in self.items.values()
+            for detail, outcome in zip(item.details, item.outcomes, strict=False)
+        ]
+        if not told:
+            return {}
+        levels: dict[str, dict[str, int]] = {}
+        for detail, correct in told:
+            reading = Reading.from_text(detail)
+            level = "unread" if reading is None else f"{reading.level} {reading.by}"
+            entry = levels.setdefault(level, {"answers": 0, "correct": 0})
+            entry["answers"] += 1
+            entry["correct"] += correct
+        ordered = dict(sorted(levels.items(), key=lambda one: -one[1]["answers"]))
+        return {"extraction": ordered, "reading": summarise(detail for detail, _ in told)}
+
     @property
     def name(self) -> str:
         """The result's name, such as ``mmlu[letter]``."""
@@ -56,9 +77,19 @@ class Measurement:
         """The entry in ``metrics.json``: the numbers, and what they may be compared with."""
         return {
             **summarize(self.result),
+            **self._reading(),
             "protocol_fingerprint": self.fingerprint,
             "data_hash": self.data_hash,
         }
+
+
+def how_read(measurement: Measurement) -> str | None:
+    """How a scorer that tells it has read the answers, in a line."""
+    read = measurement.as_json().get("extraction")
+    if read is None:
+        return None
+    levels = ", ".join(f"{level} {one['answers']:,}" for level, one in read.items())
+    return f"{measurement.name}: answers read as {levels}"
 
 
 def measure(
@@ -255,6 +286,7 @@ def _outcomes(records: Iterable[Record]) -> Iterator[tuple[str, ItemOutcomes]]:
                 truncated=sum(map(truncated, samples)),
                 dropped_shots=samples[0].dropped_shots > 0,
                 tie=samples[0].tie,
+                details=tuple(one.detail for one in samples) if samples[0].detail else (),
             ),
         )
 

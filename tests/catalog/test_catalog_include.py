@@ -69,7 +69,7 @@ def test_a_subject_is_a_language(tmp_path: Path) -> None:
 
 def test_shots_are_of_the_language_and_of_the_validation_split(tmp_path: Path) -> None:
     dataset = include().source(write(tmp_path))
-    letter, lmeval = include().protocols
+    letter, lmeval = include().protocols[:2]
     item = dataset.items[0]
     shots = letter.draw_shots(item, dataset.pool[item.subject])
     assert [shot.id for shot in shots] == [f"validation-Albanian-{n:04d}" for n in range(5)]

@@ -61,8 +61,8 @@ def write(folder: Path, test: Rows, validation: Rows) -> Path:
 
 
 def test_asking_for_the_benchmark_reads_nothing() -> None:
-    assert [one.name for one in mmlu_pro().protocols] == ["cot", "official", "lmeval", "letter"]
-    assert [one.ask for one in mmlu_pro().protocols] == ["text", "text", "text", "choices"]
+    assert [one.name for one in mmlu_pro().protocols[:4]] == ["cot", "official", "lmeval", "letter"]
+    assert [one.ask for one in mmlu_pro().protocols[:4]] == ["text", "text", "text", "choices"]
     assert sum(TEST_ROWS.values()) == 12032
 
 
