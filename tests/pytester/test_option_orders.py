@@ -119,6 +119,40 @@ def test_one_that_copies_the_last_shot(planted):
     result.stdout.fnmatch_lines(["*copies the position of the shots' answers*"])
 
 
+def test_one_that_knows_all_but_what_stands_third(planted):
+    project = planted("gold if gold != 2 else 3")
+    result = project.run("--llm-permutations=attack")
+    found = accuracies(project)
+    assert found["original"] == 0.75
+    assert [found[f"test@{label}"] for label in "ABCD"] == [1.0, 1.0, 0.0, 1.0]
+    families = {family["name"]: family for family in audit(project)["families"]}
+    # Of four orders with the answer at A, B, C, D one disagrees with the others: 3 of 6 pairs.
+    assert families["test"]["consistency"] == 0.5
+    assert families["test"]["recall_std"] == pytest.approx((3 / 16) ** 0.5)
+    assert families["test"]["worst_case"] == 0.0
+    result.stdout.fnmatch_lines(["*planted?letter?: the model * C*"])
+
+
+def test_one_that_always_says_the_last(planted):
+    project = planted("3")
+    result = project.run("--llm-permutations=cyclic")
+    assert set(accuracies(project).values()) == {0.25}
+    (family,) = audit(project)["families"]
+    assert (family["consistency"], family["majority"]) == (0.0, 0.25)
+    result.stdout.fnmatch_lines(["*planted?letter?: the model *D*"])
+
+
+def test_one_that_answers_at_random_shows_no_preference(planted):
+    project = planted("__import__('zlib').crc32(f'{gold} {shot} {self.n()}'.encode()) % 4")
+    text = (project.path / "conftest.py").read_text()
+    counter = "    def n(self):\n        self.asked = getattr(self, 'asked', 0) + 1\n"
+    counter += "        return self.asked\n\n    def choose"
+    (project.path / "conftest.py").write_text(text.replace("    def choose", counter, 1))
+    result = project.run("--llm-permutations=cyclic")
+    assert all(0.05 < value < 0.5 for value in accuracies(project).values())
+    result.stdout.fnmatch_lines(["*no preference for a position*"])
+
+
 def test_answers_are_mapped_back_to_the_original_options(planted):
     project = planted("gold")
     project.run("--llm-permutations=cyclic")

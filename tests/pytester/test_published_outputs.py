@@ -26,6 +26,19 @@ def test_gsm8k(answer):
     assert answer.correct
 """
 
+COMMONSENSEQA = """
+import pytest
+from pytest_llmeval import Benchmark, Protocol
+from pytest_llmeval.catalog import commonsenseqa
+from pytest_llmeval.prompts import CLOZE
+
+PROTOCOL = Protocol("recorded", CLOZE, scorer="zero_shot_cot", ask="text")
+
+@pytest.mark.llmeval(Benchmark("commonsenseqa", commonsenseqa().source, (PROTOCOL,)))
+def test_commonsenseqa(answer):
+    assert answer.correct
+"""
+
 # A few keys were corrected after these outputs were scored: they are scored with the keys of
 # their own time, which stand beside the answers.
 MMLU_PRO = """
@@ -94,6 +107,12 @@ KOJIMA = "outputs/gsm8k/zero_shot_cot/gsm8k_zero_shot{}.jsonl.gz"
 )
 def test_gsm8k(project, scorer: str, spec: str, correct: int) -> None:
     assert score(project, GSM8K.format(scorer=scorer), f"{SHARED}/{spec}") == (correct, 1319, 0)
+
+
+@pytest.mark.parametrize(("way", "correct"), [("", 840), ("_cot", 789)])
+def test_commonsenseqa(project, way: str, correct: int) -> None:
+    file = f"{SHARED}/outputs/commonsenseqa/zero_shot_cot/commonsensqa_zero_shot{way}.jsonl.gz"
+    assert score(project, COMMONSENSEQA, f"{file}?text=completion&item=id") == (correct, 1221, 0)
 
 
 # The published outputs of local models were scored with the first pattern of the chain alone.
