@@ -59,6 +59,7 @@ _OPTIONS = (
         "KIND",
     ),
     _Option("debias", "text", None, "take position bias out: cyclic, pride, batch", "HOW[,…]"),
+    _Option("hybrid", "text", None, "weighted scorers as one number", "SCORER=WEIGHT,…"),
     _Option("seed", "count", 0, "seed of everything that is drawn", "N"),
     _Option("limit", "count", None, "evaluate only N items of every subject, drawn by seed", "N"),
     _Option("shard", "text", None, "run only part I of N, to be joined by `llmeval merge`", "I/N"),
@@ -112,6 +113,7 @@ class Settings:
     decoding: Mapping[str, Any]
     permutations: str | None
     debias: tuple[str, ...]
+    hybrid: Mapping[str, float]
     seed: int
     limit: int | None
     shard: tuple[int, int] | None
@@ -195,6 +197,7 @@ def read_settings(config: pytest.Config) -> Settings:
             if value[flag] is not None
         },
         permutations=value["permutations"],
+        hybrid=_hybrid(value["hybrid"]),
         debias=_debias(value["debias"], value["permutations"]),
         seed=value["seed"],
         limit=value["limit"],
@@ -250,6 +253,26 @@ def _read(config: pytest.Config, option: _Option) -> Any:
     if option.flag == "baseline" and (start / value).exists():
         return str(start / value)
     return value
+
+
+def _hybrid(text: str | None) -> dict[str, float]:
+    """Scorer → weight; the weights are positive and sum to 1."""
+    weights: dict[str, float] = {}
+    for part in (text or "").split(",") if text else ():
+        scorer, equals, weight = part.strip().rpartition("=")
+        try:
+            weights[scorer] = float(weight)
+        except ValueError:
+            equals = ""
+        if not equals or not scorer or not weights[scorer] > 0:
+            raise ConfigError(
+                f"--llm-hybrid {text}: SCORER=WEIGHT,… was expected, such as matched=0.7,choice=0.3"
+            )
+    if weights and not math.isclose(math.fsum(weights.values()), 1.0, rel_tol=1e-9):
+        raise ConfigError(
+            f"--llm-hybrid {text}: the weights sum to {sum(weights.values()):g}, not 1"
+        )
+    return weights
 
 
 DEBIAS = ("cyclic", "pride", "batch")

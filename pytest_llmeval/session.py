@@ -56,6 +56,8 @@ from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.folder import create_run
 from pytest_llmeval.runs.folder import describe
 from pytest_llmeval.runs.folder import find_resumable
+from pytest_llmeval.runs.hybrids import hybrid_line
+from pytest_llmeval.runs.hybrids import hybrids
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import latest_records
 from pytest_llmeval.runs.records import read_records
@@ -337,7 +339,17 @@ class RunSession:
             nothing = nothing_decided(self.verdicts, self.thresholds_name)
             if nothing is not None and not self.settings.allow_undecided:
                 self.verdicts.append(nothing)
-        self.folder.write("metrics.json", {"results": [one.as_json() for one in measurements]})
+        mixed = list(hybrids(measurements, self.settings.hybrid)) if self.settings.hybrid else []
+        self.notes += map(hybrid_line, mixed)
+        if self.settings.hybrid and not mixed:
+            self.notes.append(f"no benchmark ran under {' and '.join(self.settings.hybrid)}")
+        self.folder.write(
+            "metrics.json",
+            {
+                "results": [one.as_json() for one in measurements],
+                **({"hybrids": mixed} if mixed else {}),
+            },
+        )
         self.folder.write(
             "gates.json",
             {

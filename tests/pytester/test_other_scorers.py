@@ -187,3 +187,28 @@ def test_shards_of_it_merge(scored):
     assert scored.pytester.run("llmeval", "merge", *parts, "--out", "joined").ret == 0
     joined = scored.path / "joined" / "metrics.json"
     assert joined.read_bytes() == (whole / "metrics.json").read_bytes()
+
+
+def test_a_hybrid_score_is_a_named_number_of_its_own(scored):
+    run = scored.run("--llm-hybrid=choice=0.75,exact_match=0.25")
+    assert run.ret == 0
+    (hybrid,) = scored.document("metrics.json")["hybrids"]
+    assert hybrid["name"] == "0.75*choice+0.25*exact_match"
+    assert hybrid["value"] == pytest.approx(0.75 * 0.5 + 0.25 * 0.25)
+    run.stdout.fnmatch_lines(["bench: 0.75*choice+0.25*exact_match = 0.4375, between *"])
+    run = scored.run("--llm-hybrid=choice=0.5,number=0.5")
+    run.stdout.fnmatch_lines(["no benchmark ran under choice and number"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("choice", "*SCORER=WEIGHT,… was expected*"),
+        ("choice=0.5,letter=x", "*SCORER=WEIGHT,… was expected*"),
+        ("choice=0.5,letter=0.4", "*the weights sum to 0.9, not 1*"),
+    ],
+)
+def test_mistakes_about_hybrids(scored, text, message):
+    result = scored.run(f"--llm-hybrid={text}")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([message])
