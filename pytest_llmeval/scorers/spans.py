@@ -10,6 +10,7 @@ languages; sentences end at the marks of other scripts too, and not inside of "3
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -82,7 +83,7 @@ def find_span(reply: str, options: Sequence[str]) -> Span | None:
 def _announced(reply: str, options: Sequence[str]) -> Span | None:
     colon = None
     quoted = _quoted(reply, options)
-    for word in reversed(list(_WORD.finditer(reply))[-_MARKERS_READ:]):
+    for word in reversed(deque(_WORD.finditer(reply), maxlen=_MARKERS_READ)):
         if any(start <= word.start() < end for start, end in quoted):
             continue
         stated = _IS.match(reply, word.end(), word.end() + _REACH)
@@ -102,7 +103,7 @@ def _quoted(reply: str, options: Sequence[str]) -> list[tuple[int, int]]:
         match.span()
         for option in options
         if _WORD.search(option)
-        for match in list(re.finditer(re.escape(option.strip()), reply))[-_MARKERS_READ:]
+        for match in deque(re.finditer(re.escape(option.strip()), reply), maxlen=_MARKERS_READ)
     ]
 
 
@@ -144,9 +145,9 @@ def _mentioned(reply: str, options: Sequence[str]) -> Span | None:
         if not option:
             continue
         pattern = re.compile(_bounded(option))
-        found = [match.end() for match in pattern.finditer(text)]
-        if found and (last is None or found[-1] > last[0]):
-            last = found[-1], option
+        found = deque(pattern.finditer(text), maxlen=1)
+        if found and (last is None or found[0].end() > last[0]):
+            last = found[0].end(), option
         # A shorter option is not mentioned where a longer one is: HTTP in "HTTP/2".
         text = pattern.sub(lambda match: "\0" * len(match.group()), text)
     if last is None:
