@@ -85,7 +85,13 @@ def _short(path: Path) -> Path:
 
 
 def _results_table(results: Iterable[tuple[Result, dict[str, Any]]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1),
+        collapse_padding=True,
+    )
     table.add_column("benchmark[scorer]", overflow="fold")
     for name in ("n", "accuracy", "macro", "gain", "unparsed", "errors"):
         table.add_column(name, justify="right", no_wrap=True)
