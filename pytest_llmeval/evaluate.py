@@ -39,11 +39,15 @@ from pytest_llmeval.plan import PlannedItem
 from pytest_llmeval.plan import Way
 from pytest_llmeval.plan import arm_fingerprint
 from pytest_llmeval.runs.records import RecordWriter
-from pytest_llmeval.sandbox import Program
 from pytest_llmeval.sandbox import Sandbox
-from pytest_llmeval.scorers import get_scorer
 from pytest_llmeval.scorers.execution import reference_program
 from pytest_llmeval.scorers.execution import score_of
+from pytest_llmeval.scoring import filled_in
+from pytest_llmeval.scoring import in_original_order
+from pytest_llmeval.scoring import read
+from pytest_llmeval.scoring import response_of
+from pytest_llmeval.scoring import reusable
+from pytest_llmeval.scoring import stored_key
 from pytest_llmeval.suite import Evaluated
 
 
@@ -514,7 +518,7 @@ class Evaluator:
         for scorer in scorers:
             made = read(item, response, scorer)
             if isinstance(made, Score):
-                verdicts[scorer] = _in_original_order(made, blank.order)
+                verdicts[scorer] = in_original_order(made, blank.order)
             else:
                 program = replace(made, id=f"{planned.nodeid} {blank.sample} {scorer}")
                 waiting[program.id] = scorer
@@ -609,14 +613,6 @@ class Evaluator:
         )
 
 
-def _in_original_order(score: Score, shown: str) -> Score:
-    """The score with the label of its answer as in the original order of the options."""
-    answer = score.answer
-    if not shown or answer is None or len(answer) != 1 or answer not in LABELS[: len(shown)]:
-        return score
-    return replace(score, answer=shown[LABELS.index(answer)])
-
-
 def answerable(protocol: Protocol, model: Model) -> Protocol:
     """The protocol as this model can answer it.
 
@@ -630,69 +626,4 @@ def answerable(protocol: Protocol, model: Model) -> Protocol:
     raise Unanswerable(
         f"model {model.name} compares choices only; protocol {protocol.name!r} needs it to"
         " generate text"
-    )
-
-
-def stored_key(record: Record) -> tuple[Any, ...]:
-    """What an earlier record must share with a planned sample to be its answer, beside the prompt."""
-    return (record.model, record.protocol, record.benchmark, record.item, record.sample)
-
-
-def reusable(stored: Record, planned: Record) -> bool:
-    """Whether an earlier record holds the same model's answer to the same prompt."""
-    return (
-        bool(stored.logprobs or stored.text is not None)
-        and stored.prompt_sha256 == planned.prompt_sha256
-        and stored.model_fingerprint == planned.model_fingerprint
-        and stored.data == planned.data
-    )
-
-
-def response_of(record: Record, missing_shots: int) -> Response:
-    """The response that a record was made of."""
-    return Response(
-        record.item,
-        logprobs=record.logprobs,
-        text=record.text,
-        reasoning=record.reasoning,
-        finish_reason=record.finish_reason,
-        prompt_tokens=record.prompt_tokens,
-        completion_tokens=record.completion_tokens,
-        dropped_shots=record.dropped_shots - missing_shots,
-        seconds=record.seconds,
-    )
-
-
-def read(item: Item, response: Response, scorer: str) -> Score | Program:
-    """The score of a response, or the program whose execution decides on it.
-
-    A scorer that raises is an error, not a wrong answer.
-    """
-    if response.error is not None:
-        return Score(Outcome.ERROR, error=response.error)
-    try:
-        chosen = get_scorer(scorer)
-        return (chosen.program or chosen.score)(item, response)
-    except Exception as error:
-        return Score(Outcome.ERROR, error=f"scorer {scorer}: {error!r}")
-
-
-def filled_in(blank: Record, response: Response, verdict: Score) -> Record:
-    """The record with the response and its score in it."""
-    return replace(
-        blank,
-        outcome=verdict.outcome,
-        answer=verdict.answer,
-        tie=verdict.tie,
-        error=verdict.error,
-        detail=verdict.detail,
-        # Scores that are no numbers cannot be compared later, nor written as JSON.
-        logprobs=() if verdict.outcome is Outcome.ERROR else response.logprobs,
-        text=response.text,
-        reasoning=response.reasoning,
-        finish_reason=response.finish_reason,
-        prompt_tokens=response.prompt_tokens,
-        completion_tokens=response.completion_tokens,
-        dropped_shots=blank.dropped_shots + response.dropped_shots,
-        seconds=response.seconds,
     )

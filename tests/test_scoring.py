@@ -9,7 +9,7 @@ import pytest
 from pytest_llmeval import Item
 from pytest_llmeval import Outcome
 from pytest_llmeval import Response
-from pytest_llmeval import evaluate
+from pytest_llmeval import scoring
 from pytest_llmeval.core import Record
 from pytest_llmeval.scorers import Scorer
 
@@ -18,7 +18,7 @@ BLANK = Record("m", "b", "letter", "q0", "s", Outcome.ERROR, None, "B", dropped_
 
 
 def scored(response, scorer):
-    return evaluate.filled_in(BLANK, response, evaluate.read(ITEM, response, scorer))
+    return scoring.filled_in(BLANK, response, scoring.read(ITEM, response, scorer))
 
 
 def test_a_response_is_scored():
@@ -26,8 +26,8 @@ def test_a_response_is_scored():
     record = scored(response, "letter")
     assert (record.outcome, record.answer) == (Outcome.CORRECT, "B")
     assert record.dropped_shots == 3
-    assert evaluate.response_of(record, 1) == response
-    assert scored(evaluate.response_of(record, 1), "letter") == record
+    assert scoring.response_of(record, 1) == response
+    assert scored(scoring.response_of(record, 1), "letter") == record
 
 
 def test_a_scorer_that_raises_is_an_error(monkeypatch):
@@ -36,7 +36,7 @@ def test_a_scorer_that_raises_is_an_error(monkeypatch):
     def broken(item, response):
         raise ImportError("no module named grader")
 
-    monkeypatch.setattr(evaluate, "get_scorer", lambda name: Scorer(name, 1, broken))
+    monkeypatch.setattr(scoring, "get_scorer", lambda name: Scorer(name, 1, broken))
     record = scored(Response("q0", text="B"), "letter")
     assert record.outcome is Outcome.ERROR
     assert "no module named grader" in record.error
@@ -50,5 +50,5 @@ def test_a_scorer_that_raises_is_an_error(monkeypatch):
 def test_what_an_earlier_record_must_share_to_be_used_again(change):
     stored = replace(BLANK, text="B", prompt_sha256="p", model_fingerprint="f", data="d")
     planned = replace(stored, text=None)
-    assert evaluate.reusable(stored, planned)
-    assert not evaluate.reusable(replace(stored, **change), planned)
+    assert scoring.reusable(stored, planned)
+    assert not scoring.reusable(replace(stored, **change), planned)
