@@ -342,10 +342,9 @@ class Evaluator:
             record = replace(shared, item=name, subject=item.subject, gold=item.gold_label)
             pool = one.dataset.pool.get(item.subject, ())
             for arm in (None, *one.arms):
-                variant = self._in_arm(record, item, arm, number)
-                if variant is None:
+                blanks, arranged = self._in_arm(record, item, arm, number, protocol)
+                if not blanks:
                     continue
-                record_of_arm, arranged = variant
                 try:
                     request = protocol.request(
                         arranged,
@@ -356,19 +355,15 @@ class Evaluator:
                     )
                 except Exception as error:
                     message = f"template {protocol.template.name}: {type(error).__name__}: {error}"
-                    for sample in range(1 if arm else protocol.answers_per_item):
-                        blank_of_arm = replace(record_of_arm, error=message)
-                        self._finish(
-                            planned, blank_of_arm if arm else replace(blank_of_arm, sample=sample)
-                        )
+                    for empty in blanks:
+                        self._finish(planned, replace(empty, error=message))
                     continue
-                record_of_arm = replace(
-                    record_of_arm,
-                    prompt_sha256=request.prompt.sha256,
-                    dropped_shots=protocol.shots - len(request.prompt.shots),
-                )
-                for sample in range(1 if arm else protocol.answers_per_item):
-                    asked = record_of_arm if arm else replace(record_of_arm, sample=sample)
+                for empty in blanks:
+                    asked = replace(
+                        empty,
+                        prompt_sha256=request.prompt.sha256,
+                        dropped_shots=protocol.shots - len(request.prompt.shots),
+                    )
                     if not self._reuse(planned, asked):
                         shown = arm.shots if arm else KEEP
                         requests.setdefault(shown, []).append(replace(request, sample=asked.sample))
@@ -382,24 +377,25 @@ class Evaluator:
             yield
 
     def _in_arm(
-        self, record: Record, item: Item, arm: Arm | None, result: int
-    ) -> tuple[Record, Item] | None:
-        """The blank record and the item as an arm has them; None where it leaves the item out."""
+        self, record: Record, item: Item, arm: Arm | None, result: int, protocol: Protocol
+    ) -> tuple[list[Record], Item]:
+        """The blank records, and the item, as an arm has them; none where it leaves the item out.
+
+        The original has one a sample, every other order of the options has one.
+        """
         if arm is None:
-            return record, item
+            samples = range(protocol.answers_per_item)
+            return [replace(record, sample=sample) for sample in samples], item
         shown, arranged = order(item, arm.item), arrange(item, arm.item)
         if shown is None or arranged is None:
-            return None
-        number = 1 + self._evaluated[result].arms.index(arm)
-        return (
-            replace(
-                record,
-                sample=number,
-                protocol=arm_fingerprint(record.protocol, arm.name),
-                order="".join(LABELS[index] for index in shown),
-            ),
-            arranged,
+            return [], item
+        moved = replace(
+            record,
+            sample=1 + self._evaluated[result].arms.index(arm),
+            protocol=arm_fingerprint(record.protocol, arm.name),
+            order="".join(LABELS[index] for index in shown),
         )
+        return [moved], arranged
 
     def _reuse(self, planned: PlannedItem, record: Record) -> bool:
         """Score an answer again that is on disk, if there is one: it is what was paid for."""

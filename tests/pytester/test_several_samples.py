@@ -74,7 +74,7 @@ def test_every_sample_counts(sampled, workers):
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(
         [
-            "bench?exact_match?   5×4 *",
+            "bench?exact_match? *5×4 *",
             "bench?exact_match?: pass@1 0.2000, pass@2 0.3667, pass^2 0.0333",
             "bench?exact_match?: over 4 samples*varies by ± 0.2828*",
             "bench?exact_match?: 5 answers (25.0%) were cut off at the token limit",
