@@ -87,7 +87,7 @@ def test_every_scorer_is_a_result(scored, workers):
     assert exact["protocol_fingerprint"] != choice["protocol_fingerprint"]
     run.stdout.fnmatch_lines(
         [
-            "bench?exact_match?   4 *",
+            "bench?exact_match? *4 *",
             "bench?choice? *4 *",
             "bench: of 4 answers choice counts 1 as right that exact_match does not, and 0 *",
             "*1 passed, 3 unparsed*4 gates passed*",
