@@ -6,7 +6,6 @@ hub. Item ids are ``gsm8k-<row>``. An incomplete copy is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,13 @@ from pytest_llmeval.prompts.gsm8k import COT_EXAMPLES
 from pytest_llmeval.prompts.gsm8k import GSM8K_COT
 from pytest_llmeval.prompts.gsm8k import GSM8K_ZERO_SHOT
 from pytest_llmeval.prompts.gsm8k import LMEVAL_GSM8K
-from pytest_llmeval.sources import hub
 from pytest_llmeval.sources.find import check_sizes
 from pytest_llmeval.sources.find import first_file
 from pytest_llmeval.sources.find import load_first
-from pytest_llmeval.sources.local import read_jsonl
 from pytest_llmeval.sources.names import row_id
+from pytest_llmeval.sources.rows import Rows
+from pytest_llmeval.sources.rows import hub_rows
+from pytest_llmeval.sources.rows import jsonl_rows
 
 REPO = "openai/gsm8k"
 REVISION = "e53f048856ff4f594e959d75785d2c2d37b678ee"
@@ -99,7 +99,7 @@ def from_folder(folder: Path) -> Dataset:
         test = first_file(root, "test.jsonl", "test.jsonl.gz")
         train = first_file(root, "train.jsonl", "train.jsonl.gz")
         if test is not None and train is not None:
-            return _dataset(str(root), _jsonl_rows(test), _jsonl_rows(train))
+            return _dataset(str(root), jsonl_rows(test), jsonl_rows(train))
     if any((folder / "main").glob("test-*.parquet")):
         return from_hub(str(folder))
     raise DataError(
@@ -110,24 +110,11 @@ def from_folder(folder: Path) -> Dataset:
 
 def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
     """The items of the hub's configuration ``main``, splits test and train."""
-    test, train = (
-        [
-            (f"{path}, {split}, row {number}", row)
-            for number, row in enumerate(hub.load_rows(path, "main", split, revision))
-        ]
-        for split in ("test", "train")
-    )
+    test, train = (hub_rows(path, "main", split, revision) for split in ("test", "train"))
     return _dataset(path, test, train)
 
 
-_Rows = Iterable[tuple[str, dict[str, Any]]]
-
-
-def _jsonl_rows(path: Path) -> _Rows:
-    return ((f"{path}, line {number}", row) for number, row in read_jsonl(path))
-
-
-def _dataset(where: str, test: _Rows, train: _Rows) -> Dataset:
+def _dataset(where: str, test: Rows, train: Rows) -> Dataset:
     items = tuple(_item(place, row_id(_SUBJECT, n), row) for n, (place, row) in enumerate(test))
     # A shot is not the test item with the same row.
     shots = tuple(

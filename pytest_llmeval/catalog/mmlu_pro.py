@@ -8,7 +8,6 @@ itself and equal options are told as warnings.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from itertools import combinations
@@ -28,13 +27,15 @@ from pytest_llmeval.prompts.lmeval import LMEVAL_MMLU
 from pytest_llmeval.prompts.mmlu_pro import LMEVAL_MMLU_PRO
 from pytest_llmeval.prompts.mmlu_pro import MMLU_PRO
 from pytest_llmeval.prompts.mmlu_pro import PADDING
-from pytest_llmeval.sources import hub
 from pytest_llmeval.sources.find import check_sizes
 from pytest_llmeval.sources.find import first_file
 from pytest_llmeval.sources.find import load_first
-from pytest_llmeval.sources.local import read_jsonl
-from pytest_llmeval.sources.local import read_parquet
 from pytest_llmeval.sources.names import row_id
+from pytest_llmeval.sources.rows import Rows
+from pytest_llmeval.sources.rows import hub_rows
+from pytest_llmeval.sources.rows import jsonl_rows
+from pytest_llmeval.sources.rows import parquet_files
+from pytest_llmeval.sources.rows import parquet_rows
 
 REPO = "TIGER-Lab/MMLU-Pro"
 REVISION = "3373e0b32277875b8db2aa555a333b78a08477ea"
@@ -107,11 +108,11 @@ def from_folder(folder: Path) -> Dataset:
     test = first_file(folder, "test.jsonl", "test.jsonl.gz")
     validation = first_file(folder, "validation.jsonl", "validation.jsonl.gz")
     if test is not None and validation is not None:
-        return _dataset(str(folder), _jsonl_rows(test), _jsonl_rows(validation))
+        return _dataset(str(folder), jsonl_rows(test), jsonl_rows(validation))
     for root in (folder / "data", folder):
-        files = [sorted(root.glob(f"{split}-*.parquet")) for split in ("test", "validation")]
+        files = [parquet_files(root, split) for split in ("test", "validation")]
         if all(files):
-            return _dataset(str(root), *map(_parquet_rows, files))
+            return _dataset(str(root), *map(parquet_rows, files))
     raise DataError(
         f"{folder}: not a copy of mmlu_pro (neither test.jsonl and validation.jsonl nor"
         " data/test-*.parquet and data/validation-*.parquet)"
@@ -120,32 +121,11 @@ def from_folder(folder: Path) -> Dataset:
 
 def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
     """The items of the hub's splits test and validation."""
-    test, validation = (
-        [
-            (f"{path}, {split}, row {number}", row)
-            for number, row in enumerate(hub.load_rows(path, None, split, revision))
-        ]
-        for split in ("test", "validation")
-    )
+    test, validation = (hub_rows(path, None, split, revision) for split in ("test", "validation"))
     return _dataset(path, test, validation)
 
 
-_Rows = Iterable[tuple[str, dict[str, Any]]]
-
-
-def _jsonl_rows(path: Path) -> _Rows:
-    return ((f"{path}, line {number}", row) for number, row in read_jsonl(path))
-
-
-def _parquet_rows(paths: Iterable[Path]) -> _Rows:
-    return (
-        (f"{path}, row {number}", row)
-        for path in paths
-        for number, row in enumerate(read_parquet(path))
-    )
-
-
-def _dataset(where: str, test: _Rows, validation: _Rows) -> Dataset:
+def _dataset(where: str, test: Rows, validation: Rows) -> Dataset:
     items: list[Item] = []
     warnings: list[str] = []
     for place, row in test:

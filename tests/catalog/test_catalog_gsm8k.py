@@ -21,6 +21,7 @@ from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import check_dataset
 from pytest_llmeval.fingerprint import fingerprint
+from pytest_llmeval.sources import hub
 
 CONTENT_HASH = "61e5dd5d23eb7ba2"
 
@@ -50,7 +51,6 @@ def write(folder: Path, splits: Rows, ending: str = ".jsonl") -> Path:
 @pytest.fixture
 def fake_hub(monkeypatch: pytest.MonkeyPatch) -> Callable[[Rows], list[tuple[Any, ...]]]:
     """Makes the hub give these rows; the list has what it was asked for."""
-    module = importlib.import_module("pytest_llmeval.catalog.gsm8k")
     asked: list[tuple[Any, ...]] = []
 
     def give(splits: Rows) -> list[tuple[Any, ...]]:
@@ -58,7 +58,7 @@ def fake_hub(monkeypatch: pytest.MonkeyPatch) -> Callable[[Rows], list[tuple[Any
             asked.append(question)
             return splits[question[2]]
 
-        monkeypatch.setattr(module.hub, "load_rows", load_rows)
+        monkeypatch.setattr(hub, "load_rows", load_rows)
         return asked
 
     return give
@@ -145,12 +145,11 @@ def test_an_incomplete_copy_is_refused(tmp_path: Path) -> None:
 def test_found_nowhere_says_where_it_looked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = importlib.import_module("pytest_llmeval.catalog.gsm8k")
 
     def unreachable(*_: Any) -> None:
         raise DataError("hub data set 'openai/gsm8k' cannot be loaded (offline)")
 
-    monkeypatch.setattr(module.hub, "load_rows", unreachable)
+    monkeypatch.setattr(hub, "load_rows", unreachable)
     with pytest.raises(DataError) as caught:
         gsm8k().source(tmp_path)
     assert str(tmp_path / "gsm8k") in str(caught.value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from pytest_llmeval.catalog.mmlu_pro import from_hub
 from pytest_llmeval.catalog.mmlu_pro import load
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import check_dataset
+from pytest_llmeval.sources import hub
 
 CONTENT_HASH = "932884ddc970b76a"
 
@@ -98,13 +98,12 @@ def test_the_parquet_files_give_the_same_items(data: Path, tmp_path: Path) -> No
 
 def test_the_hub_gives_the_same_items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     test, validation = made_up()
-    module = importlib.import_module("pytest_llmeval.catalog.mmlu_pro")
 
     def load_rows(path: str, config: None, split: str, revision: str) -> Rows:
         assert (path, config, len(revision)) == ("TIGER-Lab/MMLU-Pro", None, 40)
         return test if split == "test" else validation
 
-    monkeypatch.setattr(module.hub, "load_rows", load_rows)
+    monkeypatch.setattr(hub, "load_rows", load_rows)
     files = from_folder(write(tmp_path, test, validation))
     assert from_hub() == files
     assert from_hub().content_hash() == files.content_hash()
