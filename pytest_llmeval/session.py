@@ -426,18 +426,18 @@ class RunSession:
 
     def _leave_out_unreported(self) -> None:
         """Mark answers on disk whose test never came to a verdict, so that both tell the same."""
-        silent: set[tuple[str, str, str]] = set()
+        silent: set[tuple[str, str, str, str]] = set()
         for planned in self.plan.items:
             if planned.nodeid not in self.outcomes:
                 result = self.plan.results[planned.result]
                 model = self._label(self.plan.models[planned.model])
                 others = self.plan.other_scorers(planned.result)
                 for way in (*result.ways, *(other.ways[0] for other in others)):
-                    silent.add((model, way.fingerprint, planned.item))
+                    silent.add((model, result.benchmark, way.fingerprint, planned.item))
         if not silent:
             return
         for record in latest_records(self.folder.records):
-            about = (record.model, record.protocol, record.item)
+            about = (record.model, record.benchmark, record.protocol, record.item)
             if about in silent and not record.left_out:
                 self._writer.append(replace(record, left_out=True))
 

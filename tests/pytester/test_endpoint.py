@@ -61,6 +61,7 @@ def test_an_endpoint_that_refuses_everything_ends_the_run_soon(endpoint):
 
 @pytest.mark.parametrize("accepted", [KEY, "another"])
 def test_no_artefact_holds_the_key(endpoint, accepted):
+    pytest.importorskip("jinja2", reason="the extra report is not installed")
     endpoint.benchmark(
         """
         def test_body(answer, model):
@@ -77,12 +78,14 @@ def test_no_artefact_holds_the_key(endpoint, accepted):
             "",
             *("--showlocals", "-vv", "--junitxml=junit.xml", "--log-level=DEBUG"),
             *("--log-file=log.txt", "--log-file-level=DEBUG", "-rA"),
+            *("--llm-cache=kept.sqlite", "--llm-report=html,markdown,json"),
         )
     assert server.keys == {KEY}
     assert result.ret == 1
     assert KEY not in result.stdout.str() + result.stderr.str()
     files = [file for file in endpoint.path.rglob("*") if file.is_file()]
-    assert {"junit.xml", "log.txt", "records.jsonl", "run.json"} <= {file.name for file in files}
+    wanted = {"junit.xml", "log.txt", "records.jsonl", "run.json", "report.html", "kept.sqlite"}
+    assert wanted <= {file.name for file in files}
     assert [file.name for file in files if KEY.encode() in file.read_bytes()] == []
     if accepted != KEY:
         assert "Incorrect API key provided: ***" in result.stdout.str()

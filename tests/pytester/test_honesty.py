@@ -457,3 +457,18 @@ def test_the_stored_runs_gates_are_checked_for_spelling(project):
         result = project.pytester.run("llmeval", "gate", project.run_folder, gates)
         assert result.ret == 4
         assert line in result.stderr.str()
+
+
+def test_two_benchmarks_with_the_same_items_are_told_apart_when_a_run_is_cut_short(project):
+    """The second was not run at all, which says nothing about the first."""
+    project.benchmark(
+        """
+        @pytest.mark.llmeval(Benchmark("other", load, BENCH.protocols))
+        def test_other(answer):
+            assert answer.correct
+        """
+    )
+    project.run("--maxfail=1", "--llm-wrong=fail", "--llm-report=json")
+    shown = project.pytester.run("llmeval", "show", str(project.run_folder))
+    assert shown.ret == 0
+    shown.stdout.fnmatch_lines(["bench?letter? *1 *", "other?letter? *0 *"])
