@@ -166,7 +166,10 @@ def _remarks(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]
                 style="yellow",
             )
         if result.ties:
-            yield Text(f"{name}: {_count(result.ties, 'tie')}, the first option was taken")
+            # Likelihoods of equal height go to the first option, equal meanings to a seeded draw.
+            drawn = result.scorer.partition("+")[0] == "matched"
+            how = "decided by a seeded draw" if drawn else "the first option was taken"
+            yield Text(f"{name}: {_count(result.ties, 'tie')}, {how}")
 
 
 def _count(number: int, noun: str) -> str:
