@@ -1,0 +1,124 @@
+"""Items, and the data sets that they come in."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field
+from typing import Any
+
+from .canonical import canonical_json
+from .errors import DataError
+
+LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+ITEM_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+"""What an item's id may look like: part of test ids, of file names, of command lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One benchmark question.
+
+    ``gold`` is the index of the right option where there are options, otherwise the answer's
+    text. ``id`` is unique in its benchmark and depends on the record alone, never on order,
+    limit or seed. ``fields`` holds what only some benchmarks need (reasoning of a shot, tests).
+    """
+
+    id: str
+    subject: str
+    question: str
+    gold: int | str
+    options: tuple[str, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def gold_label(self) -> str:
+        """The gold option's letter, or the gold text of an item without options."""
+        return LABELS[self.gold] if isinstance(self.gold, int) else self.gold
+
+    def as_json(self) -> dict[str, Any]:
+        """The item as plain JSON values; what the content hash is computed over."""
+        return {
+            "id": self.id,
+            "subject": self.subject,
+            "question": self.question,
+            "gold": self.gold,
+            "options": list(self.options),
+            "fields": dict(self.fields),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """The items of a benchmark and, by subject, the pool that few-shot examples come from.
+
+    ``warnings``: what is doubtful in the data itself (a key that contradicts itself, two equal
+    options), one line each, for people to read.
+    """
+
+    items: tuple[Item, ...]
+    pool: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def content_hash(self) -> str:
+        """SHA-256 (16 hex digits) over all items and the pool: same rows, same hash.
+
+        The order of items says nothing; that of the pool decides which are the first.
+        """
+        digest = hashlib.sha256()
+        for item in sorted(self.items, key=lambda item: item.id):
+            digest.update(canonical_json(item.as_json()))
+        for subject in sorted(self.pool):
+            for item in self.pool[subject]:
+                digest.update(canonical_json(["shot", item.as_json()]))
+        return digest.hexdigest()[:16]
+
+    def chance(self) -> float | None:
+        """Mean of 1/K over the items, K an item's number of options; None without options."""
+        if not self.items or not all(item.options for item in self.items):
+            return None
+        return sum(1 / len(item.options) for item in self.items) / len(self.items)
+
+    def subject_sizes(self) -> dict[str, int]:
+        """Number of items of every subject, in the order of first appearance."""
+        return subject_sizes(self.items)
+
+
+def subject_sizes(items: Iterable[Item]) -> dict[str, int]:
+    """Number of items of every subject, in the order of first appearance."""
+    sizes: dict[str, int] = {}
+    for item in items:
+        sizes[item.subject] = sizes.get(item.subject, 0) + 1
+    return sizes
+
+
+def check_dataset(name: str, dataset: Dataset) -> None:
+    """Raise DataError for a benchmark without items, bad or duplicate ids, impossible options."""
+    if not dataset.items:
+        raise DataError(f"benchmark {name!r} has no items")
+    seen: set[str] = set()
+    for item in (*dataset.items, *(shot for pool in dataset.pool.values() for shot in pool)):
+        if isinstance(item.gold, int) and not 0 <= item.gold < len(item.options):
+            raise DataError(
+                f"benchmark {name!r}, item {item.id!r}: gold {item.gold} is outside its"
+                f" {len(item.options)} options"
+            )
+        if len(item.options) == 1 or len(item.options) > len(LABELS):
+            raise DataError(
+                f"benchmark {name!r}, item {item.id!r}: {len(item.options)} options;"
+                f" 2 to {len(LABELS)} can be labelled"
+            )
+    for item in dataset.items:
+        if not ITEM_ID.fullmatch(item.id):
+            raise DataError(
+                f"benchmark {name!r}: item id {item.id[:120]!r} is not 1 to 100 of the characters"
+                " A-Z a-z 0-9 _ . - (pytest_llmeval.sources.safe_id makes one of any text)"
+            )
+        if item.id in seen:
+            raise DataError(f"benchmark {name!r}: item id {item.id!r} occurs twice")
+        seen.add(item.id)

@@ -1,0 +1,71 @@
+"""What became of an answer: outcome, score, and the line on disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """What became of one item, best first. An error is not an answer: it never counts as wrong."""
+
+    CORRECT = "correct"
+    WRONG = "wrong"
+    UNPARSED = "unparsed"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A scorer's verdict. ``answer`` is the label or text that was read, None if unparsed.
+
+    ``tie``: two choices shared the highest value and the first of them was taken. ``detail``: how
+    the answer was read, in the scorer's own words, where that is worth counting.
+    """
+
+    outcome: Outcome
+    answer: str | None = None
+    tie: bool = False
+    error: str | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One line on disk: an item × sample with its outcome, its response and fingerprints.
+
+    ``left_out``: the response stands, but the test did not come to a verdict (it was skipped,
+    or the run was cut short), so the item counts as not run. ``response_of`` names the scorer
+    whose record holds the response, where several score the same one. ``order``: of a permutation
+    audit, the labels of the options in the order shown (``CADB``); ``answer`` and ``gold`` are
+    labels of the original order there, ``logprobs`` are in the order shown. ``detail``: as in
+    ``Score``.
+    """
+
+    model: str
+    benchmark: str
+    scorer: str
+    item: str
+    subject: str
+    outcome: Outcome
+    answer: str | None
+    gold: str
+    sample: int = 0
+    logprobs: tuple[float, ...] = ()
+    text: str | None = None
+    reasoning: str | None = None
+    finish_reason: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_sha256: str = ""
+    dropped_shots: int = 0
+    tie: bool = False
+    seconds: float | None = None
+    error: str | None = None
+    protocol: str = ""
+    data: str = ""
+    model_fingerprint: str | None = None
+    left_out: bool = False
+    response_of: str = ""
+    order: str = ""
+    detail: str = ""
