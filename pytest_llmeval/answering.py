@@ -10,7 +10,6 @@ import gc
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import asdict
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +17,8 @@ import pytest
 from _pytest.fixtures import SubRequest
 
 from pytest_llmeval import plugin
+from pytest_llmeval.answer import Answer
+from pytest_llmeval.answer import reason
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
@@ -27,21 +28,18 @@ from pytest_llmeval.core import mend
 from pytest_llmeval.dryrun import Estimate
 from pytest_llmeval.dryrun import dry_run_parts
 from pytest_llmeval.dryrun import estimates
-from pytest_llmeval.evaluate import Answer
 from pytest_llmeval.evaluate import Evaluator
 from pytest_llmeval.evaluate import Recovered
 from pytest_llmeval.evaluate import Unanswerable
 from pytest_llmeval.exchange import Exchange
 from pytest_llmeval.judging import judge_here
 from pytest_llmeval.judging import run_folder_here
-from pytest_llmeval.models import Model
-from pytest_llmeval.models import as_model
+from pytest_llmeval.loaded import LoadedModels
 from pytest_llmeval.models import load_model
 from pytest_llmeval.options import read_settings
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import Selected
 from pytest_llmeval.plan import make_plan
-from pytest_llmeval.reports.bounded import shown
 from pytest_llmeval.reports.formats import FORMATS
 from pytest_llmeval.reports.terminal import write_summary
 from pytest_llmeval.runs.arms import InArm
@@ -71,9 +69,7 @@ class Answering:
         self._plan = Plan()
         self._evaluator: Evaluator | None = None
         self._writer: RecordWriter | None = None
-        self._models: dict[int, Model] = {}
-        self._specs: dict[int, str] = {}
-        self._money: object = None
+        self.models = LoadedModels(config, self.settings)
         #: What a dry run found.
         self._estimates: list[Estimate] | None = None
         self._crashes_seen = -1
@@ -234,32 +230,8 @@ class Answering:
         if name == "answer":
             return self.answer(request.node, request.getfixturevalue("model"))
         if name == "model":
-            return self._load(getattr(request, "param", None) or self.settings.models[0])
+            return self.models.load(getattr(request, "param", None) or self.settings.models[0])
         raise LookupError(f"{request.node.nodeid} has no benchmark item")
-
-    def _load(self, spec: str) -> Model:
-        """The model that answers in this process, sharing limits and cache with the others."""
-        options = dict(self.settings.endpoint)
-        if self.settings.cache is not None:
-            from pytest_llmeval.runs.cache import ResponseCache
-
-            options["cache"] = ResponseCache(self.settings.cache)
-        if hasattr(self.config, "workerinput"):
-            options["shared_limits"] = Exchange.of_worker(self.config).limits(spec)
-        if "max_cost" in options:
-            options["spent"] = self._spent()
-        model = load_model(spec, **options)
-        self._specs[id(model)] = spec
-        return model
-
-    def _spent(self) -> object:
-        """Where all models of all processes add up what they have cost."""
-        from pytest_llmeval.models.endpoint.shared import Shared
-
-        if self._money is None:
-            worker = hasattr(self.config, "workerinput")
-            self._money = Shared(Exchange.of_worker(self.config).spent if worker else None)
-        return self._money
 
     def answer(self, node: pytest.Item, model: object) -> Answer:
         """What the `answer` fixture returns. Fails the test (an error) without an answer."""
@@ -268,7 +240,7 @@ class Answering:
         if known is not None:  # the test is run again, by a plugin that does so
             return Answer(self._items[node.nodeid], known)
         try:
-            records = self._evaluate().records(node.nodeid, self._as_model(model))
+            records = self._evaluate().records(node.nodeid, self.models.model(model))
         except (Unanswerable, ConfigError) as error:
             hopeless = str(error)
         if hopeless is not None:
@@ -283,11 +255,6 @@ class Answering:
             of = f" to {len(failed)} of {len(records)} {what}" if len(records) > 1 else ""
             pytest.fail(f"no answer{of}: {failed[0]}", pytrace=False)
         return Answer(self._items[node.nodeid], own)
-
-    def _as_model(self, value: object) -> Model:
-        if id(value) not in self._models:
-            self._models[id(value)] = as_model(value)
-        return self._models[id(value)]
 
     def _evaluate(self) -> Evaluator:
         if self._evaluator is None:
@@ -351,7 +318,7 @@ class Answering:
             quiet.excinfo = None
             report = pytest.TestReport.from_item_and_call(item, quiet)
             report.outcome = "skipped"
-            report.wasxfail = _reason(answer)
+            report.wasxfail = reason(answer)
         else:
             report = pytest.TestReport.from_item_and_call(item, call)
         first = records[0]
@@ -419,7 +386,8 @@ class Answering:
         records = item.stash.get(_RECORDS, None)
         if records is None:
             # No answer was asked for: a test of `item` and `model` alone, or a setup that failed.
-            blank = self._evaluate().blank(item.nodeid, self._model_name(item))
+            model = getattr(item, "funcargs", {}).get("model")
+            blank = self._evaluate().blank(item.nodeid, self.models.name_of(model))
             records = (replace(blank, outcome=outcome),)
         scored = Answer(self._items[item.nodeid], records).outcome
         if outcome is Outcome.WRONG and scored is Outcome.UNPARSED:
@@ -448,19 +416,6 @@ class Answering:
         except Unanswerable as failure:
             item.session.shouldfail = str(failure)
 
-    def _model_name(self, item: pytest.Item) -> str | None:
-        value = getattr(item, "funcargs", {}).get("model")
-        known = self._models.get(id(value))
-        return None if known is None else known.name
-
-    def usage(self) -> list[tuple[str, str, dict[str, float]]]:
-        """What this process has used of endpoints: model, benchmark, and counts by name."""
-        return [
-            (self._specs.get(id(model), model.name), benchmark, asdict(usage))
-            for model in self._models.values()
-            for benchmark, usage in getattr(model, "usage_by_benchmark", {}).items()
-        ]
-
     @property
     def warnings(self) -> list[str]:
         """What is to be told of this process's answering at the end."""
@@ -468,15 +423,13 @@ class Answering:
 
     def pytest_sessionfinish(self) -> None:
         if hasattr(self.config, "workeroutput"):
-            self.config.workeroutput["llmeval_usage"] = self.usage()
+            self.config.workeroutput["llmeval_usage"] = self.models.usage()
             try:
                 self.keep_prompts()
             except RunError as error:
                 self.warnings.append(str(error))
             self.config.workeroutput["llmeval_warnings"] = self.warnings
-        for model in self._models.values():
-            if callable(close := getattr(model, "close", None)):
-                close()
+        self.models.close()
         if self._evaluator is not None:
             self._evaluator.close()
         if self._writer is not None:
@@ -518,19 +471,6 @@ def _outcome(call: pytest.CallInfo[None]) -> Outcome | None:
     if failure is None:
         return Outcome.CORRECT
     return Outcome.WRONG if failure.errisinstance(AssertionError) else Outcome.ERROR
-
-
-def _reason(answer: Answer) -> str:
-    first = answer.samples[0]
-    gold = shown(first.gold)
-    if len(answer.samples) > 1:
-        right = sum(sample.outcome is Outcome.CORRECT for sample in answer.samples)
-        return f"wrong: {right} of {len(answer.samples)} samples right, gold {gold}"
-    if first.outcome is Outcome.UNPARSED:
-        return f"unparsed: no answer could be read, gold {gold}"
-    if first.answer is None or first.answer == first.gold:
-        return f"wrong: the test's own check failed, gold {gold}"
-    return f"wrong: answered {shown(first.answer)}, gold {gold}"
 
 
 def _model_fixture(node: pytest.Item) -> object | None:

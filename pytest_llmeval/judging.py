@@ -233,7 +233,7 @@ class Judging:
         try:
             answering = self.config.pluginmanager.get_plugin("llmeval-answering")
             if answering is not None:
-                self._usage, self._warnings = answering.usage(), answering.warnings
+                self._usage, self._warnings = answering.models.usage(), answering.warnings
                 answering.keep_prompts()
             self.run.usage = add(self._usage)
             self.run.notes += dict.fromkeys(self._warnings)

@@ -1,0 +1,74 @@
+"""The models of this process: loaded once, within the limits that all processes share."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+
+from pytest_llmeval.exchange import Exchange
+from pytest_llmeval.models import Model
+from pytest_llmeval.models import as_model
+from pytest_llmeval.models import load_model
+from pytest_llmeval.options import Settings
+
+
+class LoadedModels:
+    """What the `model` fixture gave, as models. Nothing is loaded before it is asked for."""
+
+    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+        self._settings = settings
+        worker = hasattr(config, "workerinput")
+        self._exchange = Exchange.of_worker(config) if worker else None
+        #: By identity: a user's fixture may give anything.
+        self._models: dict[int, Model] = {}
+        self._specs: dict[int, str] = {}
+        self._money: object = None
+
+    def load(self, spec: str) -> Model:
+        """The model that answers in this process, sharing limits and cache with the others."""
+        options = dict(self._settings.endpoint)
+        if self._settings.cache is not None:
+            from pytest_llmeval.runs.cache import ResponseCache
+
+            options["cache"] = ResponseCache(self._settings.cache)
+        if self._exchange is not None:
+            options["shared_limits"] = self._exchange.limits(spec)
+        if "max_cost" in options:
+            options["spent"] = self._spent()
+        model = load_model(spec, **options)
+        self._specs[id(model)] = spec
+        return model
+
+    def _spent(self) -> object:
+        """Where all models of all processes add up what they have cost."""
+        from pytest_llmeval.models.endpoint.shared import Shared
+
+        if self._money is None:
+            self._money = Shared(self._exchange.spent if self._exchange is not None else None)
+        return self._money
+
+    def model(self, value: object) -> Model:
+        """A fixture's value as a model, the same one every time."""
+        if id(value) not in self._models:
+            self._models[id(value)] = as_model(value)
+        return self._models[id(value)]
+
+    def name_of(self, value: object) -> str | None:
+        """What a model that has been asked is called; None for anything else."""
+        known = self._models.get(id(value))
+        return None if known is None else known.name
+
+    def usage(self) -> list[tuple[str, str, dict[str, float]]]:
+        """What this process has used of endpoints: model, benchmark, and counts by name."""
+        return [
+            (self._specs.get(id(model), model.name), benchmark, asdict(usage))
+            for model in self._models.values()
+            for benchmark, usage in getattr(model, "usage_by_benchmark", {}).items()
+        ]
+
+    def close(self) -> None:
+        """Close the models that can be closed."""
+        for model in self._models.values():
+            if callable(close := getattr(model, "close", None)):
+                close()
