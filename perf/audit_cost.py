@@ -14,11 +14,11 @@ order asked alone by more than float rounding can explain.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+
+from peer import data
 
 from pytest_llmeval.catalog import mmlu
 from pytest_llmeval.core import Request
@@ -26,7 +26,6 @@ from pytest_llmeval.models import load_model
 from pytest_llmeval.permutations import arms
 from pytest_llmeval.permutations import arrange
 
-ROOT = Path(__file__).resolve().parents[1]
 BOUND = 3.0
 TOLERANCE = 1e-3
 
@@ -68,8 +67,7 @@ def main() -> int:
 def requests_of(subjects: list[str]) -> tuple[list[list[Request]], list[list[Request]]]:
     """By subject: the items as they are, and each in its four orders."""
     benchmark = mmlu()
-    folder = Path(os.environ.get("LLMEVAL_DATA") or ROOT.parent / "shared" / "data")
-    dataset = benchmark.source(folder)
+    dataset = benchmark.source(data("mmlu"))
     protocol = benchmark.protocols[0].bound_to(dataset)
     orders = arms("cyclic", 4)
     single, audited = [], []

@@ -32,7 +32,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from peer import ROOT
+from peer import data
+
 IN_FLIGHT = 64
 LATENCY = 0.05
 LETTERS = "ABCD"
@@ -222,10 +224,7 @@ def prompts(count: int) -> list[str]:
     from pytest_llmeval.catalog import mmlu
 
     benchmark = mmlu()
-    folder = Path(os.environ.get("LLMEVAL_DATA") or ROOT.parent / "shared" / "data")
-    if not (folder / "mmlu").is_dir():
-        raise SystemExit(f"no MMLU data in {folder}: set LLMEVAL_DATA")
-    dataset = benchmark.source(folder)
+    dataset = benchmark.source(data("mmlu"))
     protocol = replace(benchmark.protocols[0], shots=0)
     return [protocol.render(item, ()).text for item in dataset.items[:count]]
 

@@ -23,17 +23,22 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import os
-import re
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-PARITY = ROOT / "tests" / "parity"
+from peer import ROOT
+from peer import add_options
+from peer import data
+from peer import dtype
+from peer import environment
+from peer import loading_seconds
+from peer import parsed
+from peer import part_weights
+from peer import run_lm_eval
+
 TASK, PROTOCOL = "gsm8k_cot", "lmeval_cot"
 LEAST_RATIO = 2.0
 MOST_DIFFERENT = 0.2
@@ -52,19 +57,12 @@ def main() -> int:
 def arguments() -> argparse.Namespace:
     """The command line; ``--part``, ``--out`` and ``--batch`` are for the program's own calls."""
     parser = argparse.ArgumentParser(description="gsm8k_cot against lm-eval")
-    parser.add_argument("--device", default=None, help="cpu or cuda (default: cuda if there)")
+    add_options(parser)
     parser.add_argument("--items", type=int, default=50)
     parser.add_argument("--batch-sizes", type=int, nargs="+", default=[1, 4, 8, 16])
-    parser.add_argument("--weights", type=Path, default=None, help="folder with safetensors")
     parser.add_argument("--part", choices=sorted(PARTS), help=argparse.SUPPRESS)
-    parser.add_argument("--out", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--batch", type=int, default=1, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.device is None:
-        import torch
-
-        options.device = "cuda" if torch.cuda.is_available() else "cpu"
-    return options
+    return parsed(parser)
 
 
 def compare(options: argparse.Namespace, work: Path) -> int:
@@ -102,19 +100,6 @@ def others(texts: dict[str, str], reference: dict[str, str]) -> int:
     return sum(texts[item] != reference[item] for item in reference)
 
 
-def dtype(options: argparse.Namespace) -> str:
-    """What is compared: full precision where products are slow anyway, half on a GPU."""
-    return "float32" if options.device == "cpu" else "bfloat16"
-
-
-def data() -> Path:
-    """The folder that holds ``gsm8k``."""
-    folder = Path(os.environ.get("LLMEVAL_DATA") or ROOT.parent / "shared" / "data")
-    if not (folder / "gsm8k").is_dir():
-        raise SystemExit(f"no GSM8K data in {folder}: set LLMEVAL_DATA")
-    return folder
-
-
 # --- processes
 
 
@@ -133,10 +118,7 @@ def call_self(part: str, options: argparse.Namespace, out: Path, batch: int = 1)
         *("--device", options.device, "--items", str(options.items), "--batch", str(batch)),
         *(("--weights", str(options.weights)) if options.weights else ()),
     ]
-    offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TQDM_DISABLE": "1"}
-    done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, **offline}, capture_output=True, text=True
-    )
+    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{part} failed:\n{done.stdout[-6000:]}{done.stderr[-6000:]}")
 
@@ -144,50 +126,13 @@ def call_self(part: str, options: argparse.Namespace, out: Path, batch: int = 1)
 # --- parts, each in a process of its own
 
 
-def part_weights(options: argparse.Namespace) -> None:
-    """The demo model as a folder of safetensors that both tools read."""
-    from pytest_llmeval.models import demo
-    from pytest_llmeval.models.engine.loading import load
-    from pytest_llmeval.models.engine.spec import parse_spec
-
-    path = demo.weights()
-    if path is None:
-        raise SystemExit(f"no demo model; {demo.INSTALL}")
-    loaded = load(parse_spec(f"{path}?device=cpu&dtype=float32"))
-    loaded.model.save_pretrained(options.out)
-    loaded.tokenizer.save_pretrained(options.out)
-
-
 def part_lm_eval(options: argparse.Namespace) -> None:
-    """lm-eval by its defaults but for the batch size; ``generate_until`` is timed from outside."""
-    sys.path.insert(0, str(PARITY))
-    import lm_eval
-    import lm_eval_rows
-    from lm_eval.models.huggingface import HFLM
-
-    lm_eval_rows.feed(data())
-    seconds = 0.0
-    original = HFLM.generate_until
-
-    def measured(self: Any, *args: Any, **kwargs: Any) -> Any:
-        nonlocal seconds
-        started = time.perf_counter()
-        result = original(self, *args, **kwargs)
-        seconds += time.perf_counter() - started
-        return result
-
-    HFLM.generate_until = measured
-    results = lm_eval.simple_evaluate(
-        model="hf",
-        model_args=f"pretrained={options.weights},dtype={dtype(options)}",
-        device=options.device,
-        batch_size=options.batch,
-        tasks=[TASK],
-        limit=options.items,
+    """lm-eval by its defaults but for the batch size."""
+    seconds, samples = run_lm_eval(
+        options, TASK, "gsm8k", "generate_until", batch_size=options.batch
     )
     # Each of the task's filters has a row of its own for every item.
-    texts = {str(one["doc_id"]): one["resps"][0][0] for one in results["samples"][TASK]}
-    write(options, seconds, texts)
+    write(options, seconds, {str(one["doc_id"]): one["resps"][0][0] for one in samples})
 
 
 def part_ours(options: argparse.Namespace) -> None:
@@ -201,7 +146,7 @@ def part_ours(options: argparse.Namespace) -> None:
     logging.getLogger("pytest_llmeval").addHandler(listener)
     logging.getLogger("pytest_llmeval").setLevel(logging.INFO)
     benchmark = gsm8k()
-    dataset = benchmark.source(data())
+    dataset = benchmark.source(data("gsm8k"))
     (protocol,) = (one for one in benchmark.protocols if one.name == PROTOCOL)
     protocol = protocol.bound_to(dataset)
     requests = [
@@ -214,11 +159,7 @@ def part_ours(options: argparse.Namespace) -> None:
     errors = [response.error for response in responses if response.error]
     if errors:
         raise SystemExit(f"{len(errors)} items failed, first: {errors[0]}")
-    loading = sum(
-        float(seconds)
-        for message in messages
-        for seconds in re.findall(r"ready after ([0-9.]+) s", message)
-    )
+    loading = loading_seconds("\n".join(messages))
     seconds = sum(response.seconds or 0.0 for response in responses) - loading
     write(options, seconds, {number[one.id]: one.text or "" for one in responses})
 

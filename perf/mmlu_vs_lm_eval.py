@@ -30,8 +30,6 @@ import argparse
 import contextlib
 import json
 import math
-import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -40,8 +38,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-PARITY = ROOT / "tests" / "parity"
+from peer import ROOT
+from peer import add_options
+from peer import data
+from peer import dtype
+from peer import environment
+from peer import loading_seconds
+from peer import parsed
+from peer import part_weights
+from peer import run_lm_eval
+
 SUBJECT = "anatomy"
 LETTERS = "ABCD"
 
@@ -59,17 +65,10 @@ def main() -> int:
 def arguments() -> argparse.Namespace:
     """The command line; ``--part`` and ``--out`` are for the program's own calls."""
     parser = argparse.ArgumentParser(description="MMLU anatomy against lm-eval")
-    parser.add_argument("--device", default=None, help="cpu or cuda (default: cuda if there)")
+    add_options(parser)
     parser.add_argument("--items", type=int, default=100)
-    parser.add_argument("--weights", type=Path, default=None, help="folder with safetensors")
     parser.add_argument("--part", choices=sorted(PARTS), help=argparse.SUPPRESS)
-    parser.add_argument("--out", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.device is None:
-        import torch
-
-        options.device = "cuda" if torch.cuda.is_available() else "cpu"
-    return options
+    return parsed(parser)
 
 
 def compare(options: argparse.Namespace, work: Path) -> int:
@@ -127,11 +126,6 @@ def chosen(logprobs: list[float]) -> str:
     return LETTERS[max(range(len(logprobs)), key=lambda option: logprobs[option])]
 
 
-def dtype(options: argparse.Namespace) -> str:
-    """What is compared: full precision where products are slow anyway, half on a GPU."""
-    return "float32" if options.device == "cpu" else "bfloat16"
-
-
 # --- processes
 
 
@@ -159,7 +153,7 @@ def our_command(options: argparse.Namespace, work: Path) -> list[str]:
     return [
         *(sys.executable, "-m", "pytest", "benchmarks/test_mmlu.py", "-q"),
         *("-k", " or ".join(which)),
-        *("--llm-model", model, "--llm-data", str(data()), "--llm-shots", "5"),
+        *("--llm-model", model, "--llm-data", str(data("mmlu")), "--llm-shots", "5"),
         *("--llm-runs", str(work / "runs"), "--llm-allow-undecided"),
         *("--log-file", str(work / "ours.log"), "--log-file-level", "INFO"),
     ]
@@ -176,24 +170,6 @@ def timed(work: Path, name: str, command: list[str]) -> float:
     return seconds
 
 
-def environment() -> dict[str, str]:
-    """Offline, and without progress bars."""
-    return {
-        **os.environ,
-        "HF_HUB_OFFLINE": "1",
-        "HF_DATASETS_OFFLINE": "1",
-        "TQDM_DISABLE": "1",
-    }
-
-
-def data() -> Path:
-    """The folder that holds ``mmlu``."""
-    folder = Path(os.environ.get("LLMEVAL_DATA") or ROOT.parent / "shared" / "data")
-    if not (folder / "mmlu").is_dir():
-        raise SystemExit(f"no MMLU data in {folder}: set LLMEVAL_DATA")
-    return folder
-
-
 def read_run(work: Path) -> dict[str, Any]:
     """Inference seconds and log-probabilities from the records of our run."""
     (records,) = (work / "runs").glob("*/records.jsonl")
@@ -201,10 +177,7 @@ def read_run(work: Path) -> dict[str, Any]:
     errors = [row for row in rows if row.get("error")]
     if errors:
         raise SystemExit(f"{len(errors)} items failed, first: {errors[0]['error']}")
-    loading = sum(
-        float(seconds)
-        for seconds in re.findall(r"ready after ([0-9.]+) s", (work / "ours.log").read_text())
-    )
+    loading = loading_seconds((work / "ours.log").read_text())
     return {
         "seconds": math.fsum(row["seconds"] for row in rows) - loading,
         "logprobs": {row["item"]: row["logprobs"] for row in rows},
@@ -220,48 +193,11 @@ def peak(options: argparse.Namespace, work: Path) -> float:
 # --- parts, each in a process of its own
 
 
-def part_weights(options: argparse.Namespace) -> None:
-    """The demo model as a folder of safetensors that both tools read."""
-    from pytest_llmeval.models import demo
-    from pytest_llmeval.models.engine.loading import load
-    from pytest_llmeval.models.engine.spec import parse_spec
-
-    path = demo.weights()
-    if path is None:
-        raise SystemExit(f"no demo model; {demo.INSTALL}")
-    loaded = load(parse_spec(f"{path}?device=cpu&dtype=float32"))
-    loaded.model.save_pretrained(options.out)
-    loaded.tokenizer.save_pretrained(options.out)
-
-
 def part_lm_eval(options: argparse.Namespace) -> None:
-    """lm-eval by its defaults; ``HFLM.loglikelihood`` is timed from outside."""
-    sys.path.insert(0, str(PARITY))
-    import lm_eval
-    import lm_eval_rows
-    from lm_eval.models.huggingface import HFLM
-
-    lm_eval_rows.feed(data())
-    seconds = 0.0
-    original = HFLM.loglikelihood
-
-    def measured(self: Any, *args: Any, **kwargs: Any) -> Any:
-        nonlocal seconds
-        started = time.perf_counter()
-        result = original(self, *args, **kwargs)
-        seconds += time.perf_counter() - started
-        return result
-
-    HFLM.loglikelihood = measured
-    results = lm_eval.simple_evaluate(
-        model="hf",
-        model_args=f"pretrained={options.weights},dtype={dtype(options)}",
-        device=options.device,
-        tasks=[f"mmlu_{SUBJECT}"],
-        num_fewshot=5,
-        limit=options.items,
+    """lm-eval by its defaults."""
+    seconds, samples = run_lm_eval(
+        options, f"mmlu_{SUBJECT}", "mmlu", "loglikelihood", num_fewshot=5
     )
-    samples = results["samples"][f"mmlu_{SUBJECT}"]
     logprobs = {
         f"{SUBJECT}-{sample['doc_id']:04d}": [float(pair[0]) for pair in sample["filtered_resps"]]
         for sample in samples
@@ -306,7 +242,7 @@ def part_work(options: argparse.Namespace) -> None:
     from pytest_llmeval.models.engine.questions import group
 
     benchmark = mmlu()
-    dataset = benchmark.source(data())
+    dataset = benchmark.source(data("mmlu"))
     protocol = replace(benchmark.protocols[0], shots=5)
     items = [item for item in dataset.items if item.subject == SUBJECT][: options.items]
     requests = [protocol.request(item, dataset.pool[SUBJECT]) for item in items]

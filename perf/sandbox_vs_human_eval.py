@@ -31,7 +31,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from peer import data
+
 LEAST_RATIO = 1.0
 MOST_DIFFERENT = 0.001
 SECONDS = 3.0
@@ -97,7 +98,7 @@ def different(ours: dict[str, str], theirs: dict[str, str]) -> list[str]:
 
 def programs(count: int) -> dict[str, tuple[dict[str, Any], str]]:
     """The first distinct programs by name: HumanEval's problem, and the completion."""
-    folder = data()
+    folder = data("outputs/humaneval/codet")
     problems = {one["task_id"]: one for one in lines(folder / "humaneval" / "HumanEval.jsonl.gz")}
     codet = folder / "outputs" / "humaneval" / "codet"
     tasks = {
@@ -118,14 +119,6 @@ def programs(count: int) -> dict[str, tuple[dict[str, Any], str]]:
 def lines(path: Path) -> list[dict[str, Any]]:
     with gzip.open(path, "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file]
-
-
-def data() -> Path:
-    """The folder that holds ``humaneval`` and ``outputs/humaneval``."""
-    folder = Path(os.environ.get("LLMEVAL_DATA") or ROOT.parent / "shared" / "data")
-    if not (folder / "outputs" / "humaneval" / "codet").is_dir():
-        raise SystemExit(f"no recorded HumanEval outputs in {folder}: set LLMEVAL_DATA")
-    return folder
 
 
 # --- processes
