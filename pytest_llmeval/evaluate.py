@@ -282,8 +282,7 @@ class Evaluator:
             if not record.response_of:
                 self._last[self._about(record)] = record
         self._crashed.update(recovered.crashed)
-        requests: dict[Move, list[Request]] = {}
-        blank: dict[str, dict[int, Record]] = {}
+        requests: dict[Move, list[tuple[Request, Record]]] = {}
         for name, planned in members.items():
             if planned.nodeid in self._crashed:
                 continue
@@ -315,12 +314,12 @@ class Evaluator:
                     )
                     if not self._reuse(planned, asked):
                         shown = arm.shots if arm else KEEP
-                        requests.setdefault(shown, []).append(replace(request, sample=asked.sample))
-                        blank.setdefault(name, {})[asked.sample] = asked
+                        sampled = replace(request, sample=asked.sample)
+                        requests.setdefault(shown, []).append((sampled, asked))
         yield
         # Requests that show the same shots go together: their prefix is read once.
         for together in requests.values():
-            yield from self._ask(chunk, model, protocol, together, members, blank)
+            yield from self._ask(chunk, model, together, members)
         while any(one.planned.chunk == chunk for one in self._undecided.values()):
             self._decide(wait=True)
             yield
@@ -378,16 +377,18 @@ class Evaluator:
         self,
         chunk: int,
         model: Model,
-        protocol: Protocol,
-        requests: list[Request],
+        asked: list[tuple[Request, Record]],
         members: dict[str, PlannedItem],
-        blank: dict[str, dict[int, Record]],
     ) -> Iterator[None]:
         failure = "the model gave no answer"
-        waiting: dict[int, Record]
-        self._outstanding += len(requests)
+        # By item and sample, in the order asked: of this call alone, so that an answer that does
+        # not say which it is (a function's) is to what was asked in it.
+        blank: dict[str, dict[int, Record]] = {}
+        for request, record in asked:
+            blank.setdefault(request.id, {})[request.sample] = record
+        self._outstanding += len(asked)
         try:
-            responses = iter(model.answer(requests))
+            responses = iter(model.answer([request for request, _ in asked]))
             if hasattr(responses, "available"):
                 self._begun[chunk] = responses
             yield
@@ -395,15 +396,15 @@ class Evaluator:
                 if not isinstance(response, Response):
                     raise TypeError(f"the model yielded {type(response).__name__}, not a Response")
                 waiting = blank.get(response.id, {})
-                sample = min(waiting, default=0) if response.sample is None else response.sample
-                record = waiting.pop(sample, None)
-                if record is None:
+                sample = next(iter(waiting), 0) if response.sample is None else response.sample
+                answered = waiting.pop(sample, None)
+                if answered is None:
                     # An answer given twice, or to something that was not asked: others stand.
                     if response.id not in members:
                         failure = f"the model answered {response.id!r} instead"
                     continue
                 self._outstanding -= 1
-                self._take(members[response.id], record, response)
+                self._take(members[response.id], answered, response)
                 self._decide()
                 yield
         except (ConfigError, ModelError) as error:
@@ -414,11 +415,10 @@ class Evaluator:
             failure = mend(f"{type(error).__name__}: {error}")
         finally:
             self._begun.pop(chunk, None)
-        for request in requests:
-            record = blank[request.id].pop(request.sample, None)
-            if record is not None:
+        for item, unanswered in blank.items():
+            for record in unanswered.values():
                 self._outstanding -= 1
-                self._finish(members[request.id], replace(record, error=failure))
+                self._finish(members[item], replace(record, error=failure))
                 yield
 
     def _finish(self, planned: PlannedItem, record: Record) -> None:
@@ -454,6 +454,8 @@ class Evaluator:
         word about it.
         """
         item = self._items[planned.nodeid]
+        # What a scorer draws is drawn for the sample, and neither a function nor a record says it.
+        response = replace(response, sample=blank.sample)
         if blank.order:
             arm = self._evaluated[planned.result].arms[blank.sample - 1]
             item = arrange(item, arm.item) or item

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 
 import pytest
 
@@ -267,3 +268,81 @@ def test_mistakes_about_debiasing(planted, arguments, message):
     result = planted("gold").run(*arguments)
     assert result.ret == 4
     result.stderr.fnmatch_lines([message])
+
+
+# A function does not say to which request its answer is, and sees the prompt alone.
+FUNCTION = """
+import re
+import pytest
+
+def system(prompt):
+    return f"The answer is ({re.findall(r'Answer: ([A-D])', prompt)[-1]})."
+
+@pytest.fixture(scope="session")
+def model():
+    return system
+"""
+
+
+def test_a_function_that_copies_the_last_shot(planted):
+    project = planted("gold")
+    (project.path / "conftest.py").write_text(FUNCTION)
+    assert project.run("--llm-permutations=attack").ret == 0
+    found = accuracies(project)
+    assert [found[f"both@{label}"] for label in "ABCD"] == [1.0] * 4
+    assert [found[f"shots@{label}"] for label in "ABCD"] == [0.25] * 4
+    assert [found[f"test@{label}"] for label in "ABCD"] == [0.0, 1.0, 0.0, 0.0]
+    lines = (project.run_folder / "records.jsonl").read_text().splitlines()
+    asked = {(one["item"], one.get("sample", 0)) for one in map(json.loads, lines)}
+    assert len(asked) == 40 * 13
+
+
+# The right text stands twice, so every answer is drawn from the two.
+TWICE = """
+import pytest
+from pytest_llmeval import Benchmark, Dataset, Item, Protocol
+from pytest_llmeval.prompts.dashed import DASHED
+
+def load(data_dir):
+    return Dataset(tuple(Item(f"item-{n:02d}", "all", f"{n}?", 1, ("red", "blue", "blue", "green"))
+                         for n in range(20)))
+
+BENCH = Benchmark("twice", load, (Protocol("matched", DASHED, scorer="matched", ask="text"),))
+
+@pytest.mark.llmeval(BENCH)
+def test_twice(answer):
+    assert answer.correct
+"""
+
+BLUE = """
+import pytest
+from pytest_llmeval import Response
+
+class Blue:
+    fingerprint = "weights-1"
+    asks = frozenset({"text"})
+
+    def answer(self, requests):
+        for request in requests:
+            yield Response(request.id, text="blue", sample=request.sample)
+
+@pytest.fixture(scope="session")
+def model():
+    return Blue()
+"""
+
+
+@pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs the extra bias")
+@pytest.mark.parametrize("arguments", [["--llm-samples=4"], ["--llm-permutations=cyclic"]])
+def test_what_is_drawn_for_a_text_is_drawn_again_when_resumed(project, arguments):
+    (project.path / "test_bench.py").write_text(TWICE)
+    (project.path / "conftest.py").write_text(BLUE)
+    assert project.run(*arguments).ret == 0
+    before = project.metrics()
+    file = project.run_folder / "records.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    answers = [json.loads(line)["answer"] for line in lines]
+    assert {answers.count("B"), answers.count("C")} != {0, len(answers)}
+    file.write_text("".join(lines[:-1]))
+    assert project.run(*arguments, "--llm-resume").ret == 0
+    assert project.metrics() == before
