@@ -9,6 +9,7 @@ None of these is ever applied unasked: a score with one of them is another proto
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     Array = np.typing.NDArray[np.float64]
 
 FLOOR = 1e-10
+
+AVERAGING = ("cyclic", "pride")
+"""Methods of ``--llm-debias`` that need every option at every position as often."""
 
 
 def averaged(logprobs: Sequence[Sequence[float]], orders: Sequence[Sequence[int]]) -> Array:
@@ -47,11 +51,16 @@ def prior(logprobs: Sequence[Sequence[float]], orders: Sequence[Sequence[int]]) 
     import numpy as np
 
     rows, where = _probabilities(logprobs), _orders(orders, len(logprobs), len(logprobs[0]))
-    for position in range(where.shape[1]):
-        times = np.bincount(where[:, position], minlength=where.shape[1])
-        if len(set(times.tolist())) > 1:
-            raise ValueError("a prior needs every option at every position equally often")
+    if not balanced(where.tolist()):
+        raise ValueError("a prior needs every option at every position equally often")
     return _softmax(np.log(rows).mean(axis=0))
+
+
+def balanced(orders: Sequence[Sequence[int]]) -> bool:
+    """Whether every option stands at every position as often: all rotations, all permutations."""
+    size = len(orders[0]) if orders else 0
+    times = Counter(pair for order in orders for pair in enumerate(order))
+    return len(times) == size * size and len(set(times.values())) <= 1
 
 
 def without_prior(logprobs: Sequence[float], prior: Sequence[float]) -> Array:

@@ -22,8 +22,12 @@ from typing import NamedTuple
 
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
+from pytest_llmeval.debias import AVERAGING
+from pytest_llmeval.debias import balanced
 from pytest_llmeval.fingerprint import fingerprint
 from pytest_llmeval.fingerprint import protocol_content
+from pytest_llmeval.permutations import KEEP
+from pytest_llmeval.permutations import order
 from pytest_llmeval.suite import Evaluated
 
 CHUNK_SIZE = 128
@@ -231,7 +235,7 @@ def make_plan(
             costs.append(sum(_cost(one.item) for one in block))
     return Plan(
         models=tuple(models),
-        results=_planned_results(evaluated),
+        results=_planned_results(evaluated, seed),
         items=tuple(
             PlannedItem(
                 one.nodeid,
@@ -265,7 +269,7 @@ def _cost(item: Item) -> int:
     return 50 + len(item.question) + sum(len(option) for option in item.options)
 
 
-def _planned_results(evaluated: Iterable[Evaluated]) -> tuple[PlannedResult, ...]:
+def _planned_results(evaluated: Iterable[Evaluated], seed: int) -> tuple[PlannedResult, ...]:
     """One for every test, in their order, then one for every other scorer."""
     first, others = [], []
     for number, one in enumerate(evaluated):
@@ -280,17 +284,62 @@ def _planned_results(evaluated: Iterable[Evaluated]) -> tuple[PlannedResult, ...
             for other in one.protocol.under_other_scorers()
         ]
         others += [
-            replace(result, ways=(_debiased(result.ways[0], how),), responses_of=number, debias=how)
+            replace(
+                result,
+                ways=(_debiased(result.ways[0], how, one, seed),),
+                responses_of=number,
+                debias=how,
+                warnings=_not_debiased(one, how),
+            )
             for how in one.debias
         ]
     return (*first, *others)
 
 
-def _debiased(way: Way, how: str) -> Way:
-    """The way of a debiased result: named, and another fingerprint than what it is made of."""
-    content = {**way.protocol, "scorer": f"{way.scorer}+{how}", "scorer_debias": [how, 1]}
-    text = f"{way.fingerprint} {content['scorer_debias']}"
+def _debiased(way: Way, how: str, one: Evaluated, seed: int) -> Way:
+    """The way of a debiased result: named, and with a fingerprint of all that it is made of.
+
+    The orders that are averaged, and, where an item's outcome rests on other items too (the prior
+    of PriDe, the mean of batch calibration), what those were drawn by.
+    """
+    drawn = None if one.drawn is None else sum(one.drawn.values())
+    alone = how == "cyclic"
+    made = {
+        "method": how,
+        "version": 2,
+        "orders": [arm.name for arm in one.arms] if how in AVERAGING else [],
+        "items": None if alone else drawn,
+        "seed": seed if how == "pride" or (drawn is not None and not alone) else None,
+    }
+    content = {**way.protocol, "scorer": f"{way.scorer}+{how}", "scorer_debias": made}
+    text = f"{way.fingerprint} {json.dumps(made)}"
     return Way(hashlib.sha256(text.encode()).hexdigest()[:16], content)
+
+
+def _not_debiased(one: Evaluated, how: str) -> tuple[str, ...]:
+    """A word on items that are not shown with every option at every position as often."""
+    if how not in AVERAGING:
+        return ()
+    of_size: dict[int, list[Item]] = {}
+    for item in one.items:
+        of_size.setdefault(len(item.options), []).append(item)
+    left = sum(
+        len(alike)
+        for alike in of_size.values()
+        if not balanced(
+            [
+                shown
+                for move in (KEEP, *(arm.item for arm in one.arms))
+                if (shown := order(alike[0], move)) is not None
+            ]
+        )
+    )
+    if not left:
+        return ()
+    return (
+        f"{one.benchmark.name}[letter+{how}]: {left:,} of {len(one.items):,} items stay as they are:"
+        " they have another number of options than most",
+    )
 
 
 def _planned_result(one: Evaluated) -> PlannedResult:

@@ -11,6 +11,7 @@ from pytest_llmeval import Benchmark
 from pytest_llmeval import Dataset
 from pytest_llmeval import Item
 from pytest_llmeval import Protocol
+from pytest_llmeval.permutations import arms
 from pytest_llmeval.plan import CHUNK_SIZE
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import Selected
@@ -64,3 +65,34 @@ def test_identity_changes_with_what_moves_a_score():
     assert planned({"a": 4}).identity != plan.identity
     assert planned({"a": 3}, replace(PROTOCOL, chat=True)).identity != plan.identity
     assert replace(plan, models=("other",)).identity != plan.identity
+
+
+def debiased_fingerprints(kind: str, seed: int, limit: int | None = None) -> dict[str | None, str]:
+    items = tuple(Item(f"i-{n}", "s", "Q", 0, ("a", "b", "c", "d")) for n in range(4))
+    benchmark = Benchmark("b", lambda _: Dataset(items), (PROTOCOL,))
+    one = Evaluated(
+        "t",
+        benchmark,
+        PROTOCOL,
+        Dataset(items),
+        "hash",
+        items[:limit],
+        None if limit is None else {"s": limit},
+        arms=arms(kind, 4)[1:],
+        debias=("cyclic", "pride", "batch"),
+    )
+    plan = make_plan(["demo"], [one], [], own_model=False, seed=seed)
+    return {result.debias: result.ways[0].fingerprint for result in plan.results}
+
+
+def test_a_debiased_fingerprint_has_what_moves_its_score_and_nothing_else():
+    usual = debiased_fingerprints("cyclic", 0)
+
+    def differing(kind: str, seed: int, limit: int | None = None) -> set[str | None]:
+        other = debiased_fingerprints(kind, seed, limit)
+        return {how for how in usual if usual[how] != other[how]}
+
+    assert differing("cyclic", 0) == set()
+    assert differing("full", 0) == {"cyclic", "pride"}
+    assert differing("cyclic", 1) == {"pride"}
+    assert differing("cyclic", 0, limit=2) == {"pride", "batch"}

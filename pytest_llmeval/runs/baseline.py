@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -61,12 +62,13 @@ class _Group(NamedTuple):
 def save_baseline(run: Run, file: Path) -> None:
     """Write the outcomes of a run to ``file`` in one step; the same run gives the same bytes.
 
-    Items that do not count (their test came to no verdict) are left out. Raises RunError for a
-    run without outcomes, and where the file cannot be written.
+    Items that do not count (their test came to no verdict) are left out, and so are answers to
+    other orders of the options: an audit is not compared. Raises RunError for a run without
+    outcomes, and where the file cannot be written.
     """
     groups: dict[_Group, dict[str, dict[str, dict[int, Record]]]] = {}
-    for record in run.records:
-        if not record.left_out:
+    for record in chain(run.records, run.computed_records()):
+        if not record.left_out and not record.order:
             subjects = groups.setdefault(_group(record), {})
             items = subjects.setdefault(record.subject, {})
             items.setdefault(record.item, {})[record.sample] = record

@@ -42,10 +42,14 @@ def debiased(
 
     ``fingerprint`` is that of the way in which the answers were asked for, ``records`` hold them.
     An item without log-probabilities (an error, or a letter that had to be generated) stays as it
-    is. Empty where no item has any.
+    is, and so does one of more options than there are orders, in which they are not at every
+    position as often. Empty where no item has any.
     """
     assert planned.debias is not None
-    asked = _asked(planned.arms, fingerprint, items, records)
+    own = (record for record in records if record.benchmark == planned.benchmark)
+    asked = _asked(planned.arms, fingerprint, items, own)
+    if planned.debias in debias.AVERAGING:
+        asked = [one for one in asked if debias.balanced(one.orders)]
     sizes: dict[int, list[_Asked]] = {}
     for one in asked:
         sizes.setdefault(len(one.orders[0]), []).append(one)
@@ -75,22 +79,23 @@ def _asked(
     records: Iterable[Record],
 ) -> list[_Asked]:
     """Items with log-probabilities in every order that was asked for of them."""
-    known = {fingerprint, *(arm_fingerprint(fingerprint, arm) for arm in arms)}
-    found: dict[str, dict[str, Record]] = {}
+    protocols = (fingerprint, *(arm_fingerprint(fingerprint, arm) for arm in arms))
+    numbers = {protocol: number for number, protocol in enumerate(protocols)}
+    found: dict[str, dict[int, Record]] = {}
     for record in records:
-        if record.protocol in known and record.item in items:
-            found.setdefault(record.item, {})[record.order] = record
+        if record.protocol in numbers and record.item in items:
+            found.setdefault(record.item, {})[numbers[record.protocol]] = record
     asked = []
-    for name, by_order in sorted(found.items()):
-        original = by_order.get("")
-        if original is None or not all(one.logprobs for one in by_order.values()):
+    for name, by_arm in sorted(found.items()):
+        if 0 not in by_arm or not all(one.logprobs for one in by_arm.values()):
             continue
-        usual = LABELS[: len(original.logprobs)]
-        gold = usual.find(original.gold)
+        usual = LABELS[: len(by_arm[0].logprobs)]
+        gold = usual.find(by_arm[0].gold)
         if gold >= 0:
-            rows = {order or usual: record.logprobs for order, record in by_order.items()}
-            orders = [tuple(map(LABELS.index, order)) for order in rows]
-            asked.append(_Asked(name, gold, list(rows.values()), orders))
+            # In the order of the arms, not that in which their answers came.
+            rows = [by_arm[number] for number in sorted(by_arm)]
+            orders = [tuple(map(LABELS.index, one.order or usual)) for one in rows]
+            asked.append(_Asked(name, gold, [one.logprobs for one in rows], orders))
     return asked
 
 

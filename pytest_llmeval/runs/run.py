@@ -199,7 +199,9 @@ class Run:
         for model in models:
             own = [self._measure(model, one, records) for one in planned]
             for number, one in enumerate(planned):
-                if one.debias is not None and one.responses_of is not None:
+                # A baseline keeps their outcomes, having no log-probabilities.
+                computed = one.debias is not None and not own[number].items
+                if computed and one.responses_of is not None:
                     first = own[one.responses_of]
                     answers = records.get(one.benchmark, ())
                     own[number] = self._debiased(model, one, first, answers)
@@ -214,6 +216,40 @@ class Run:
         items = debiased(planned, first.fingerprint, first.items, mine, seed)
         measured = measure(planned, planned.ways[0], model, items, first.model_fingerprint)
         return replace(measured, asked=first.asked)
+
+    def computed_records(self) -> Iterator[Record]:
+        """What stands for the records of debiased results, which have none: outcomes alone.
+
+        Their responses are in the records of the result that they are computed from.
+        """
+        planned = {one.ways[0].fingerprint: one for one in self.planned if one.debias is not None}
+        for one in self.measurements() if planned else ():
+            mine = planned.get(one.fingerprint)
+            if mine is None or mine.responses_of is None:
+                continue
+            first = self.planned[mine.responses_of]
+            fingerprints = {way.fingerprint for way in first.ways}
+            for record in self.records:
+                if (
+                    record.benchmark == one.result.benchmark
+                    and record.protocol in fingerprints
+                    and (record.model == one.result.model or self.manifest["own_model"])
+                    and record.item in one.items
+                    and not record.left_out
+                ):
+                    yield replace(
+                        record,
+                        scorer=one.result.scorer,
+                        protocol=one.fingerprint,
+                        outcome=one.items[record.item].outcomes[record.sample],
+                        response_of=record.scorer,
+                        answer=None,
+                        text=None,
+                        reasoning=None,
+                        logprobs=(),
+                        seconds=None,
+                        tie=False,
+                    )
 
     def results(self) -> list[Result]:
         """The measurements without their items."""

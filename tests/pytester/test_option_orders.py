@@ -234,15 +234,32 @@ scores = [0.0] * 4
 """
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
-def test_a_preference_is_taken_out_where_that_is_asked_for(planted, workers):
+@pytest.fixture
+def biased(planted):
     """A model that knows the answer and likes A: 25 % as it is, all right without the bias."""
-    project = planted("gold")
-    head, _, tail = MODEL.partition("            chosen = ")
-    _, _, tail = tail.partition("sample=request.sample)\n")
-    (project.path / "conftest.py").write_text(head + "            " + BIASED.strip() + "\n" + tail)
-    arguments = ("--llm-permutations=cyclic", "--llm-debias=cyclic,pride,batch", "-n", workers)
-    assert project.run(*arguments).ret == 0
+
+    def write(backwards: bool = False):
+        project = planted("gold")
+        head, _, tail = MODEL.partition("            chosen = ")
+        _, _, tail = tail.partition("sample=request.sample)\n")
+        text = head + "            " + BIASED.strip() + "\n" + tail
+        if backwards:
+            text = text.replace("in requests:", "in reversed(list(requests)):")
+        (project.path / "conftest.py").write_text(text)
+        return project
+
+    return write
+
+
+DEBIASED = ("--llm-permutations=cyclic", "--llm-debias=cyclic,pride,batch")
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_preference_is_taken_out_where_that_is_asked_for(biased, workers, backwards):
+    """In whatever order the answers come."""
+    project = biased(backwards)
+    assert project.run(*DEBIASED, "-n", workers).ret == 0
     results = {one["scorer"]: one for one in project.document("metrics.json")["results"]}
     found = {scorer: one["accuracy"] for scorer, one in results.items()}
     assert found == {
@@ -255,6 +272,53 @@ def test_a_preference_is_taken_out_where_that_is_asked_for(planted, workers):
     assert len(fingerprints) == 4
     again = project.pytester.run("llmeval", "show", str(project.run_folder))
     again.stdout.fnmatch_lines(["planted?letter+pri* 40 * 1.0000 *"])
+
+
+def test_a_batch_is_of_the_answers_in_the_original_order(biased):
+    """An attack shows some orders again with other shots."""
+    project = biased(backwards=True)
+    assert project.run("--llm-permutations=attack", "--llm-debias=batch").ret == 0
+    results = {one["scorer"]: one for one in project.document("metrics.json")["results"]}
+    assert results["letter+batch"]["accuracy"] == 1.0
+
+
+def test_a_debiased_result_is_reported_and_may_be_a_baseline(biased):
+    project = biased()
+    assert project.run(*DEBIASED, "--llm-report=html,json").ret == 0
+    assert (project.run_folder / "report.html").read_text().count("letter+pride") > 0
+    run = str(project.run_folder)
+    assert project.pytester.run("llmeval", "baseline", run, "last").ret == 0
+    compared = project.pytester.run("llmeval", "compare", "last", run, "--format=json")
+    (pride,) = (
+        one
+        for one in json.loads(compared.stdout.str())["comparisons"]
+        if one["scorer"] == "letter+pride"
+    )
+    assert (pride["overall"]["items"], pride["overall"]["baseline"]) == (40, 1.0)
+    project.thresholds("[benchmarks.planted.scorers.'letter+pride'.regression]\nmax_drop = 0.01")
+    assert project.run(*DEBIASED, "--llm-baseline=last").ret == 0
+
+
+def test_items_with_other_numbers_of_options_stay_as_they_are_and_that_is_told(biased):
+    project = biased()
+    text = (project.path / "test_bench.py").read_text()
+    sizes = "range({7: 5, 8: 3}.get(number, 4))"
+    text = text.replace("range(4))\n    return", f"{sizes})\n    return", 1)
+    text = text.replace("number % 4, options)", "number % 3, options)")
+    text = text.replace('"ABCD"', '"ABCDE"').replace(
+        "tuple(LETTERS)", "tuple(LETTERS[:len(item.options)])"
+    )
+    (project.path / "test_bench.py").write_text(text)
+    text = (project.path / "conftest.py").read_text()
+    text = text.replace("[A-D]", "[A-E]").replace("% 4}", "% 3}").replace("% 4)", "% 3)")
+    (project.path / "conftest.py").write_text(text.replace("[0.0] * 4", "[0.0] * len(options)"))
+    result = project.run(*DEBIASED)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["planted?letter+pride?: 1 of 40 items stay as they are*"])
+    results = {one["scorer"]: one for one in project.document("metrics.json")["results"]}
+    # Item 7, of five options in four orders, is left with its bias: its answer stands at B.
+    assert results["letter+pride"]["accuracy"] == 39 / 40
+    assert project.run("--llm-permutations=full", "--llm-debias=pride").ret == 0
 
 
 @pytest.mark.parametrize(

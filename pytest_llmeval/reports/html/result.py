@@ -60,6 +60,7 @@ def answered(run: Run) -> list[Answered]:
 
     An item that was lost before the model showed how it can be asked is booked under the first way.
     """
+    every = (*run.records, *run.computed_records())
     found = []
     for one in run.measurements():
         ways = {
@@ -71,7 +72,7 @@ def answered(run: Run) -> list[Answered]:
         }
         records = (
             record
-            for record in run.records
+            for record in every
             if record.benchmark == one.result.benchmark
             and record.protocol in ways
             and (record.model == one.result.model or run.manifest["own_model"])
