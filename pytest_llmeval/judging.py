@@ -30,8 +30,8 @@ from pytest_llmeval.reports.telling import tell
 from pytest_llmeval.reports.terminal import summary_parts
 from pytest_llmeval.reports.terminal import write_summary
 from pytest_llmeval.reports.text import visible
-from pytest_llmeval.reports.usage import add
 from pytest_llmeval.runs.folder import RunFolder
+from pytest_llmeval.runs.usage import add
 from pytest_llmeval.schedule import LEAST_PENDING
 from pytest_llmeval.schedule import ChunkScheduling
 from pytest_llmeval.schedule import DeferredScheduling

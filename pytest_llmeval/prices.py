@@ -13,6 +13,7 @@ Prices change and differ by contract, so none come with the plugin.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,7 +43,10 @@ class Prices:
 
     def money(self, amount: float) -> str:
         """An amount to be read by people: two significant digits at least, and the currency."""
-        digits = 2 if amount >= 10 or amount == 0 else 4
+        small = 0 < amount < 0.001
+        digits = (
+            1 - math.floor(math.log10(amount)) if small else 2 if amount == 0 or amount >= 10 else 4
+        )
         return f"{amount:,.{digits}f} {self.currency}".rstrip()
 
 

@@ -41,8 +41,6 @@ from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import Way
 from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.formats import write_reports
-from pytest_llmeval.reports.usage import Rows
-from pytest_llmeval.reports.usage import add
 from pytest_llmeval.reports.usage import usage_lines
 from pytest_llmeval.runs.arms import InArm
 from pytest_llmeval.runs.arms import audit_of
@@ -68,6 +66,8 @@ from pytest_llmeval.runs.run import disagreements
 from pytest_llmeval.runs.run import how_read
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.runs.run import measure
+from pytest_llmeval.runs.usage import Rows
+from pytest_llmeval.runs.usage import with_usage
 from pytest_llmeval.scorers import SCORERS
 
 DEBIASED = tuple(f"letter+{how}" for how in DEBIAS)
@@ -370,10 +370,7 @@ class RunSession:
         manifest["answers"] = count_answers(measurements)
         # A resumed run adds to what the earlier sessions used.
         manifest["seconds"] = manifest.get("seconds", 0.0) + time.monotonic() - self._began
-        if self.usage:
-            before = [tuple(row) for row in manifest.get("usage", [])]
-            used = add(before, [(*about, counts) for about, counts in self.usage.items()])
-            manifest["usage"] = [[*about, counts] for about, counts in used.items()]
+        manifest = with_usage(manifest, self.usage, self.settings.prices)
         if self.baseline is not None:
             manifest["baseline"] = self.settings.baseline
         self.folder.write("run.json", manifest)

@@ -78,7 +78,16 @@ COLUMNS = (
 
 _KEPT = (
     *("status", "started", "finished", "seconds", "seed", "limit", "shard", "models"),
-    *("model_fingerprints", "baseline", "usage", "command", "versions", "platform", "git"),
+    *(
+        "model_fingerprints",
+        "baseline",
+        "usage",
+        "prices",
+        "command",
+        "versions",
+        "platform",
+        "git",
+    ),
 )
 
 

@@ -47,10 +47,12 @@ def _html(folder: Path, baseline: Run | None) -> Path:
 
 def _markdown(folder: Path, baseline: Run | None) -> Path:
     from pytest_llmeval.reports.judged import read_judged
+    from pytest_llmeval.reports.judged import used
     from pytest_llmeval.reports.markdown import run_markdown
 
     file = folder / "report.md"
-    file.write_text(run_markdown(read_judged(folder)), encoding="utf-8")
+    run = read_judged(folder)
+    file.write_text(run_markdown(run, used=used(run)), encoding="utf-8")
     return file
 
 

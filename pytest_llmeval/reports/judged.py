@@ -12,7 +12,11 @@ from typing import Any
 from pytest_llmeval.core import RunError
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.runs.folder import RunFolder
+from pytest_llmeval.runs.records import latest_records
 from pytest_llmeval.runs.run import load_run
+from pytest_llmeval.runs.usage import Key
+from pytest_llmeval.runs.usage import Spent
+from pytest_llmeval.runs.usage import spent
 
 ALPHA = 0.05
 """Level at which a subject counts as worse, after Holm's adjustment over all subjects."""
@@ -99,6 +103,11 @@ def name_of(result: Mapping[str, Any]) -> str:
     return f"{result['benchmark']}[{result['scorer']}]"
 
 
+def key_of(result: Mapping[str, Any]) -> Key:
+    """(model, benchmark, scorer) of an entry of ``metrics.json``."""
+    return result["model"], result["benchmark"], result["scorer"]
+
+
 def margin(verdict: Verdict) -> float | None:
     """How far the measured value is inside the bound, negative outside.
 
@@ -135,6 +144,11 @@ def read_judged(path: Path) -> JudgedRun:
         )
     except (KeyError, TypeError) as error:
         raise RunError(f"{path}: gates.json or metrics.json is damaged ({error})") from None
+
+
+def used(run: JudgedRun) -> dict[Key, Spent]:
+    """What the answers of each result took, from the run's records."""
+    return spent(latest_records(RunFolder(run.path).records))
 
 
 def _document(folder: RunFolder, name: str) -> dict[str, Any] | None:

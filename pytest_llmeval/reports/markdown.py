@@ -3,38 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import fold
+from pytest_llmeval.prices import Prices
 from pytest_llmeval.reports import gfm
 from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.reports.judged import Regressed
+from pytest_llmeval.reports.judged import key_of
 from pytest_llmeval.reports.judged import margin
 from pytest_llmeval.reports.judged import name_of
 from pytest_llmeval.reports.text import cut
+from pytest_llmeval.reports.usage import duration
 from pytest_llmeval.runs.compare import run_name
+from pytest_llmeval.runs.usage import Cost
+from pytest_llmeval.runs.usage import Key
+from pytest_llmeval.runs.usage import Spent
+from pytest_llmeval.runs.usage import costs
+from pytest_llmeval.runs.usage import prices_of
+from pytest_llmeval.runs.usage import total_cost
 
 _ROWS = 10
 _NAME = 120  # characters shown of a name
 _VERDICTS = {"pass": "passed", "fail": "failed", "not gated": "not gated"}
 
 
-def run_markdown(run: JudgedRun, link: str | None = None) -> str:
+def run_markdown(
+    run: JudgedRun, link: str | None = None, used: Mapping[Key, Spent] | None = None
+) -> str:
     """The verdict, the gates that are not green, the results, the subjects that got worse.
 
-    ``link``: where the run is to be seen, such as the address of the job.
+    ``link``: where the run is to be seen, such as the address of the job. ``used``: what the answers
+    of its results took, by ``spent``.
     """
     models = ", ".join(gfm.code(cut(model, _NAME, "run.json")) for model in run.models[:3])
     more = f" and {len(run.models) - 3} more" if len(run.models) > 3 else ""
     blocks = [f"### llmeval: {_VERDICTS.get(run.verdict, run.verdict)} — {models}{more}"]
     blocks.append(_counts(run))
     blocks += _gates(run)
-    blocks += _results(run)
+    blocks += _results(run, used or {})
     blocks += _regressed(run)
-    where = f"run {gfm.code(run_name(run.path))}"
-    blocks.append(f"{where}, [job]({link})" if link else where)
+    blocks.append(", ".join(_about(run, link)))
     return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _about(run: JudgedRun, link: str | None) -> Iterator[str]:
+    """Where the run is, how long it took, and what it cost."""
+    yield f"run {gfm.code(run_name(run.path))}"
+    if run.manifest.get("seconds") is not None:
+        yield f"took {duration(run.manifest['seconds'])}"
+    amount = total_cost(run.manifest)
+    if amount is not None:
+        yield f"cost {gfm.plain(prices_of(run.manifest).money(amount))}"
+    if link:
+        yield f"[job]({link})"
 
 
 def _counts(run: JudgedRun) -> str:
@@ -84,10 +108,13 @@ def _gate_row(verdict: Verdict) -> tuple[str, ...]:
     )
 
 
-def _results(run: JudgedRun) -> Iterator[str]:
+def _results(run: JudgedRun, used: Mapping[Key, Spent]) -> Iterator[str]:
     several = len(run.models) > 1
+    paid, prices = costs(run.manifest, map(key_of, run.results)), prices_of(run.manifest)
+    timed = any(one.seconds is not None for one in used.values())
     rows = []
     for result in run.results[:_ROWS]:
+        key = key_of(result)
         name = f"{result['model']} {name_of(result)}" if several else name_of(result)
         interval = result["wilson95"]
         rows.append(
@@ -100,11 +127,30 @@ def _results(run: JudgedRun) -> Iterator[str]:
                 _number(result["normalized_gain"], "+"),
                 f"{result['unparsed']:,}",
                 f"{result['errors']:,}",
+                *([_time(used.get(key))] if timed else []),
+                *([_cost(paid.get(key), prices)] if paid else []),
             )
         )
-    header = ("result", "answered", "accuracy", "95 % interval", "macro", "gain")
-    yield gfm.table((*header, "unparsed", "errors"), rows)
+    header = ["result", "answered", "accuracy", "95 % interval", "macro", "gain"]
+    header += [
+        "unparsed",
+        "errors",
+        *(["model time"] if timed else []),
+        *(["cost"] if paid else []),
+    ]
+    yield gfm.table(header, rows)
     yield _rest(len(run.results), "results", "metrics.json")
+
+
+def _time(used: Spent | None) -> str:
+    return "-" if used is None or used.seconds is None else duration(used.seconds)
+
+
+def _cost(paid: Cost | None, prices: Prices) -> str:
+    if paid is None:
+        return "-"
+    shared = f" ({len(paid.scorers)} results)" if len(paid.scorers) > 1 else ""
+    return gfm.plain(prices.money(paid.amount)) + shared
 
 
 def _regressed(run: JudgedRun) -> Iterator[str]:

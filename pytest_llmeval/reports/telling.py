@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pytest_llmeval.reports import github
 from pytest_llmeval.reports.judged import JudgedRun
+from pytest_llmeval.reports.judged import used
 from pytest_llmeval.reports.markdown import run_markdown
 from pytest_llmeval.reports.notify import notify
 from pytest_llmeval.reports.notify import payload
@@ -30,7 +31,7 @@ def tell(read: Callable[[], JudgedRun], target: str | None, environment: Mapping
     notes = []
     if summary:
         try:
-            github.append_summary(Path(summary), run_markdown(run, link))
+            github.append_summary(Path(summary), run_markdown(run, link, used(run)))
         except OSError as error:
             notes.append(f"GITHUB_STEP_SUMMARY cannot be written: {error.strerror or error}")
     if target:

@@ -1,37 +1,12 @@
-"""What endpoints were used for, in words: requests, tokens and money, by model and benchmark."""
+"""What a run has used, in words: time, requests, tokens and money."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from collections.abc import Mapping
-
 from pytest_llmeval.prices import Prices
-
-Counts = Mapping[str, float]
-
-Rows = Mapping[tuple[str, str], Counts]
-"""(model, benchmark) → counts, as ``Usage`` names them."""
-
-
-def add(*tables: Iterable[tuple[str, str, Counts]]) -> dict[tuple[str, str], dict[str, float]]:
-    """The sums of all rows about the same model and benchmark."""
-    total: dict[tuple[str, str], dict[str, float]] = {}
-    for table in tables:
-        for model, benchmark, counts in table:
-            row = total.setdefault((model, benchmark), {})
-            for name, value in counts.items():
-                row[name] = row.get(name, 0) + value
-    return total
-
-
-def cost(model: str, counts: Counts, prices: Prices) -> float | None:
-    """What the tokens cost; None for a model without a price."""
-    price = prices.models.get(model.partition("?")[0])
-    if price is None:
-        return None
-    return price.of(
-        int(counts["prompt_tokens"]), int(counts["completion_tokens"]), int(counts["cached_tokens"])
-    )
+from pytest_llmeval.runs.usage import Counts
+from pytest_llmeval.runs.usage import Rows
+from pytest_llmeval.runs.usage import add
+from pytest_llmeval.runs.usage import cost
 
 
 def usage_lines(rows: Rows, prices: Prices) -> list[str]:
@@ -44,6 +19,14 @@ def usage_lines(rows: Rows, prices: Prices) -> list[str]:
         if len(own) > 1:
             lines += [f"  {name}: {_line(model, counts, prices)}" for name, counts in own.items()]
     return lines
+
+
+def duration(seconds: float) -> str:
+    """``2.5 s``, ``3 min 20 s`` or ``1 h 0 min 5 s``."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    hours, rest = divmod(round(seconds), 3600)
+    return (f"{hours} h " if hours else "") + f"{rest // 60} min {rest % 60} s"
 
 
 def _line(model: str, counts: Counts, prices: Prices) -> str:

@@ -19,6 +19,7 @@ from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import key
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import count_answers
+from pytest_llmeval.runs.usage import merged_usage
 
 # What run.json says of a shard's own making: kept beside its name.
 _MAKING = ("started", "finished", "resumed", "command", "versions", "platform", "git")
@@ -175,7 +176,7 @@ def _check_apart(shards: Sequence[Run]) -> None:
 def _manifest(shards: Sequence[Run]) -> dict[str, Any]:
     manifests = [run.manifest for run in shards]
     # "format" is written anew; nothing resumes a merged run, so it has no plan's identity.
-    left_out = {"format", "identity", *_MAKING}
+    left_out = {"format", "identity", "usage", "prices", *_MAKING}
     merged = {name: value for name, value in manifests[0].items() if name not in left_out}
     fingerprints: dict[str, str] = {}
     for manifest in manifests:
@@ -184,6 +185,8 @@ def _manifest(shards: Sequence[Run]) -> dict[str, Any]:
         {**result, "asked": sum(manifest["results"][number]["asked"] for manifest in manifests)}
         for number, result in enumerate(manifests[0]["results"])
     ]
+    if seconds := [manifest["seconds"] for manifest in manifests if "seconds" in manifest]:
+        merged["seconds"] = sum(seconds)  # as if they had run one after the other
     merged.update(
         results=results,
         status="finished",
@@ -191,6 +194,7 @@ def _manifest(shards: Sequence[Run]) -> dict[str, Any]:
         selected=sum(manifest.get("selected", 0) for manifest in manifests),
         answers=sum(count_answers(run.measurements()) for run in shards),
         model_fingerprints=fingerprints,
+        **merged_usage(manifests),
         merged=[
             {
                 "run": run.path.name,

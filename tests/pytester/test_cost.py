@@ -58,6 +58,20 @@ def test_the_cost_is_told(endpoint):
     assert endpoint.document("run.json")["seconds"] > 0
 
 
+def test_the_cost_stands_in_the_reports(endpoint):
+    pytest.importorskip("jinja2", reason="the extra report is not installed")
+    with serve() as server:
+        assert run(endpoint, server, "--llm-report=html,markdown").ret == 0
+        money = f"{spent(endpoint):.4f} EUR"
+        prices = endpoint.document("run.json")["prices"]
+        assert prices["models"]["openai:stand-in"]["cached_input"] == 500.0
+        folder = endpoint.run_folder
+        assert f" {money} |" in (folder / "report.md").read_text()
+        assert f'<td class="num">{money}</td><td>for the answers</td>' in (
+            folder / "report.html"
+        ).read_text(encoding="utf-8")
+
+
 def test_several_benchmarks_are_told_apart(endpoint):
     endpoint.benchmark(
         """

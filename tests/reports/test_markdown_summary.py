@@ -13,6 +13,7 @@ from judged_runs import write_documents
 
 from pytest_llmeval.reports.judged import read_judged
 from pytest_llmeval.reports.markdown import run_markdown
+from pytest_llmeval.runs.usage import Spent
 
 GOOD, WORSE = "c" * 80 + "w" * 20, "c" * 40 + "w" * 60
 
@@ -76,6 +77,23 @@ def test_only_significantly_worse_subjects_are_listed(tmp_path):
         ["`art`", "100", "0.8000", "0.4000", "+0.4000", "<0.0001"]
     ]
     assert "No gate was judged." in run_markdown(run)
+
+
+def test_time_and_money_stand_with_the_results_where_they_are_known(tmp_path):
+    tokens = {"prompt_tokens": 10**6, "completion_tokens": 10**5, "cached_tokens": 0}
+    run = judged(
+        tmp_path,
+        {"art": GOOD},
+        seconds=75.2,
+        usage=[["demo", "mmlu", tokens]],
+        prices={"currency": "a|b", "models": {"demo": {"input": 1.0, "output": 10.0}}},
+    )
+    text = run_markdown(run, used={("demo", "mmlu", "letter"): Spent(32.04, 100)})
+    (row,) = cells(text, "result")
+    assert row[-2:] == ["32.0 s", "2.0000 a\\|b"]
+    assert text.endswith("run`, took 1 min 15 s, cost 2.0000 a\\|b\n")
+    plain = run_markdown(judged(tmp_path, {"art": GOOD}, name="plain"))
+    assert "| errors |\n" in plain
 
 
 def test_the_chance_level_has_no_margin(tmp_path):

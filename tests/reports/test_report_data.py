@@ -28,6 +28,8 @@ from pytest_llmeval.reports.html.gather import Sources
 from pytest_llmeval.reports.html.gather import gather
 from pytest_llmeval.runs import compare
 
+TOKENS = {"requests": 2, "prompt_tokens": 10**6, "completion_tokens": 10**5, "cached_tokens": 0}
+
 
 def only_result(*arguments, **sources):
     (result,) = report_data(Sources(*arguments, **sources))["results"]
@@ -164,7 +166,30 @@ def test_generated_answers_have_no_calibration_but_endings_and_time(tmp_path):
     result = only_result(run_of(tmp_path, [planned({"art": 3}, protocol)], records))
     assert result["calibration"] is None
     assert result["outcomes"]["finish_reasons"] == [["stop", 2], ["length", 1]]
-    assert result["speed"]["seconds"] == 1.5
+    assert (result["used"]["seconds"], result["used"]["timed"]) == (1.5, 3)
+    assert result["used"]["cost"] is None
+
+
+def test_what_a_run_cost_is_told_by_result_and_by_benchmark(tmp_path):
+    run = graded(
+        tmp_path,
+        {"art": "cw"},
+        usage=[["demo", "mmlu", TOKENS], ["demo", "other", TOKENS], ["free", "other", TOKENS]],
+        prices={"currency": "EUR", "models": {"demo": {"input": 1.0, "output": 10.0}}},
+        seconds=59.97,
+    )
+    data = report_data(Sources(run))
+    (result,) = data["results"]
+    assert (result["used"]["cost"], result["used"]["together"]) == ("2.0000 EUR", [])
+    assert [row["cost"] for row in data["usage"]] == ["2.0000 EUR", "2.0000 EUR", "–"]
+    assert ["cost", "4.0000 EUR"] in data["facts"]
+    assert ["took", "1 min 0 s"] in data["facts"]
+
+
+def test_without_prices_no_cost_is_told(tmp_path):
+    data = report_data(Sources(graded(tmp_path, {"art": "cw"}, usage=[["demo", "mmlu", TOKENS]])))
+    assert [row["cost"] for row in data["usage"]] == [None]
+    assert "cost" not in dict(data["facts"])
 
 
 def test_another_scorer_points_to_the_responses_it_scored(tmp_path):

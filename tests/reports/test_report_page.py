@@ -36,6 +36,7 @@ from pytest_llmeval.reports.html.shown import visible
 from pytest_llmeval.runs import compare
 
 SURROGATE = "\ud800 alone"
+TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens")
 
 
 class Reader(HTMLParser):
@@ -91,7 +92,13 @@ def hostile_page(text: str) -> str:
         planned({text: 1}, benchmark="other"),
     ]
     run = run_of(
-        Path("run"), results, records, run=text, command=[text], usage=[[text, text, {text: 1}]]
+        Path("run"),
+        results,
+        records,
+        run=text,
+        command=[text],
+        usage=[[text, text, {text: 1, **dict.fromkeys(TOKENS, 1)}]],
+        prices={"currency": text, "models": {text.partition("?")[0]: {"input": 1, "output": 1}}},
     )
     gate = dict.fromkeys(("id", "metric", "bound", "reason", "subject", "warning", "model"), text)
     gate |= {"benchmark": text, "scorer": text, "status": "fail", "n": 1, "measured": 0.5}

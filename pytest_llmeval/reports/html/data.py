@@ -12,9 +12,18 @@ from typing import Any
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import describe
 from pytest_llmeval.gates import fold
+from pytest_llmeval.reports.usage import duration
 from pytest_llmeval.runs.run import Measurement
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import disagreements
+from pytest_llmeval.runs.usage import Key
+from pytest_llmeval.runs.usage import Spent
+from pytest_llmeval.runs.usage import cost
+from pytest_llmeval.runs.usage import costs
+from pytest_llmeval.runs.usage import prices_of
+from pytest_llmeval.runs.usage import rows_of
+from pytest_llmeval.runs.usage import spent
+from pytest_llmeval.runs.usage import total_cost
 
 from .gather import Sources
 from .result import answered
@@ -32,6 +41,7 @@ def report_data(sources: Sources) -> dict[str, Any]:
     measurements = [one.measurement for one in every]
     shots: dict[tuple[str, str], int] = {}
     results = [result_data(one, every, sources, shots) for one in every]
+    used = _used(run, [one.key for one in every])
     return {
         "run": str(run.manifest.get("run") or run.path.name),
         "status": run.manifest.get("status", "finished"),
@@ -41,7 +51,7 @@ def report_data(sources: Sources) -> dict[str, Any]:
         "usage": _usage(run.manifest),
         "notes": _notes(run, measurements),
         "baseline": None if sources.comparison is None else sources.comparison["baseline"],
-        "results": results,
+        "results": [{**one, "used": own} for one, own in zip(results, used, strict=True)],
         "shots": list(shots),
     }
 
@@ -93,10 +103,12 @@ def _gate(verdict: Verdict) -> dict[str, Any]:
 def _facts(manifest: Mapping[str, Any]) -> list[list[str]]:
     versions = manifest.get("versions", {})
     shard = manifest.get("shard")
+    seconds, amount = manifest.get("seconds"), total_cost(manifest)
     facts = [
         ("started", manifest.get("started")),
         ("finished", manifest.get("finished")),
-        ("took", _duration(manifest.get("seconds"))),
+        ("took", None if seconds is None else duration(seconds)),
+        ("cost", None if amount is None else prices_of(manifest).money(amount)),
         ("seed", manifest.get("seed")),
         ("limit", manifest.get("limit") and f"{manifest['limit']} items of every subject"),
         ("shard", shard and f"{shard[0]} of {shard[1]}"),
@@ -108,15 +120,6 @@ def _facts(manifest: Mapping[str, Any]) -> list[list[str]]:
     return [[name, str(value)] for name, value in facts if value not in (None, "")]
 
 
-def _duration(seconds: float | None) -> str | None:
-    if seconds is None:
-        return None
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    hours, rest = divmod(round(seconds), 3600)
-    return (f"{hours} h " if hours else "") + f"{rest // 60} min {rest % 60} s"
-
-
 def _models(manifest: Mapping[str, Any], measurements: Iterable[Measurement]) -> list[list[str]]:
     """Every model that answered, with the fingerprint of its weights."""
     found: dict[str, str] = {}
@@ -126,11 +129,32 @@ def _models(manifest: Mapping[str, Any], measurements: Iterable[Measurement]) ->
 
 
 def _usage(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What endpoints were used for: a row for every model and benchmark."""
-    return [
-        {"model": model, "benchmark": benchmark, **counts}
-        for model, benchmark, counts in manifest.get("usage", ())
-    ]
+    """What endpoints were used for: a row for every model and benchmark, the cost in words."""
+    prices = prices_of(manifest)
+    rows = []
+    for (model, benchmark), counts in rows_of(manifest).items():
+        amount = cost(model, counts, prices)
+        money = "–" if amount is None else prices.money(amount)
+        about = {"model": model, "benchmark": benchmark, "counts": counts}
+        rows.append({**about, "cost": money if prices.models else None})
+    return rows
+
+
+def _used(run: Run, results: Sequence[Key]) -> list[dict[str, Any]]:
+    """What every result took, and what it cost in words, as far as that is known."""
+    took, paid, prices = spent(run.records), costs(run.manifest, results), prices_of(run.manifest)
+    used = []
+    for key in results:
+        own = paid.get(key)
+        sharing = () if own is None else own.scorers
+        used.append(
+            {
+                **asdict(took.get(key, Spent())),
+                "cost": None if own is None else prices.money(own.amount),
+                "together": [f"{key[1]}[{scorer}]" for scorer in sharing if len(sharing) > 1],
+            }
+        )
+    return used
 
 
 def _notes(run: Run, measurements: Sequence[Measurement]) -> list[str]:

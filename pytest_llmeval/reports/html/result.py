@@ -111,7 +111,6 @@ def result_data(
         "comparison": compared,
         "calibration": _calibration(records),
         "outcomes": _breakdown(records),
-        "speed": _speed(records),
         "audit": stored.get("audit"),
         "extraction": stored.get("extraction"),
         "items": index(one.items, _flips(compared), _before(sources, compared)),
@@ -229,17 +228,4 @@ def _breakdown(records: Iterable[Record]) -> dict[str, Any]:
         "errors": [list(entry) for entry in errors.most_common(5)],
         "kinds_of_errors": len(errors),
         "finish_reasons": [list(entry) for entry in finishes.most_common()],
-    }
-
-
-def _speed(records: Sequence[Record]) -> dict[str, Any]:
-    """Seconds and tokens of the answers, as far as they are known."""
-    seconds = [record.seconds for record in records if record.seconds is not None]
-    tokens = [r.completion_tokens for r in records if r.completion_tokens is not None]
-    prompts = [r.prompt_tokens for r in records if r.prompt_tokens is not None]
-    return {
-        "seconds": sum(seconds) if seconds else None,
-        "answers_timed": len(seconds),
-        "completion_tokens": sum(tokens) if tokens else None,
-        "prompt_tokens": sum(prompts) if prompts else None,
     }

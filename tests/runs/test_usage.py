@@ -1,0 +1,125 @@
+"""What a run took and cost: summed over sessions and shards, shared where it is counted together."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stored_runs import PLAIN
+from stored_runs import planned
+from stored_runs import records_of
+
+from pytest_llmeval.models.endpoint.usage import Price
+from pytest_llmeval.models.endpoint.usage import Usage
+from pytest_llmeval.prices import Prices
+from pytest_llmeval.runs import merge
+from pytest_llmeval.runs.usage import Cost
+from pytest_llmeval.runs.usage import costs
+from pytest_llmeval.runs.usage import merged_usage
+from pytest_llmeval.runs.usage import prices_of
+from pytest_llmeval.runs.usage import rows_of
+from pytest_llmeval.runs.usage import spent
+from pytest_llmeval.runs.usage import total_cost
+from pytest_llmeval.runs.usage import with_usage
+
+EUR = Prices("EUR", {"openai:m": Price(1.0, 10.0, 0.5)})
+USD = Prices("USD", {"openai:m": Price(2.0, 20.0)})
+USED = asdict(Usage(requests=2, prompt_tokens=1_000_000, completion_tokens=100_000))
+ITEMS = {"art-0": "c", "art-1": "w"}
+
+
+def run_json(*protocols, **more):
+    """The results of a run of one benchmark under these protocols, the rest reading the first's."""
+    results = [asdict(planned(ITEMS, protocol)) for protocol in protocols]
+    return {"results": results, **more}
+
+
+def test_sessions_add_up_and_the_last_prices_hold():
+    once = with_usage({}, {("openai:m?api=chat", "mmlu"): USED}, EUR)
+    assert total_cost(once) == pytest.approx(2.0)
+    twice = with_usage(once, {("openai:m?api=chat", "mmlu"): USED}, USD)
+    assert rows_of(twice) == {
+        ("openai:m?api=chat", "mmlu"): {name: 2 * count for name, count in USED.items()}
+    }
+    assert prices_of(twice) == USD
+    assert total_cost(twice) == pytest.approx(8.0)
+    # A session that was told no prices, or used nothing, takes none away.
+    assert prices_of(with_usage(twice, {}, Prices())) == USD
+
+
+def test_prices_of_other_models_are_not_kept():
+    assert "prices" not in with_usage({}, {("openai:other", "mmlu"): USED}, EUR)
+    assert "usage" not in with_usage({}, {}, EUR)
+    assert total_cost({}) is None
+
+
+def test_shards_have_a_price_only_in_one_money():
+    one, two = (with_usage({}, {("openai:m", "mmlu"): USED}, prices) for prices in (EUR, USD))
+    assert total_cost(merged_usage([one, one, one])) == pytest.approx(6.0)
+    both = merged_usage([one, two])
+    assert total_cost(both) is None
+    assert rows_of(both)["openai:m", "mmlu"]["requests"] == 4
+
+
+def test_a_merged_run_used_what_its_shards_used(make_run, tmp_path):
+    shards = []
+    for number, item in enumerate(ITEMS, 1):
+        more = with_usage({"seconds": 1.5}, {("demo", "mmlu"): USED}, EUR)
+        one = make_run(f"s{number}", {item: "c"}, shard=[number, 2], selected=1, **more)
+        (result,) = one.manifest["results"]
+        result |= {"subjects": {"art": 2}, "asked": 1}
+        shards.append(one)
+    manifest = merge(shards, tmp_path / "m").read("run.json")
+    assert rows_of(manifest)["demo", "mmlu"]["requests"] == 4
+    assert manifest["seconds"] == 3.0
+
+
+def test_a_benchmark_under_one_protocol_has_its_cost():
+    used = with_usage(run_json(PLAIN), {("openai:m", "mmlu"): USED}, EUR)
+    key = ("openai:m", "mmlu", "letter")
+    assert costs(used, [key, ("openai:other", "mmlu", "letter")]) == {key: Cost(2.0, ("letter",))}
+
+
+def test_protocols_of_one_benchmark_share_its_cost():
+    used = with_usage(
+        run_json(PLAIN, replace(PLAIN, scorer="cloze")), {("openai:m", "mmlu"): USED}, EUR
+    )
+    keys = [("openai:m", "mmlu", scorer) for scorer in ("letter", "cloze")]
+    assert costs(used, keys) == dict.fromkeys(keys, Cost(2.0, ("letter", "cloze")))
+
+
+def test_another_scorer_of_the_same_answers_costs_nothing():
+    manifest = run_json(PLAIN, replace(PLAIN, scorer="contains"))
+    manifest["results"][1]["responses_of"] = 0
+    used = with_usage(manifest, {("openai:m", "mmlu"): USED}, EUR)
+    keys = [("openai:m", "mmlu", scorer) for scorer in ("letter", "contains")]
+    assert costs(used, keys) == {keys[0]: Cost(2.0, ("letter",))}
+
+
+def test_time_and_tokens_are_of_the_answers_that_tell_them():
+    first, second = records_of(planned(ITEMS), "demo", ITEMS)
+    told = replace(first, seconds=1.5, prompt_tokens=10, completion_tokens=2)
+    other = replace(told, scorer="contains", response_of="letter")
+    found = spent([told, second, other, replace(told, item="art-2", left_out=True)])
+    assert set(found) == {("demo", "mmlu", "letter")}
+    assert asdict(found["demo", "mmlu", "letter"]) == {
+        "seconds": 1.5,
+        "timed": 1,
+        "prompt_tokens": 10,
+        "completion_tokens": 2,
+    }
+    assert spent([second])["demo", "mmlu", "letter"].seconds is None
+
+
+@given(st.floats(1e-12, 1e9))
+def test_an_amount_is_shown_with_two_digits_that_count(amount):
+    shown = EUR.money(amount).removesuffix(" EUR").replace(",", "")
+    assert float(shown) == pytest.approx(amount, rel=0.06)
+
+
+def test_amounts():
+    shown = [EUR.money(amount) for amount in (0, 0.0000123, 0.0123, 1.5, 1234.5)]
+    assert shown == ["0.00 EUR", "0.000012 EUR", "0.0123 EUR", "1.5000 EUR", "1,234.50 EUR"]
