@@ -16,6 +16,7 @@ from rich.text import Text
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Request
 from pytest_llmeval.models import Model
+from pytest_llmeval.permutations import order
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.prices import Prices
 from pytest_llmeval.suite import Evaluated
@@ -76,27 +77,33 @@ def _estimate(
     protocol = one.protocol
     if model is not None and protocol.ask not in model.asks:
         protocol = protocol.with_generation()
-    requests = [
-        protocol.request(item, one.dataset.pool.get(item.subject, ()), plan.seed) for item in items
+    asked = [
+        (item, protocol.request(item, one.dataset.pool.get(item.subject, ()), plan.seed))
+        for item in items
     ]
     prompts_sent = getattr(model, "prompts_sent", lambda request: 1)
-    samples = protocol.answers_per_item
-    characters = samples * sum(len(one.prompt.text) * prompts_sent(one) for one in requests)
+    # The same text in another order of options, as long but for shots that cannot be shown so.
+    times = [
+        protocol.answers_per_item + sum(order(item, arm.item) is not None for arm in one.arms)
+        for item, _ in asked
+    ]
+    characters = sum(
+        n * len(request.prompt.text) * prompts_sent(request)
+        for n, (_, request) in zip(times, asked, strict=True)
+    )
     prompt_tokens = math.ceil(characters * TOKENS_PER_CHARACTER)
-    answer_tokens = 0
-    if protocol.ask == "text":
-        answer_tokens = len(requests) * samples * protocol.decoding.max_tokens
+    answer_tokens = sum(times) * protocol.decoding.max_tokens if protocol.ask == "text" else 0
     price = prices.models.get(spec.partition("?")[0])
     return Estimate(
         spec,
         one.benchmark.name,
         protocol.scorer,
-        len(requests),
-        len(requests) * samples,
+        len(asked),
+        sum(times),
         prompt_tokens,
         answer_tokens,
         None if price is None else price.of(prompt_tokens, answer_tokens),
-        requests[0],
+        asked[0][1],
     )
 
 

@@ -144,6 +144,13 @@ class Plan:
         """The results that score the responses of a planned result under other scorers."""
         return [one for one in self.results if one.responses_of == result and one.debias is None]
 
+    def fingerprints(self, result: int) -> list[str]:
+        """Of all records that a planned result's items may have, in every order and other scorer."""
+        others = [other.ways[0] for other in self.other_scorers(result)]
+        own = [way.fingerprint for way in (*self.results[result].ways, *others)]
+        arms = self.results[result].arms
+        return own + [arm_fingerprint(way, arm) for way in own for arm in arms]
+
     @cached_property
     def chunks(self) -> dict[int, list[PlannedItem]]:
         chunks: dict[int, list[PlannedItem]] = {}

@@ -424,13 +424,13 @@ class RunSession:
     def _leave_out_unreported(self) -> None:
         """Mark answers on disk whose test never came to a verdict, so that both tell the same."""
         silent: set[tuple[str, str, str, str]] = set()
+        fingerprints = [self.plan.fingerprints(n) for n in range(len(self.plan.results))]
         for planned in self.plan.items:
             if planned.nodeid not in self.outcomes:
-                result = self.plan.results[planned.result]
+                benchmark = self.plan.results[planned.result].benchmark
                 model = self._label(self.plan.models[planned.model])
-                others = self.plan.other_scorers(planned.result)
-                for way in (*result.ways, *(other.ways[0] for other in others)):
-                    silent.add((model, result.benchmark, way.fingerprint, planned.item))
+                for fingerprint in fingerprints[planned.result]:
+                    silent.add((model, benchmark, fingerprint, planned.item))
         if not silent:
             return
         for record in latest_records(self.folder.records):

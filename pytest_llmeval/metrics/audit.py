@@ -105,23 +105,25 @@ class Audit:
         return {name: _plain(value) for name, value in asdict(self).items()}
 
 
-def audit_table(table: Table, confidence: float = 0.95) -> Audit:
+def audit_table(table: Table, confidence: float = 0.95, arms: Sequence[str] = ()) -> Audit:
     """The numbers of a table. ValueError for an empty one, or one without the original arm.
 
+    ``arms``: their order, which settles ties of the majority; else that in which they occur.
     Intervals of accuracies are Wilson's, that of the mean has the items as clusters, those of
     consistency and gap are over items too (bootstrap, Bonett and Price).
     """
     rows = [
         {name: Answer(*answer) for name, answer in answers.items()} for answers in table.values()
     ]
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    seen = dict.fromkeys(name for row in rows for name in row)
+    names = list(dict.fromkeys((*(arm for arm in arms if arm in seen), *seen)))
     if ORIGINAL not in names:
         raise ValueError("an audit needs answers in the original order")
     families: dict[str, list[str]] = {}
     for name in names:
         if name != ORIGINAL:
             families.setdefault(family_of(name), []).append(name)
-    judged = [_family(name, arms, rows, confidence) for name, arms in families.items()]
+    judged = [_family(name, members, rows, confidence) for name, members in families.items()]
     original = [row[ORIGINAL] for row in rows if ORIGINAL in row]
     return Audit(
         items=sum(bool(row) for row in rows),

@@ -19,6 +19,7 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core import mend
+from pytest_llmeval.plan import arm_fingerprint
 from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.reports.judged import read_judged
 from pytest_llmeval.runs.run import Run
@@ -52,6 +53,12 @@ COLUMNS = (
     Column("subject", "string", "subject of the item"),
     Column("item", "string", "id of the item, unique in its benchmark"),
     Column("sample", "int64", "which of the item's answers, from 0"),
+    Column(
+        "order",
+        "string",
+        "labels of the options as shown (DABC), where the row is of a permutation audit: it counts"
+        " there alone; null: the original order",
+    ),
     Column("outcome", "string", "correct, wrong, unparsed or error"),
     Column("correct", "bool", "whether the outcome is correct; null for an error"),
     Column("answer", "string", "what was read as the answer; null where nothing could be read"),
@@ -93,7 +100,11 @@ _KEPT = (
 
 def rows(run: Run) -> Iterator[dict[str, Any]]:
     """One row for every answer of the run, with the keys of ``COLUMNS`` in their order."""
-    names = {way.fingerprint: way.name for planned in run.planned for way in planned.ways}
+    names: dict[str, str] = {}
+    for planned in run.planned:
+        for way in planned.ways:
+            names[way.fingerprint] = way.name
+            names.update((arm_fingerprint(way.fingerprint, arm), way.name) for arm in planned.arms)
     for record in run.records:
         yield _row(record, run, names.get(record.protocol))
 
@@ -113,6 +124,7 @@ def _row(record: Record, run: Run, protocol: str | None) -> dict[str, Any]:
         "subject": mend(record.subject),
         "item": record.item,
         "sample": record.sample,
+        "order": record.order or None,
         "outcome": str(record.outcome),
         "correct": None if record.outcome is Outcome.ERROR else correct,
         "answer": _mended(record.answer),

@@ -53,7 +53,7 @@ def audit_of(arms: Sequence[str], items: Iterable[tuple[str, Sequence[InArm]]]) 
         }
         if ORIGINAL in answers:
             table[item] = answers
-    return audit_table(table) if table else None
+    return audit_table(table, arms=names) if table else None
 
 
 def _answer(one: InArm, order: str) -> Answer:

@@ -118,6 +118,7 @@ def _shared(run: Run) -> dict[str, Any]:
             "data": result["data_hash"],
             "drawn": result["drawn"],
             "subjects": result["subjects"],
+            "orders": result["arms"],
         }
     return shared
 

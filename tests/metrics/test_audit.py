@@ -342,3 +342,12 @@ def test_many_items_are_judged_by_the_normal_limit() -> None:
         # Holm multiplies the smallest of four by four at most.
         assert normal <= found[0].p_value * (1.1 if exact else 1.0)
         assert found[0].p_value <= 4 * normal * (1.4 if exact else 1.0 + 1e-12)
+
+
+def test_the_order_in_which_answers_came_does_not_settle_a_tie() -> None:
+    arms = ("original", "drawn@1", "drawn@2")
+    # Three options, chosen once each: the original order decides, wherever it stands.
+    row = {"drawn@2": (2, True), "drawn@1": (1, False), "original": (0, False)}
+    (family,) = audit_table({"i": row}, arms=arms).families
+    assert family.majority == 0.0
+    assert family.arms == ("drawn@1", "drawn@2")

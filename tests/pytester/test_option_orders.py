@@ -410,3 +410,59 @@ def test_what_is_drawn_for_a_text_is_drawn_again_when_resumed(project, arguments
     file.write_text("".join(lines[:-1]))
     assert project.run(*arguments, "--llm-resume").ret == 0
     assert project.metrics() == before
+
+
+def test_a_dry_run_counts_every_order(planted):
+    result = planted("gold").run("--llm-permutations=attack", "--llm-dry-run")
+    result.stdout.fnmatch_lines(["planted?letter? * 40 * 520 *"])
+
+
+def test_shards_of_different_audits_are_not_joined(planted):
+    project = planted("gold")
+    assert project.run("--llm-shard=1/2", "--llm-permutations=cyclic").ret == 0
+    assert project.run("--llm-shard=2/2").ret == 0
+    runs = sorted(str(folder) for folder in (project.path / "runs").iterdir())
+    joined = project.pytester.run("llmeval", "merge", *runs, "--out", "whole")
+    assert joined.ret != 0
+    joined.stderr.fnmatch_lines(["*are not shards of one run: *orders*"])
+
+
+def test_joined_shards_of_an_audit_are_the_audit(planted):
+    project = planted("__import__('zlib').crc32(bytes([gold, shot])) % 4")
+    arguments = ("--llm-permutations=attack", "--llm-debias=batch")
+    for part in ("1/2", "2/2"):
+        assert project.run(f"--llm-shard={part}", *arguments).ret == 0
+    runs = sorted(str(folder) for folder in (project.path / "runs").iterdir())
+    assert project.pytester.run("llmeval", "merge", *runs, "--out", "whole").ret == 0
+    assert project.run(*arguments, "--llm-runs=undivided").ret == 0
+    (undivided,) = (project.path / "undivided").iterdir()
+    made, wanted = (
+        json.loads((folder / "metrics.json").read_text())["results"]
+        for folder in (project.path / "whole", undivided)
+    )
+    assert made == wanted
+
+
+def test_an_item_without_a_verdict_counts_in_no_order(planted):
+    project = planted("gold")
+    body = "    if answer.item.id == 'item-03':\n        pytest.skip('not this one')\n    assert"
+    (project.path / "test_bench.py").write_text(BENCHMARK.replace("    assert", body))
+    assert project.run("--llm-permutations=cyclic", "--llm-report=json").ret == 0
+    assert audit(project)["items"] == 39
+    answers = project.document("export.json")["answers"]
+    assert {one["protocol"] for one in answers} == {"letters"}
+    left = [one["order"] for one in answers if not one["counted"]]
+    assert sorted(left, key=str) == ["BCDA", "CDAB", "DABC", None]
+    assert sum(one["order"] is None for one in answers) == 40
+
+
+def test_items_that_were_not_reached_count_in_no_order(biased):
+    project = biased(backwards=True)  # all answers are on disk with the first
+    body = "    if answer.item.id == 'item-03':\n        raise RuntimeError\n    assert"
+    (project.path / "test_bench.py").write_text(BENCHMARK.replace("    assert", body))
+    assert project.run("--llm-permutations=cyclic", "-x").ret == 1
+    assert audit(project)["items"] == 3
+    lines = (project.run_folder / "records.jsonl").read_text().splitlines()
+    last = {(one["item"], one.get("sample", 0)): one for one in map(json.loads, lines)}
+    assert len(last) == 160
+    assert sum(not one.get("left_out") for one in last.values()) == 4 * 4
