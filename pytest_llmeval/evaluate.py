@@ -314,7 +314,7 @@ class Evaluator:
                     )
                     if not self._reuse(planned, asked):
                         shown = arm.shots if arm else KEEP
-                        sampled = replace(request, sample=asked.sample)
+                        sampled = replace(request, sample=asked.sample, moved=arm is not None)
                         requests.setdefault(shown, []).append((sampled, asked))
         yield
         # Requests that show the same shots go together: their prefix is read once.

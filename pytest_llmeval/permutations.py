@@ -186,14 +186,11 @@ def arrange(item: Item, move: Move) -> Item | None:
     )
 
 
-def arrange_pool(pool: Iterable[Item], move: Move) -> tuple[Item, ...]:
-    """The shots that are in the arm, arranged; the others are left out, never shown unmoved."""
-    return tuple(shot for one in pool if (shot := arrange(one, move)) is not None)
-
-
-def left_out(items: Iterable[Item], arm: Arm) -> int:
-    """How many of the items are not in the arm."""
-    return sum(order(item, arm.item) is None for item in items)
+def same_options(item: Item) -> tuple[int, ...]:
+    """The first option with the text of each of an item's options; empty where all differ."""
+    if len(set(item.options)) == len(item.options):
+        return ()
+    return tuple(map(item.options.index, item.options))
 
 
 def _relabelled(text: str, places: Order) -> str:

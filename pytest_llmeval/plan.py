@@ -28,6 +28,7 @@ from pytest_llmeval.fingerprint import fingerprint
 from pytest_llmeval.fingerprint import protocol_content
 from pytest_llmeval.permutations import KEEP
 from pytest_llmeval.permutations import order
+from pytest_llmeval.permutations import same_options
 from pytest_llmeval.suite import Evaluated
 
 CHUNK_SIZE = 128
@@ -71,6 +72,7 @@ class PlannedResult:
     planned result whose responses this one scores under another scorer (``Protocol.also``); it
     has no items of its own. ``arms``: names of the other orders of options that are asked for.
     ``debias``: how position bias is taken out of those answers, of a result that is computed so.
+    ``same``: of an audit, which options of an item are equal (``same_options``), where some are.
     """
 
     benchmark: str
@@ -86,6 +88,7 @@ class PlannedResult:
     responses_of: int | None = None
     arms: Sequence[str] = ()
     debias: str | None = None
+    same: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     @property
     def scorer(self) -> str:
@@ -367,4 +370,9 @@ def _planned_result(one: Evaluated) -> PlannedResult:
         asked=len(one.items),
         warnings=one.dataset.warnings,
         arms=[arm.name for arm in one.arms],
+        same={
+            item.id: equal
+            for item in (one.dataset.items if one.arms else ())
+            if (equal := same_options(item))
+        },
     )

@@ -521,8 +521,8 @@ class RunSession:
 
     def _audit(self, model: int, result: int, scorer: str) -> Audit | None:
         """The permutation audit of a result under one of the scorers of its answers."""
-        arms = self.plan.results[result].arms
-        if not arms:
+        about = self.plan.results[result]
+        if not about.arms:
             return None
         found = [
             (planned.item, [InArm(*entry) for entry in one.arms[scorer]])
@@ -531,7 +531,7 @@ class RunSession:
             and (one := self.outcomes.get(planned.nodeid)) is not None
             and scorer in one.arms
         ]
-        return audit_of(arms, found)
+        return audit_of(about.arms, found, about.same)
 
     def _label(self, spec: str) -> str:
         """What a model is called: its spec, or the name of the one a user's fixture made."""

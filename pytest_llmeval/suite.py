@@ -132,7 +132,7 @@ class Suite:
             return ()
         if protocol.samples > 1:
             raise ConfigError(f"{test}: --llm-permutations asks for one sample an item")
-        shots = protocol.shots > 0 and not protocol.examples
+        shots = protocol.shots > 0 and not protocol.examples and any(dataset.pool.values())
         return arms(kind, usual_options(dataset.items), self.settings.seed, shots=shots)[1:]
 
     def _load(self, benchmark: Benchmark) -> tuple[Dataset, str]:

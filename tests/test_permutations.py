@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from math import factorial
 
@@ -12,13 +13,12 @@ from hypothesis import strategies as st
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
+from pytest_llmeval.permutations import Arm
 from pytest_llmeval.permutations import Move
 from pytest_llmeval.permutations import arms
 from pytest_llmeval.permutations import arrange
-from pytest_llmeval.permutations import arrange_pool
 from pytest_llmeval.permutations import family_of
 from pytest_llmeval.permutations import inverse
-from pytest_llmeval.permutations import left_out
 from pytest_llmeval.permutations import order
 from pytest_llmeval.permutations import position_of
 from pytest_llmeval.permutations import usual_options
@@ -63,7 +63,7 @@ def test_the_original_comes_first_and_changes_nothing() -> None:
         first = arms(kind, 4)[0]
         assert first.name == "original"
         assert arrange(an_item(), first.item) == an_item()
-        assert arrange_pool([an_item()], first.shots) == (an_item(),)
+        assert arrange(an_item(), first.shots) == an_item()
 
 
 def test_names_and_numbers_of_arms() -> None:
@@ -104,7 +104,11 @@ def test_a_swap_moves_the_gold_and_the_option_there_only(item: Item, place: int)
     assert sorted(moved) == ([] if place == item.gold else sorted([place, item.gold]))  # type: ignore[list-item]
 
 
-def test_items_without_the_position_are_left_out_and_counted() -> None:
+def left_out(asked: Iterable[Item], arm: Arm) -> int:
+    return sum(order(item, arm.item) is None for item in asked)
+
+
+def test_items_without_the_position_are_left_out() -> None:
     asked = [an_item(4), an_item(3), an_item(5), replace(an_item(), gold="text", options=())]
     by_name = {arm.name: arm for arm in arms("attack", 4)}
     assert left_out(asked, by_name["test@C"]) == 1
@@ -118,8 +122,8 @@ def test_items_without_the_position_are_left_out_and_counted() -> None:
 
 def test_shots_that_cannot_be_moved_are_left_out() -> None:
     pool = [an_item(4, 0, "a"), an_item(3, 0, "b"), an_item(5, 2, "c")]
-    moved = arrange_pool(pool, Move("swap", 3))
-    assert [(shot.id, shot.gold) for shot in moved] == [("a", 3), ("c", 3)]
+    moved = [arrange(shot, Move("swap", 3)) for shot in pool]
+    assert [shot and (shot.id, shot.gold) for shot in moved] == [("a", 3), None, ("c", 3)]
 
 
 @settings(max_examples=30)

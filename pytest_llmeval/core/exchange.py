@@ -44,7 +44,8 @@ class Request:
     one another, so that a model may read the prompt once. What is drawn at random for a request
     depends on ``seed``, ``id`` and ``sample``, never on what else is asked. ``benchmark`` is what
     its cost is booked under, and changes no answer. ``given``, if not empty, has one text a choice
-    that ends the question where that choice is asked about (``prompts``).
+    that ends the question where that choice is asked about (``prompts``). ``moved``: the prompt
+    shows options or shots in another order (of a permutation audit), which is all in the prompt.
     """
 
     id: str
@@ -56,6 +57,7 @@ class Request:
     seed: int = 0
     benchmark: str = ""
     given: tuple[str, ...] = ()
+    moved: bool = False
 
     def __post_init__(self) -> None:
         if self.given and len(self.given) != len(self.choices):

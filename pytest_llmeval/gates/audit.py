@@ -13,9 +13,11 @@ NO_AUDIT = "no permutation audit: run it with --llm-permutations"
 
 def audited(metric: str, audit: Audit | None) -> tuple[float, tuple[float, float] | None] | str:
     """The metric over the audit's main family of arms and its 95 % interval, or why there is none."""
-    family = None if audit is None else audit.main
-    if family is None:
+    if audit is None:
         return NO_AUDIT
+    family = audit.main
+    if family is None:
+        return f"{metric} is not defined: no item has an answer in every order"
     value = _values(family)[metric]
     if value is None:
         return f"{metric} is not defined: no answer could be read"
@@ -31,7 +33,7 @@ def audited_of(metric: str, audit: Audit) -> str:
 
 def _values(family: FamilyResult) -> dict[str, float | None]:
     return {
-        "position_range": family.range,
+        "position_range": family.position_range,
         "consistency": family.consistency,
         "recall_std": family.recall_std,
     }

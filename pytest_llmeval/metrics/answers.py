@@ -6,12 +6,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pytest_llmeval.core import LABELS
-from pytest_llmeval.core import Item
-from pytest_llmeval.permutations import Arm
-from pytest_llmeval.permutations import inverse
-from pytest_llmeval.permutations import order
-
 
 class Answer(NamedTuple):
     """What was chosen for one item in one arm; a plain ``(chosen, correct)`` will do.
@@ -28,21 +22,19 @@ class Answer(NamedTuple):
     shown: tuple[int, ...] = ()
 
 
-def answered(item: Item, arm: Arm, label: str | None, correct: bool) -> Answer:
-    """The answer of a label that was given to the item as the arm shows it.
+def answered(
+    shown: Sequence[int], gold: int, chosen: int | None, correct: bool, same: Sequence[int] = ()
+) -> Answer:
+    """The answer to an item that was shown in an order; indices are of the original order.
 
-    Options of equal text are one option: the first of them. What is none of the item's labels
-    is no choice. ValueError for an item that is not in the arm.
+    ``same``: ``permutations.same_options``, where some are equal: they are one option, whichever of them was chosen. None is no choice.
     """
-    shown = order(item, arm.item)
-    if shown is None or not isinstance(item.gold, int):
-        raise ValueError(f"item {item.id!r} is not in the arm {arm.name!r}")
-    gold = inverse(shown)[item.gold]
-    contents = tuple(item.options.index(item.options[index]) for index in shown)
-    if not label or label not in LABELS[: len(shown)] or len(label) > 1:
-        return Answer(None, correct, None, gold, contents)
-    position = LABELS.index(label)
-    return Answer(contents[position], correct, position, gold, contents)
+    contents = tuple(same[index] for index in shown) if same else tuple(shown)
+    place = list(shown).index(gold)
+    if chosen is None:
+        return Answer(None, correct, None, place, contents)
+    position = list(shown).index(chosen)
+    return Answer(contents[position], correct, position, place, contents)
 
 
 Table = Mapping[str, Mapping[str, "Answer | tuple[int | None, bool]"]]

@@ -25,8 +25,9 @@ from .bias import agreement
 from .bias import cochran_q
 from .bias import consistency_rate
 from .bias import majority
+from .bias import population_std
 from .bias import population_variance
-from .bias import recall_std
+from .bias import position_recalls
 from .intervals import Interval
 from .intervals import bootstrap_interval
 from .intervals import tally_interval
@@ -59,7 +60,11 @@ class FamilyResult:
     ``p_value`` (Cochran's Q) are over the arms and the original. ``moved_mean`` and
     ``consistency`` (SCORE) are over the arms without the original where these move the answer,
     over all otherwise. ``gap`` is ``moved_mean`` minus the original's accuracy. ``recall_std``
-    and ``positions`` are over the arms of ``moved_mean``, pooled.
+    and ``positions`` are over the arms of ``moved_mean``, pooled, the first over the items with the
+    usual number of options. ``position_range`` is how much oftener the answer is found at one
+    position than at another: ``range`` where an arm stands for a position, else the same of the
+    recalls that ``recall_std`` is of (every position of a rotation has every gold once, so that
+    accuracies are equal whatever is preferred).
     """
 
     name: str
@@ -72,6 +77,7 @@ class FamilyResult:
     gap_interval: Interval
     variance: float
     range: float
+    position_range: float | None
     p_value: float
     consistency: float | None
     consistency_interval: Interval
@@ -129,7 +135,7 @@ def audit_table(table: Table, confidence: float = 0.95, arms: Sequence[str] = ()
         items=sum(bool(row) for row in rows),
         arms=tuple(_arm(name, rows, confidence) for name in sorted(names, key=_original_first)),
         families=tuple(family for family in judged if family is not None),
-        recall_std=_recall_std(original),
+        recall_std=population_std(_recalls(original)),
         copying=copy_result(families.get("shots", ()), rows),
     )
 
@@ -157,7 +163,8 @@ def _family(name: str, arms: Sequence[str], every: Rows, confidence: float) -> F
     if not rows:
         return None
     # The original is one of the rotations, but no arm that moves the answer.
-    moved = tuple(arms) if position_of(arms[0]) is not None else everything
+    by_position = position_of(arms[0]) is not None
+    moved = tuple(arms) if by_position else everything
     items = len(rows)
     outcomes = [[row[arm].correct for arm in everything] for row in rows]
     rates = [sum(column) / items for column in zip(*outcomes, strict=True)]
@@ -181,12 +188,13 @@ def _family(name: str, arms: Sequence[str], every: Rows, confidence: float) -> F
         gap_interval=paired_interval(changes, len(moved), confidence),
         variance=population_variance(rates) or 0.0,
         range=max(rates) - min(rates),
+        position_range=_range(rates if by_position else _recalls(pooled)),
         p_value=cochran_q(outcomes),
         consistency=consistency_rate(choices),
         consistency_interval=bootstrap_interval(
             [agreement(choices)], lambda pairs, same: same / pairs, confidence
         ),
-        recall_std=_recall_std(pooled),
+        recall_std=population_std(_recalls(pooled)),
         worst_case=worst / items,
         worst_case_interval=wilson_interval(worst, items, confidence),
         majority=voted / items,
@@ -203,12 +211,26 @@ def _majority_is_right(row: Mapping[str, Answer], arms: Sequence[str]) -> bool:
     return any(row[arm].correct for arm in arms if row[arm].chosen == chosen)
 
 
-def _recall_std(answers: Sequence[Answer]) -> float | None:
-    placed = [(answer.gold, answer.position) for answer in answers if answer.gold is not None]
-    if not placed:
-        return None
-    options = max(len(answer.shown) for answer in answers)
-    return recall_std([gold for gold, _ in placed], [place for _, place in placed], options)
+def _recalls(answers: Sequence[Answer]) -> list[float]:
+    """How often the answer is found at each position, of the items with the usual number of options.
+
+    The few with another number would make a recall of their own, at a position of which they
+    alone tell.
+    """
+    placed = [answer for answer in answers if answer.gold is not None]
+    sizes = Counter(len(answer.shown) for answer in placed)
+    usual = max(sizes, key=lambda size: (sizes[size], size), default=0)
+    alike = [answer for answer in placed if len(answer.shown) == usual]
+    found = position_recalls(
+        [answer.gold for answer in alike if answer.gold is not None],
+        [answer.position for answer in alike],
+        usual,
+    )
+    return [recall for recall in found if recall is not None]
+
+
+def _range(values: Sequence[float]) -> float | None:
+    return max(values) - min(values) if values else None
 
 
 def _plain(value: Any) -> Any:

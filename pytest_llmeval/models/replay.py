@@ -161,6 +161,12 @@ class Replay:
                 f"recorded for another prompt: the answer for {request.id} in {self._path.name}"
                 " belongs to a prompt with another hash",
             )
+        if request.moved and place.prompt is None:
+            return _failed(
+                request,
+                f"the answer for {request.id} in {self._path.name} does not say to which order of"
+                " the options (no prompt_sha256)",
+            )
         self._lines.seek(place.offset)
         row = parse_object(self._path, place.number, self._lines.readline())
         return self._response(request, row, place)

@@ -62,6 +62,8 @@ def _told(family: FamilyResult) -> str:
     ]
     if family.consistency is not None:
         parts.append(f"consistency {family.consistency:.4f}")
+    if family.position_range not in (None, family.range):
+        parts.append(f"range over positions {family.position_range:.4f}")
     if family.recall_std is not None:
         parts.append(f"recall std {family.recall_std:.4f}")
     return "; ".join(parts)

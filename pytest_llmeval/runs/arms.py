@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.metrics import Answer
 from pytest_llmeval.metrics import Audit
+from pytest_llmeval.metrics import answered
 from pytest_llmeval.metrics import audit_table
 from pytest_llmeval.permutations import ORIGINAL
 
@@ -33,9 +35,14 @@ class InArm(NamedTuple):
         return cls(number, str(record.outcome), record.answer, record.gold, record.order)
 
 
-def audit_of(arms: Sequence[str], items: Iterable[tuple[str, Sequence[InArm]]]) -> Audit | None:
+def audit_of(
+    arms: Sequence[str],
+    items: Iterable[tuple[str, Sequence[InArm]]],
+    same: Mapping[str, Sequence[int]],
+) -> Audit | None:
     """The audit of items with what became of each in every arm it is in.
 
+    ``same``: ``same_options`` of the items that have equal ones.
     Items that have an error in the original order, or no other arm, say nothing. None where no
     item is left.
     """
@@ -47,7 +54,7 @@ def audit_of(arms: Sequence[str], items: Iterable[tuple[str, Sequence[InArm]]]) 
             continue
         shown = "".join(sorted(usual, key=LABELS.index))
         answers = {
-            names[one.number]: _answer(one, one.order or shown)
+            names[one.number]: _answer(one, one.order or shown, same.get(item, ()))
             for one in found
             if one.outcome != Outcome.ERROR
         }
@@ -56,10 +63,12 @@ def audit_of(arms: Sequence[str], items: Iterable[tuple[str, Sequence[InArm]]]) 
     return audit_table(table, arms=names) if table else None
 
 
-def _answer(one: InArm, order: str) -> Answer:
-    correct, gold = one.outcome == Outcome.CORRECT, order.index(one.gold)
+def _answer(one: InArm, order: str, same: Sequence[int]) -> Answer:
     read = one.answer if one.answer is not None and one.answer in tuple(order) else None
-    shown = tuple(map(LABELS.index, order))
-    if read is None:
-        return Answer(None, correct, None, gold, shown)
-    return Answer(LABELS.index(read), correct, order.index(read), gold, shown)
+    return answered(
+        [LABELS.index(label) for label in order],
+        LABELS.index(one.gold),
+        None if read is None else LABELS.index(read),
+        one.outcome == Outcome.CORRECT,
+        same,
+    )

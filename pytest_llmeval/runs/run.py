@@ -303,7 +303,7 @@ class Run:
             number = numbers.get(record.protocol)
             if number is not None and record.item in found and (own_model or record.model == model):
                 found[record.item].append(InArm.of(record, number))
-        return audit_of(planned.arms, found.items())
+        return audit_of(planned.arms, found.items(), planned.same)
 
 
 def _outcomes(records: Iterable[Record]) -> Iterator[tuple[str, ItemOutcomes]]:

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from collections.abc import Sequence
 from random import Random
 
-from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Item
 from pytest_llmeval.metrics import Answer
 from pytest_llmeval.metrics import answered
 from pytest_llmeval.permutations import Arm
 from pytest_llmeval.permutations import arrange
-from pytest_llmeval.permutations import arrange_pool
+from pytest_llmeval.permutations import order
 
 Double = Callable[[Item, Sequence[Item]], int | None]
 
@@ -72,12 +71,13 @@ def table(
 ) -> dict[str, dict[str, Answer]]:
     found: dict[str, dict[str, Answer]] = {item.id: {} for item in asked}
     for arm in arms:
-        pool = arrange_pool(shots, arm.shots)
+        pool = [moved for shot in shots if (moved := arrange(shot, arm.shots)) is not None]
         for item in asked:
-            shown = arrange(item, arm.item)
-            if shown is None:
+            shown, places = arrange(item, arm.item), order(item, arm.item)
+            if shown is None or places is None:
                 continue
             position = double(shown, pool)
-            label = None if position is None else LABELS[position]
-            found[item.id][arm.name] = answered(item, arm, label, position == shown.gold)
+            chosen = None if position is None else places[position]
+            correct = position == shown.gold
+            found[item.id][arm.name] = answered(places, item.gold, chosen, correct)
     return found

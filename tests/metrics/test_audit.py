@@ -30,6 +30,7 @@ from pytest_llmeval.metrics import answered
 from pytest_llmeval.metrics import audit_table
 from pytest_llmeval.metrics import diagnose
 from pytest_llmeval.permutations import arms
+from pytest_llmeval.permutations import same_options
 
 ASKED = items(200)
 SHOTS = items(6, prefix="shot")  # the last one's answer is B
@@ -269,19 +270,15 @@ def test_an_audit_is_json_and_back() -> None:
 
 
 def test_an_answer_is_mapped_back_to_its_content() -> None:
-    (item,) = items(3, 4)[2:]
-    swap = next(arm for arm in arms("attack", 4) if arm.name == "test@A")
-    assert answered(item, swap, "A", True) == Answer(2, True, 0, 0, (2, 1, 0, 3))
-    assert answered(item, swap, "C", False) == Answer(0, False, 2, 0, (2, 1, 0, 3))
-    for unread in (None, "", "E", "AB", "a"):
-        assert answered(item, swap, unread, False) == Answer(None, False, None, 0, (2, 1, 0, 3))
-    with pytest.raises(ValueError, match="not in the arm"):
-        answered(
-            items(1, 3)[0], next(a for a in arms("attack", 4) if a.name == "test@D"), "A", False
-        )
+    swapped = (2, 1, 0, 3)
+    assert answered(swapped, 2, 2, True) == Answer(2, True, 0, 0, swapped)
+    assert answered(swapped, 2, 0, False) == Answer(0, False, 2, 0, swapped)
+    assert answered(swapped, 2, None, False) == Answer(None, False, None, 0, swapped)
     twins = Item("t", "s", "?", 0, ("x", "y", "y"))
-    rotated = arms("cyclic", 3)[1]  # shown y, y, x
-    assert [answered(twins, rotated, label, False).chosen for label in "ABC"] == [1, 1, 0]
+    same = same_options(twins)
+    assert [answered((1, 2, 0), 0, n, False, same).chosen for n in (1, 2, 0)] == [1, 1, 0]
+    assert answered((1, 2, 0), 0, 2, False, same).position == 1
+    assert same_options(Item("t", "s", "?", 0, ("x", "y", "z"))) == ()
 
 
 @settings(max_examples=50)
@@ -351,3 +348,20 @@ def test_the_order_in_which_answers_came_does_not_settle_a_tie() -> None:
     (family,) = audit_table({"i": row}, arms=arms).families
     assert family.majority == 0.0
     assert family.arms == ("drawn@1", "drawn@2")
+
+
+def test_the_recall_at_a_position_that_few_items_have_is_not_told() -> None:
+    """Of 41 items one has five options, and its answer at the fifth is missed."""
+    table = {
+        f"i{n}": {"original": Answer(n % 4, True, n % 4, n % 4, (0, 1, 2, 3))} for n in range(40)
+    }
+    table["odd"] = {"original": Answer(0, False, 0, 4, (0, 1, 2, 3, 4))}
+    assert audit_table(table).recall_std == 0.0
+
+
+@pytest.mark.parametrize("kind", ["cyclic", "full", "attack"])
+def test_a_range_over_positions_is_seen_in_every_kind_of_audit(kind: str) -> None:
+    main = run(always_first, kind).main
+    assert main is not None
+    assert main.position_range == 1.0
+    assert run(knows, kind).main.position_range == 0.0  # type: ignore[union-attr]

@@ -175,18 +175,24 @@ def test_the_result_itself_is_that_of_a_plain_run(planted):
     assert audited == plain
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
-def test_gates_of_an_audit(planted, workers):
+@pytest.mark.parametrize(("kind", "workers"), [("cyclic", "0"), ("cyclic", "2"), ("attack", "0")])
+def test_gates_of_an_audit(planted, kind, workers):
     project = planted("0")
     project.thresholds(
         "[benchmarks.planted]\nposition_range = 0.5\nconsistency = 0.9\nrecall_std = 0.1"
     )
-    result = project.run("--llm-permutations=cyclic", "-n", workers)
+    result = project.run(f"--llm-permutations={kind}", "-n", workers)
     assert result.ret == 1
     gates = {one["metric"]: one for one in project.document("gates.json")["gates"]}
-    # A rotation moves every option once to A: what is chosen changes with every order.
-    assert (gates["position_range"]["status"], gates["position_range"]["measured"]) == ("pass", 0.0)
-    assert (gates["consistency"]["status"], gates["consistency"]["measured"]) == ("fail", 0.0)
+    # All rotations have the same accuracy; what stands at A is always found, elsewhere never.
+    assert (gates["position_range"]["status"], gates["position_range"]["measured"]) == ("fail", 1.0)
+    # Rotations bring four options to A; of the swaps three leave the same one there, or all four
+    # another one where that is the right one: 3 of 6 pairs, or none.
+    consistency = {"cyclic": 0.0, "attack": (3 * 0.5 + 0.0) / 4}[kind]
+    assert (gates["consistency"]["status"], gates["consistency"]["measured"]) == (
+        "fail",
+        consistency,
+    )
     assert gates["recall_std"]["status"] == "fail"
 
 
@@ -466,3 +472,54 @@ def test_items_that_were_not_reached_count_in_no_order(biased):
     last = {(one["item"], one.get("sample", 0)): one for one in map(json.loads, lines)}
     assert len(last) == 160
     assert sum(not one.get("left_out") for one in last.values()) == 4 * 4
+
+
+def test_equal_options_are_one_option(planted):
+    """One that says "blue" in every order says the same, whichever blue it points at."""
+    project = planted("0")
+    text = BENCHMARK.replace(
+        'tuple(f"{prefix}{number} option {n}" for n in range(4))', '("red", "blue", "blue", "red")'
+    )
+    (project.path / "test_bench.py").write_text(text)
+    model = MODEL.replace("gold = [", "gold = options.index('blue')  # [").replace("RULE", "gold")
+    (project.path / "conftest.py").write_text(model)
+    assert project.run("--llm-permutations=cyclic").ret == 0
+    (family,) = audit(project)["families"]
+    assert family["consistency"] == 1.0
+    shown = project.pytester.run("llmeval", "show", str(project.run_folder))
+    shown.stdout.fnmatch_lines(["*consistency 1.0000*"])
+
+
+def test_recorded_samples_are_no_answers_to_other_orders(planted):
+    project = planted("gold")
+    (project.path / "conftest.py").unlink()
+    rows = [{"item": f"item-{n:02d}", "samples": ["(A)"] * 4} for n in range(40)]
+    (project.path / "said.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    assert project.run("--llm-model=replay:said.jsonl").ret == 0
+    result = project.run("--llm-model=replay:said.jsonl", "--llm-permutations=cyclic")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*3 of 4 orders of options: *does not say to which order*"])
+
+
+def test_a_recorded_audit_is_replayed(planted):
+    project = planted("shot")
+    assert project.run("--llm-permutations=attack").ret == 0
+    wanted = audit(project)
+    (project.run_folder / "records.jsonl").rename(project.path / "records.jsonl")
+    (project.path / "conftest.py").unlink()
+    model = "--llm-model=replay:records.jsonl"
+    assert project.run(model, "--llm-permutations=attack", "--llm-runs=again").ret == 0
+    (folder,) = (project.path / "again").iterdir()
+    (result,) = json.loads((folder / "metrics.json").read_text())["results"]
+    assert result["audit"] == wanted
+
+
+def test_without_shots_to_show_none_are_moved(planted):
+    project = planted("gold")
+    text = BENCHMARK.replace('{"all": tuple(make("shot", n) for n in range(2))}', "{}")
+    (project.path / "test_bench.py").write_text(text)
+    (project.path / "conftest.py").write_text(
+        MODEL.replace('"ABCD".index(request.prompt.shots[-1][1])', "0").replace("RULE", "gold")
+    )
+    assert project.run("--llm-permutations=attack").ret == 0
+    assert list(accuracies(project)) == ["original", "test@A", "test@B", "test@C", "test@D"]
