@@ -25,7 +25,6 @@ from pytest_llmeval.gates import overall
 from pytest_llmeval.gates import unused_models
 from pytest_llmeval.reports import comparison as reports
 from pytest_llmeval.reports.cli import add_commands as add_report_commands
-from pytest_llmeval.reports.command import add_commands as add_html_command
 from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.reports.telling import tell
 from pytest_llmeval.reports.terminal import print_parts
@@ -117,7 +116,6 @@ def _parser() -> _Parser:
     cache.set_defaults(command=_cache)
 
     add_report_commands(commands)
-    add_html_command(commands)
     add_sandbox_commands(commands)
     add_init_command(commands)
     return parser

@@ -73,7 +73,7 @@ _OPTIONS = (
         "report",
         "text",
         None,
-        "files to leave in the run folder: html, markdown, json, parquet",
+        "files to leave in the run folder: html, markdown, codequality, json, parquet",
         "FORMAT,…",
     ),
     _Option("notify", "text", None, "tell the verdict to a command or an address", "CMD_OR_URL"),

@@ -40,7 +40,8 @@ from pytest_llmeval.options import Settings
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import Way
 from pytest_llmeval.reports.comparison import comparison_json
-from pytest_llmeval.reports.formats import write_reports
+from pytest_llmeval.reports.formats import Material
+from pytest_llmeval.reports.formats import write
 from pytest_llmeval.reports.usage import usage_lines
 from pytest_llmeval.runs.arms import InArm
 from pytest_llmeval.runs.arms import audit_of
@@ -354,6 +355,7 @@ class RunSession:
             "gates.json",
             {
                 "thresholds": self.settings.thresholds and self.settings.thresholds.name,
+                "path": self.settings.thresholds and run_name(self.settings.thresholds),
                 "verdict": self.verdict,
                 "gates": [asdict(verdict) for verdict in self.verdicts],
             },
@@ -378,7 +380,8 @@ class RunSession:
 
     def write_reports(self) -> None:
         """Write the reports that ``--llm-report`` asks for, from what is on disk."""
-        for file in write_reports(self.settings.reports, self.folder.path, self.baseline):
+        for name in self.settings.reports:
+            file = write(name, Material(self.folder.path, self.baseline))
             self.notes.append(f"report: {run_name(file)}")
 
     def _compare(self) -> Comparisons | None:

@@ -34,6 +34,8 @@ from .measure import not_all
 from .measure import too_many
 from .measure import too_many_together
 from .mistakes import dotted
+from .places import line_of
+from .places import places
 from .regression import Comparisons
 from .regression import judge_regression
 from .regression import without_baseline
@@ -84,7 +86,11 @@ def judge(
                     verdicts.append(_absent(f"{prefix}{name}", model, name, "fail", reason))
                 scope = Scope(f"{prefix}{name}", model, name)
                 verdicts += _judge_benchmark(scope, table, own, comparisons)
-    return verdicts + _not_run(gates, asked)
+    lines = places(thresholds.text)
+    return [
+        replace(verdict, line=line_of(verdict, lines))
+        for verdict in verdicts + _not_run(gates, asked)
+    ]
 
 
 def _not_run(gates: Mapping[str, Mapping[str, BenchmarkGates]], asked: set[str]) -> list[Verdict]:

@@ -330,6 +330,7 @@ class Thresholds(_Table):
     benchmarks: dict[str, BenchmarkGates] = {}
     models: dict[str, ModelGates] = {}
     _file: str = "thresholds.toml"
+    _text: str = ""
 
     @model_validator(mode="before")
     @classmethod
@@ -346,6 +347,11 @@ class Thresholds(_Table):
     def file(self) -> str:
         """The file's path as the user wrote it."""
         return self._file
+
+    @property
+    def text(self) -> str:
+        """The file's text."""
+        return self._text
 
     def for_model(self, model: str) -> dict[str, BenchmarkGates]:
         """The gates that apply to a model: the file's, with the model's own laid over them."""
@@ -382,7 +388,7 @@ def parse_thresholds(text: str, file: str = "thresholds.toml") -> Thresholds:
     except ValidationError as error:
         keys, problem = explain(error.errors(include_url=False)[0])
         raise mistake(file, keys, problem) from None
-    thresholds._file = file
+    thresholds._file, thresholds._text = file, text
     _check_regressions(thresholds)
     return thresholds
 

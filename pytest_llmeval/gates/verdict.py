@@ -28,7 +28,7 @@ class Verdict:
     items, for regression gates the items paired. ``min`` and ``max`` are the bound's, both the
     chance level where that is the bound. ``detectable``: the smallest drop that the gate could
     have seen with power 80 %. ``warning``: what a gate that passed does not let pass unsaid.
-    ``model`` is None where the verdict concerns all models.
+    ``model`` is None where the verdict concerns all models. ``line``: of the gate in its file, from 1.
     """
 
     id: str
@@ -47,6 +47,7 @@ class Verdict:
     max: float | None = None
     detectable: float | None = None
     warning: str | None = None
+    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,10 @@ from typing import NamedTuple
 
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
-from pytest_llmeval.core import RunError
 from pytest_llmeval.core import mend
 from pytest_llmeval.plan import arm_fingerprint
 from pytest_llmeval.reports.judged import JudgedRun
-from pytest_llmeval.reports.judged import read_judged
 from pytest_llmeval.runs.run import Run
-from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.runs.run import truncated
 
 SCHEMA = "pytest-llmeval/run"
@@ -176,24 +173,19 @@ def _without_format(value: Any) -> Any:
     return value and {name: entry for name, entry in value.items() if name != "format"}
 
 
-def to_json(run: Run, judged: JudgedRun) -> str:
-    """The document as text; characters beyond ASCII are escaped, so no program can trip on them."""
-    return json.dumps(as_document(run, judged), allow_nan=False) + "\n"
-
-
 def write_json(file: Path, run: Run, judged: JudgedRun) -> None:
-    """Write the JSON document. Raises RunError where the file cannot be written."""
-    try:
-        file.write_text(to_json(run, judged), encoding="utf-8")
-    except OSError as error:
-        raise RunError(f"cannot write {file}: {error.strerror or error}") from None
+    """Write the JSON document; characters beyond ASCII are escaped: no program can trip on them.
+
+    Raises OSError where the file cannot be written, as ``write_parquet`` does.
+    """
+    document = json.dumps(as_document(run, judged), allow_nan=False)
+    file.write_text(f"{document}\n", encoding="ascii")
 
 
 def write_parquet(file: Path, run: Run, judged: JudgedRun) -> None:
     """Write the answers as a parquet table; the rest of the document is in its metadata.
 
     The key ``llmeval`` of the schema's metadata holds the JSON document without ``answers``.
-    Raises RunError where the file cannot be written.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -207,22 +199,6 @@ def write_parquet(file: Path, run: Run, judged: JudgedRun) -> None:
         metadata={"llmeval": json.dumps(about, allow_nan=False)},
     )
     made = rows(run)
-    try:
-        with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-            while batch := list(islice(made, _BATCH)):
-                writer.write_table(pa.Table.from_pylist(batch, schema=schema))
-    except OSError as error:
-        raise RunError(f"cannot write {file}: {error.strerror or error}") from None
-
-
-_WRITERS = {"json": write_json, "parquet": write_parquet}
-
-
-def export(folder: Path, form: str, file: Path | None = None) -> Path:
-    """Write a stored run as ``json`` or ``parquet``, to ``export.<form>`` in it unless told else.
-
-    Raises RunError, in one line, for a run that cannot be read or a file that cannot be written.
-    """
-    target = folder / f"export.{form}" if file is None else file
-    _WRITERS[form](target, load_run(folder), read_judged(folder))
-    return target
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        while batch := list(islice(made, _BATCH)):
+            writer.write_table(pa.Table.from_pylist(batch, schema=schema))

@@ -1,78 +1,103 @@
-"""The files that ``--llm-report`` leaves in the run folder: a registry of formats.
+"""The files that a run can be told in: a registry of formats.
 
-Each format is a function that reads the finished run folder and writes one file into it. What it
-needs beyond the core is asked for before the run starts, not found missing at its end.
+Each format is a function that reads a finished run folder and writes one file. What it needs beyond
+the core is asked for before the run starts, not found missing at its end.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import RunError
+from pytest_llmeval.reports.judged import JudgedRun
+from pytest_llmeval.reports.judged import read_judged
 from pytest_llmeval.runs.run import Run
+from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.spelling import suggestion
 
-Writer = Callable[[Path, Run | None], Path]
-"""Writes one file into a finished run folder, given the baseline it was compared with (if any).
 
-``run.json``, ``records.jsonl``, ``metrics.json``, ``gates.json`` and, with a baseline,
-``comparison.json`` are there. Returns the file; RunError or OSError where it cannot be written.
-"""
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a report is written of: a finished run folder, and what it is compared with.
+
+    ``run.json``, ``records.jsonl``, ``metrics.json``, ``gates.json`` and, with a baseline,
+    ``comparison.json`` are in the folder. ``comparison``, as ``comparison_json`` gives it, stands
+    in for the latter; ``baseline`` is the run it is with, whose answers are shown.
+    """
+
+    folder: Path
+    baseline: Run | None = None
+    comparison: Mapping[str, Any] | None = None
+
+
+Writer = Callable[[Material, Path], None]
+"""Writes one file. Raises RunError for a damaged run, OSError where the file cannot be written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: who writes it, the modules it needs, and the extra that brings them.
+    """A format: its file in the run folder, who writes it, and what that takes.
 
-    ``prompts``: it shows the prompts, so the run has to keep them (``runs/prompts.py``).
+    ``needs``: modules, which the ``extra`` brings. ``prompts``: it shows the prompts, so the run
+    has to keep them (``runs/prompts.py``).
     """
 
+    file: str
     write: Writer
     needs: tuple[str, ...] = ()
     extra: str = ""
     prompts: bool = False
 
 
-def _html(folder: Path, baseline: Run | None) -> Path:
+def _html(material: Material, out: Path) -> None:
     from pytest_llmeval.reports.html import write_report
 
-    return write_report(folder, baseline)
+    write_report(out, material.folder, material.baseline, material.comparison)
 
 
-def _markdown(folder: Path, baseline: Run | None) -> Path:
-    from pytest_llmeval.reports.judged import read_judged
+def _markdown(material: Material, out: Path) -> None:
     from pytest_llmeval.reports.judged import used
     from pytest_llmeval.reports.markdown import run_markdown
 
-    file = folder / "report.md"
-    run = read_judged(folder)
-    file.write_text(run_markdown(run, used=used(run)), encoding="utf-8")
-    return file
+    run = _judged(material)
+    out.write_text(run_markdown(run, used=used(run)), encoding="utf-8")
 
 
-def _json(folder: Path, baseline: Run | None) -> Path:
-    from pytest_llmeval.reports.export import export
+def _code_quality(material: Material, out: Path) -> None:
+    from pytest_llmeval.reports.codequality import write_code_quality
 
-    return export(folder, "json")
+    write_code_quality(out, _judged(material))
 
 
-def _parquet(folder: Path, baseline: Run | None) -> Path:
-    from pytest_llmeval.reports.export import export
+def _json(material: Material, out: Path) -> None:
+    from pytest_llmeval.reports.export import write_json
 
-    return export(folder, "parquet")
+    write_json(out, load_run(material.folder), _judged(material))
+
+
+def _parquet(material: Material, out: Path) -> None:
+    from pytest_llmeval.reports.export import write_parquet
+
+    write_parquet(out, load_run(material.folder), _judged(material))
+
+
+def _judged(material: Material) -> JudgedRun:
+    return read_judged(material.folder, material.comparison)
 
 
 FORMATS: Mapping[str, Format] = {
-    "html": Format(_html, needs=("jinja2",), extra="report", prompts=True),
-    "markdown": Format(_markdown),
-    "json": Format(_json),
-    "parquet": Format(_parquet, needs=("pyarrow",), extra="hub"),
+    "html": Format("report.html", _html, needs=("jinja2",), extra="report", prompts=True),
+    "markdown": Format("report.md", _markdown),
+    "codequality": Format("gl-code-quality-report.json", _code_quality),
+    "json": Format("export.json", _json),
+    "parquet": Format("export.parquet", _parquet, needs=("pyarrow",), extra="hub"),
 }
 
 
@@ -100,13 +125,21 @@ def require(name: str, source: str) -> None:
         )
 
 
-def write_reports(formats: Iterable[str], folder: Path, baseline: Run | None) -> list[Path]:
-    """Write every format into the run folder. Raises RunError, in one line, where one cannot be."""
-    written = []
-    for name in formats:
-        try:
-            written.append(FORMATS[name].write(folder, baseline))
-        except OSError as error:
-            reason = error.strerror or error
-            raise RunError(f"cannot write the {name} report of {folder}: {reason}") from error
-    return written
+def write(name: str, material: Material, out: Path | None = None) -> Path:
+    """Write one format, into the run folder and there in one step unless told where; the file.
+
+    Raises RunError, in one line, for a damaged run and where the file cannot be written.
+    """
+    wanted = FORMATS[name]
+    file = material.folder / wanted.file if out is None else out
+    try:
+        if out is not None:
+            wanted.write(material, out)
+            return file
+        temporary = file.with_name(f".{file.name}.tmp")
+        wanted.write(material, temporary)
+        os.replace(temporary, file)
+    except OSError as error:
+        reason = error.strerror or error
+        raise RunError(f"cannot write the {name} report {file}: {reason}") from error
+    return file

@@ -40,14 +40,7 @@ def annotate(run: JudgedRun) -> list[str]:
     """An ``::error`` for every failed gate, a ``::warning`` for every other red or worse thing."""
     errors = [("gate failed", describe(one)) for one in run.failed]
     warnings = [("gate undecided", describe(one)) for one in run.undecided]
-    warnings += [
-        (
-            f"{one.subject} got worse",
-            f"{one.result}, {one.subject}: {one.baseline:.4f} -> {one.candidate:.4f} over"
-            f" {one.items:,} items, p = {one.p_value:.2g} (Holm)",
-        )
-        for one in run.regressed()
-    ]
+    warnings += [(f"{one.subject} got worse", one.words) for one in run.regressed()]
     return [*_commands("error", errors), *_commands("warning", warnings)]
 
 

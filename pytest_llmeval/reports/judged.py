@@ -38,13 +38,22 @@ class Regressed:
     drop: float
     p_value: float
 
+    @property
+    def words(self) -> str:
+        """``mmlu[letter], law: 0.6000 -> 0.4500 over 100 items, p = 0.0035 (Holm)``."""
+        return (
+            f"{self.result}, {self.subject}: {self.baseline:.4f} -> {self.candidate:.4f} over"
+            f" {self.items:,} items, p = {self.p_value:.2g} (Holm)"
+        )
+
 
 @dataclass(frozen=True)
 class JudgedRun:
     """The documents of a run folder: ``run.json``, ``metrics.json``, ``gates.json``, comparison.
 
     ``verdict`` is ``pass``, ``fail`` or ``not gated``; ``results`` are the entries of
-    ``metrics.json``; ``comparison`` is None without a baseline.
+    ``metrics.json``; ``comparison`` is None without a baseline. ``thresholds`` is the name of the
+    gates' file, ``thresholds_path`` its path from where the session ran.
     """
 
     path: Path
@@ -54,6 +63,7 @@ class JudgedRun:
     verdicts: Sequence[Verdict]
     thresholds: str | None = None
     comparison: Mapping[str, Any] | None = None
+    thresholds_path: str | None = None
 
     @property
     def models(self) -> list[str]:
@@ -121,10 +131,10 @@ def margin(verdict: Verdict) -> float | None:
     return min(room, default=None)
 
 
-def read_judged(path: Path) -> JudgedRun:
+def read_judged(path: Path, comparison: Mapping[str, Any] | None = None) -> JudgedRun:
     """Read the documents of a run folder; metrics from its records where it was not finished.
 
-    Raises RunError, in one line, for what is missing or damaged.
+    ``comparison``: instead of the session's own, as ``comparison_json`` gives it. Raises RunError, in one line, for what is missing or damaged.
     """
     folder = RunFolder(path)
     manifest = folder.read_manifest()
@@ -140,7 +150,8 @@ def read_judged(path: Path) -> JudgedRun:
             verdict=str(gates["verdict"]),
             verdicts=verdicts,
             thresholds=gates.get("thresholds"),
-            comparison=_document(folder, "comparison.json"),
+            comparison=comparison or _document(folder, "comparison.json"),
+            thresholds_path=gates.get("path"),
         )
     except (KeyError, TypeError) as error:
         raise RunError(f"{path}: gates.json or metrics.json is damaged ({error})") from None

@@ -114,8 +114,12 @@ def test_a_stored_run_that_is_judged_again_is_told_of_too(project, github, capsy
 
 def test_reports_are_written_into_the_run_folder(project):
     project.thresholds(RED)
-    result = project.run("--llm-report=markdown,json,parquet")
+    result = project.run("--llm-report=markdown,codequality,json,parquet")
     result.stdout.fnmatch_lines(["report: runs/*/report.md", "report: runs/*/export.json"])
+    findings = json.loads((project.run_folder / "gl-code-quality-report.json").read_bytes())
+    assert [one["location"] for one in findings] == [
+        {"path": "thresholds.toml", "lines": {"begin": line}} for line in (3, 5)
+    ]
     assert (project.run_folder / "report.md").read_text().startswith("### llmeval: failed")
     value = json.loads((project.run_folder / "export.json").read_bytes())
     assert value["verdict"] == "fail"

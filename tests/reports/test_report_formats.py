@@ -11,12 +11,14 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import RunError
 from pytest_llmeval.reports import formats
 from pytest_llmeval.reports.formats import Format
+from pytest_llmeval.reports.formats import Material
 from pytest_llmeval.reports.formats import read_formats
-from pytest_llmeval.reports.formats import write_reports
+from pytest_llmeval.reports.formats import write
 
 
 def test_a_list_of_formats(monkeypatch):
-    monkeypatch.setattr(formats, "FORMATS", {"html": Format(None), "other": Format(None)})
+    known = {name: Format(name, None) for name in ("html", "other")}
+    monkeypatch.setattr(formats, "FORMATS", known)
     assert read_formats(" other,html, other,") == ("other", "html")
     assert read_formats(None) == ()
 
@@ -27,7 +29,7 @@ def test_an_unknown_format_is_refused_with_the_nearest():
 
 
 def test_what_is_not_installed_is_told_before_anything_runs(monkeypatch):
-    absent = Format(None, needs=("no_such_module",), extra="report")
+    absent = Format("report.html", None, needs=("no_such_module",), extra="report")
     monkeypatch.setattr(formats, "FORMATS", {"html": absent})
     with pytest.raises(ConfigError, match=r"needs no_such_module: .*pytest-llmeval\[report\]"):
         read_formats("html")
@@ -37,7 +39,7 @@ def test_a_report_that_cannot_be_written_is_told_in_one_line(tmp_path):
     folder = store(graded(tmp_path / "run", {"art": "cw"}))
     (folder / ".report.html.tmp").mkdir()
     with pytest.raises(RunError, match="cannot write the html report"):
-        write_reports(["html"], folder, None)
+        write("html", Material(folder))
 
 
 def test_the_command_writes_the_report_of_a_stored_run(tmp_path, capsys):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pytest_llmeval.reports.html.write import FILE
 from pytest_llmeval.reports.html.write import write_report
 
-__all__ = ["FILE", "write_report"]
+__all__ = ["write_report"]
