@@ -95,7 +95,7 @@ SCORERS: Mapping[str, Scorer] = {
         Scorer("mmlu_pro_official_first", 1, mmlu_pro_official_first),
         Scorer("simple_evals", 1, simple_evals),
         Scorer("zero_shot_cot", 1, zero_shot_cot),
-        Scorer("matched", 1, matched, needs=("sentence_transformers", "bias")),
+        Scorer("matched", 2, matched, needs=("sentence_transformers", "bias")),
         _running("execution", 1, execution),
         _running("execution_raw", 1, execution_raw),
         _running("execution_until_fence", 1, execution_until_fence),

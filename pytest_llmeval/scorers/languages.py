@@ -22,6 +22,13 @@ ANSWER_WORDS: tuple[str, ...] = (
     "उत्तरः",
 )  # fmt: skip
 
+# Of the other languages of INCLUDE. Read by `matched` alone so far.
+MORE_ANSWER_WORDS: tuple[str, ...] = (
+    "përgjigje", "përgjigja", "përgjigjja", "պատասխան", "պատասխանը", "cavab", "erantzuna", "адказ",
+    "პასუხი", "პასუხია", "жауап", "жауабы", "atsakymas", "ഉത്തരം", "одговор", "одговорот",
+    "отговорът", "vastus", "javob", "javobi",
+)  # fmt: skip
+
 # Written without blanks around them, so that no word ends where they do.
 ANSWER_WORDS_UNSPACED: tuple[str, ...] = (
     "答案", "答复", "答曰", "正解", "回答", "解答", "答え", "答", "应选", "應選", "故选", "故選",
@@ -46,6 +53,9 @@ COPULAS: tuple[str, ...] = (
     "είναι",
     "היא", "הוא", "هو", "هي", "است", "है", "হল", "হলো", "হচ্ছে", "คือ",
 )  # fmt: skip
+
+# As MORE_ANSWER_WORDS.
+MORE_COPULAS: tuple[str, ...] = ("është", "է", "гэта", "е", "არის", "yra")
 
 NEGATIONS: tuple[str, ...] = (
     "not", "isn't", "isn’t", "wasn't", "cannot", "can't", "can’t", "never", "neither", "nor",

@@ -42,6 +42,7 @@ _MARK = re.compile(r"^(?:[-–—•*]\s+|\$(?=[A-Za-z]))")
 _LABEL = re.compile(r"^(?:\(?(?:[A-Za-z]|\d{1,2})[).:]|\([A-Za-z]\))\s+(?=\S)")
 _STOP = re.compile(r"[.。।]\s*$")
 _REMARK = re.compile(r"(?<=\S)\.? \([^()]{3,}\)?\.?$")
+_ASIDE = re.compile(r"(?<=\S) \([^()]{3,}\)")
 _BOX = re.compile(r"\\f?box(?:ed)?\s*(?=\{)")
 
 
@@ -126,7 +127,8 @@ def equal_options(text: str, options: Sequence[str]) -> tuple[int, ...]:
         same = tuple(n for n, option in enumerate(options) if wanted and form(option) == wanted)
         if same and len({_spaced(options[n]) for n in same}) == 1:
             return same
-    return _started(phrases.plain(said), options)
+    started = _started(phrases.plain(said), options)
+    return started or _started(phrases.plain(_ASIDE.sub("", said)), options)
 
 
 def _started(said: str, options: Sequence[str]) -> tuple[int, ...]:

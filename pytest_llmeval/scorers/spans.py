@@ -19,6 +19,8 @@ from pytest_llmeval.scorers import phrases
 from pytest_llmeval.scorers.languages import ANSWER_WORDS
 from pytest_llmeval.scorers.languages import ANSWER_WORDS_UNSPACED
 from pytest_llmeval.scorers.languages import COPULAS
+from pytest_llmeval.scorers.languages import MORE_ANSWER_WORDS
+from pytest_llmeval.scorers.languages import MORE_COPULAS
 from pytest_llmeval.scorers.languages import NEGATIONS
 
 Level = Literal["stated", "colon", "option", "last"]
@@ -28,13 +30,16 @@ _MARKERS_READ = 50  # from the last
 _LONGEST = 1000  # characters of an answer
 
 _WORD = re.compile(
-    phrases.literal(ANSWER_WORDS, [w for w in ANSWER_WORDS_UNSPACED if len(w) > 1 or w == "답"])
+    phrases.literal(
+        ANSWER_WORDS + MORE_ANSWER_WORDS,
+        [w for w in ANSWER_WORDS_UNSPACED if len(w) > 1 or w == "답"],
+    )
 )
 _NO = rf"(?!(?:{phrases.any_of(NEGATIONS)})(?!\w))"
 _REACH = 80
-_COLON = r"[ \t]?(?:\*\*|__)?[ \t]?[:：][ \t]?(?:\*\*|__)?"  # a lone * may be the answer's
+_COLON = r"[ \t]?(?:\*\*|__)?[ \t]?[:：՝][ \t]?(?:\*\*|__)?"  # a lone * may be the answer's
 # "can be found" is no statement.
-_COPULA = rf"{phrases.any_of(set(COPULAS) - {'be'})}|(?:would|must|should|will|has to)[ \t]+be"
+_COPULA = rf"{phrases.any_of({*COPULAS, *MORE_COPULAS} - {'be'})}|(?:would|must|should|will|has to)[ \t]+be"
 _IS = re.compile(
     # "answer is", "Antwort auf die Frage lautet", with a colon or without
     rf"(?:[ \t]+{_NO}[^\s.:;!?]+){{0,4}}?[ \t]+(?:{_COPULA})(?!\w)"
@@ -158,6 +163,9 @@ def _mentioned(reply: str, options: Sequence[str]) -> Span | None:
 def _bounded(option: str) -> str:
     before = r"(?<!\w)" if _is_of_a_word(option[0]) else ""
     after = r"(?!\w)" if _is_of_a_word(option[-1]) else ""
+    # 5 is not mentioned in "2.5", nor 2.
+    before += r"(?<!\d[.,])" if option[0].isdecimal() else ""
+    after += r"(?![.,]\d)" if option[-1].isdecimal() else ""
     return before + re.escape(option) + after
 
 

@@ -105,6 +105,7 @@ def test_everything_that_can_change_an_answer_is_in_the_key(request_: Request) -
         "seed",
         "given",
         "benchmark",  # what its cost is booked under: no answer depends on it
+        "moved",  # what of it matters is in the prompt
     }
 
 

@@ -64,7 +64,9 @@ def reply(text: str | None, sample: int = 0) -> Response:
         (".8 lb.", (".8 lb", "8 lb"), (0,)),
         ("- 31.33 kJ.", ("31.33 kJ", "- 31.33 kJ"), (1,)),  # a sign, no dash of a list
         ("Lyon (approximately, see above).", CITIES, (1,)),
+        ("**Lyon** (on the Rhône), since Paris is not.", CITIES, (1,)),
         ("f (x)", ("f (y)", "f (x)"), (1,)),
+        ("gas (ideal), since", ("gas", "gas (ideal)"), (1,)),
         ("Lyon or Paris", CITIES, ()),
         ("the city of Lyon", CITIES, ()),
         ("same", ("same", "other", "same"), (0, 2)),

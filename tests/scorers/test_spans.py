@@ -36,6 +36,9 @@ CITIES = ("Paris", "Lyon", "London", "New York")
         ("정답은 파리입니다", "파리입니다"),
         ("الإجابة هي باريس", "باريس"),
         ("คำตอบคือ ปารีส", "ปารีส"),
+        ("Teisingas atsakymas yra Lyon.", "Lyon."),
+        ("Правилният отговор е Лион.", "Лион."),
+        ("Përgjigjja është Lyon.", "Lyon."),
     ],
 )
 def test_stated(reply: str, text: str) -> None:
@@ -55,6 +58,12 @@ def test_stated(reply: str, text: str) -> None:
         ("答案：里昂", "里昂"),
         ("Ответ: Париж.", "Париж."),
         ("उत्तर: पेरिस", "पेरिस"),
+        ("Erantzuna: Lyon. Paris ez da.", "Lyon. Paris ez da."),
+        ("Cavab: Lyon", "Lyon"),
+        ("Պատասխան՝ Լիոն", "Լիոն"),
+        ("პასუხი: ლიონი", "ლიონი"),
+        ("Жауап: Лион", "Лион"),
+        ("ഉത്തരം: ലിയോൺ", "ലിയോൺ"),
         ("Answer: *ptr", "*ptr"),
     ],
 )
@@ -72,6 +81,8 @@ def test_colon(reply: str, text: str) -> None:
         ("Use HTTP/2 here", ("HTTP", "HTTP/2"), "HTTP/2", (1,)),  # the longer of two
         ("Use HTTPS here", ("HTTP", "HTTPS"), "HTTPS", (1,)),
         ("It costs 3.14 in all.", ("14", "3.14"), "3.14", (1,)),
+        ("Half of 5 is 2.5, not 7.", ("2", "5", "8"), "5", (1,)),
+        ("5, as 2.5 and 5,000 show", ("2", "5", "8"), "5", (1,)),
         ("So (a) applies", ("(a)", "(b)"), "(a)", (0,)),  # ends in no letter
         ("我认为是里昂吧", ("巴黎", "里昂"), "里昂", (1,)),  # no blanks between words
         ("It is x or y", ("y", "x", "y"), "y", (0, 2)),  # equal options: all of them
