@@ -163,6 +163,8 @@ def test_chance_is_the_mean_over_items_of_one_in_k():
         ((replace(ITEM, id="a::b"),), "item id 'a::b' is not 1 to 100"),
         ((replace(ITEM, options=("x",) * 27),), "27 options"),
         ((replace(ITEM, gold=0, options=("x",)),), "1 options; 2 to 26 can be labelled"),
+        ((replace(ITEM, subject="s" * 201),), "has 201 characters; a subject's name has 200"),
+        ((replace(ITEM, subject="s\ud800"),), "'s.ud800' holds half of a surrogate pair"),
     ],
 )
 def test_bad_data_is_refused(items, message):

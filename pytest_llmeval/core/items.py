@@ -19,6 +19,9 @@ LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 ITEM_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 """What an item's id may look like: part of test ids, of file names, of command lines."""
 
+SUBJECT_LENGTH = 200
+"""Characters that a subject's name may have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -98,7 +101,7 @@ def subject_sizes(items: Iterable[Item]) -> dict[str, int]:
 
 
 def check_dataset(name: str, dataset: Dataset) -> None:
-    """Raise DataError for a benchmark without items, bad or duplicate ids, impossible options."""
+    """Raise DataError for a benchmark without items, bad names or ids, impossible options."""
     if not dataset.items:
         raise DataError(f"benchmark {name!r} has no items")
     seen: set[str] = set()
@@ -113,6 +116,8 @@ def check_dataset(name: str, dataset: Dataset) -> None:
                 f"benchmark {name!r}, item {item.id!r}: {len(item.options)} options;"
                 f" 2 to {len(LABELS)} can be labelled"
             )
+    for subject in dataset.subject_sizes():
+        _check_subject(name, subject)
     for item in dataset.items:
         if not ITEM_ID.fullmatch(item.id):
             raise DataError(
@@ -122,3 +127,14 @@ def check_dataset(name: str, dataset: Dataset) -> None:
         if item.id in seen:
             raise DataError(f"benchmark {name!r}: item id {item.id!r} occurs twice")
         seen.add(item.id)
+
+
+def _check_subject(name: str, subject: str) -> None:
+    """A subject is part of test ids, files and tables: a name, which UTF-8 can hold."""
+    if len(subject) > SUBJECT_LENGTH:
+        raise DataError(
+            f"benchmark {name!r}: subject {subject[:40]!r}… has {len(subject):,} characters;"
+            f" a subject's name has {SUBJECT_LENGTH} at most"
+        )
+    if re.search("[\ud800-\udfff]", subject):
+        raise DataError(f"benchmark {name!r}: subject {subject!r} holds half of a surrogate pair")

@@ -21,6 +21,7 @@ from pytest_llmeval.metrics import Comparison
 from pytest_llmeval.metrics import Difference
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.reports import gfm
+from pytest_llmeval.reports.text import one_line
 from pytest_llmeval.runs.compare import League
 from pytest_llmeval.runs.compare import Mismatch
 from pytest_llmeval.runs.compare import RunComparison
@@ -177,7 +178,7 @@ def _name(found: RunComparison, comparison: Comparison) -> str:
 def _title(found: RunComparison, comparison: Comparison) -> str:
     sides = (found.baseline, comparison.baseline), (found.candidate, comparison.candidate)
     before, after = (f"{run} ({model})" for run, model in sides)
-    return f"{comparison.benchmark}[{comparison.scorer}]: {before} → {after}"
+    return one_line(f"{comparison.benchmark}[{comparison.scorer}]: {before} → {after}")
 
 
 def _empty_table() -> Table:
@@ -192,7 +193,7 @@ def _table(comparison: Comparison, verdict: bool) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_row(_everything(comparison), *_cells(comparison.overall, verdict))
     for subject, difference in comparison.worst(_WORST):
-        table.add_row(Text(" ".join(subject.split())), *_cells(difference, verdict))
+        table.add_row(Text(one_line(subject)), *_cells(difference, verdict))
     return table
 
 
@@ -223,7 +224,7 @@ def _more_worse(comparison: Comparison) -> str | None:
     """Subjects that are significantly worse by less than the drops that are shown."""
     worse = comparison.worst(len(comparison.subjects))
     names = [
-        f"{subject} ({_signed(one.drop)}, p {_p_value(one, True).rstrip(' *')})"
+        f"{one_line(subject)} ({_signed(one.drop)}, p {_p_value(one, True).rstrip(' *')})"
         for subject, one in worse[_WORST:]
         if one.adjusted <= _ALPHA
     ]

@@ -19,6 +19,8 @@ from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.reports.audit import audit_parts
 from pytest_llmeval.reports.comparison import comparison_parts
+from pytest_llmeval.reports.text import one_line
+from pytest_llmeval.reports.text import visible
 from pytest_llmeval.runs.compare import RunComparison
 
 _WEAKEST = 5
@@ -35,16 +37,20 @@ def write_summary(terminalreporter: Any, parts: Iterable[Any]) -> None:
         highlight=False,
     )
     with console.capture() as capture:
-        for part in parts:
-            # Lines are left to the terminal to wrap, so that a log can be searched.
-            console.print(part, soft_wrap=isinstance(part, Text))
+        _print(console, parts)
     terminalreporter.write(capture.get())
 
 
 def print_parts(parts: Iterable[Any]) -> None:
     """Print renderables to standard output."""
-    console = Console(highlight=False)
+    _print(Console(highlight=False), parts)
+
+
+def _print(console: Console, parts: Iterable[Any]) -> None:
     for part in parts:
+        if isinstance(part, Text) and not part.spans:
+            # The names in it are others', and nothing in them may act on the terminal.
+            part = Text(visible(part.plain), part.style)
         # Lines are left to the terminal to wrap, so that a log can be searched.
         console.print(part, soft_wrap=isinstance(part, Text))
 
@@ -64,7 +70,7 @@ def summary_parts(
         # Once: with many samples the intervals of pass@k are bootstrapped.
         own = [(result, summarize(result)) for result in results if result.model == model]
         if len(models) > 1:
-            yield Text(f"model {model}", style="bold")
+            yield Text(f"model {one_line(model)}", style="bold")
         yield _results_table(own)
         yield from _remarks(own)
         yield from _weakest_subjects(own)
@@ -220,7 +226,9 @@ def _weakest_subjects(results: Iterable[tuple[Result, dict[str, Any]]]) -> Itera
         weakest = sorted(rated, key=lambda one: one[:2])[:_WEAKEST]
         yield Text(f"weakest of {len(rated)} subjects, {result.benchmark}[{result.scorer}]:")
         for accuracy, subject, counts in weakest:
-            yield Text(f"  {subject:<40} {accuracy:.4f}  ({counts.correct}/{counts.answered})")
+            yield Text(
+                f"  {one_line(subject):<40} {accuracy:.4f}  ({counts.correct}/{counts.answered})"
+            )
 
 
 def _gate_lines(verdicts: Sequence[Verdict]) -> Iterable[Text]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 from rich.text import Text
 
@@ -11,6 +13,7 @@ from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import Result
+from pytest_llmeval.reports.terminal import print_parts
 from pytest_llmeval.reports.terminal import summary_parts
 
 SUBJECTS = {
@@ -76,3 +79,18 @@ def test_dropped_shots_and_ties_are_told():
     lines = rendered(Result("m", "mmlu", "letter", "lmeval", 0.25, counts, dropped_shots=3, ties=2))
     assert any("3 items were asked with fewer shots" in line for line in lines)
     assert any("2 ties" in line for line in lines)
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31mb", "a\u202eb", "a\x00b", "a\n::error::b", "a\rb"])
+def test_no_name_acts_on_the_terminal(name, capsys):
+    counts = Counts(4, correct=1, wrong=3)
+    result = Result("demo", "mmlu", "letter", "p", 0.25, {name: counts, "zoo": counts})
+    other = Result(name, "mmlu", "letter", "p", 0.25, {name: counts, "zoo": counts})
+    gates = parse_thresholds("version = 1\n[benchmarks.mmlu.every_subject]\naccuracy = 0.5\n")
+    verdicts = judge(gates, [result, other], ["demo", name], ["mmlu"])
+    notes = [f"a note of {name}"[:12]]
+    print_parts(summary_parts([result, other], verdicts, notes, Path("runs/x")))
+    shown = capsys.readouterr().out
+    assert "zoo" in shown
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown)
+    assert not any(line.startswith("::") for line in shown.splitlines())
