@@ -65,6 +65,8 @@ def reason(answer: Answer) -> str:
     """Why an item counts as wrong, as pytest shows it behind the test's name."""
     first = answer.samples[0]
     gold = shown(first.gold)
+    if len(answer.samples) > 1 and answer.outcome is Outcome.UNPARSED:
+        return f"unparsed: no answer could be read in {len(answer.samples)} samples, gold {gold}"
     if len(answer.samples) > 1:
         right = sum(sample.outcome is Outcome.CORRECT for sample in answer.samples)
         return f"wrong: {right} of {len(answer.samples)} samples right, gold {gold}"

@@ -310,7 +310,7 @@ class Answering:
             return self._setup_report(item, call) if call.when == "setup" else None
         records, contradicted = self._settle(item, outcome, call)
         answer = Answer(self._items[item.nodeid], records)
-        if len(records) == 1:
+        if len(records) == 1 or (outcome is Outcome.WRONG and answer.outcome is Outcome.UNPARSED):
             outcome = answer.outcome
         wrong = outcome in (Outcome.WRONG, Outcome.UNPARSED)
         if wrong and not self.settings.wrong_fails:

@@ -145,6 +145,7 @@ class Judging:
         self._failed: list[str] = []
         self._commands: list[str] = []
         self._stopped_by_xdist = False
+        self._ended = False
         self._progress = Progress.start(config, run)
 
     def crashed(self, nodeid: str) -> None:
@@ -196,7 +197,8 @@ class Judging:
         """Count wrong answers and gates under their own names.
 
         Neither letter nor word keeps pytest from printing anything: Progress shows how far a
-        run is, and thousands of letters do not. With ``-v`` every item has its line.
+        run is, and thousands of letters do not. With ``-v`` every item has its line, and in the
+        summary that ``-rA`` asks for its word.
         """
         if isinstance(report, GateReport):
             category = report.category if report.when == "call" else ""
@@ -206,7 +208,8 @@ class Judging:
             return None
         outcome = value["outcome"]
         category = "passed" if outcome == Outcome.CORRECT else outcome
-        if self.config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) <= 0:
+        lines = self.config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) > 0
+        if not lines and not self._ended:
             return category, "", ""
         color = "green" if outcome == Outcome.CORRECT else "yellow"
         return category, "", (category.upper(), {color: True})
@@ -244,6 +247,7 @@ class Judging:
         self._report_gates(session)
         self._write_reports()
         session.exitstatus = self._exit_code(session, exitstatus)
+        self._ended = True
 
     def _write_reports(self) -> None:
         if self._failed_to_write is None:

@@ -324,7 +324,7 @@ class RunSession:
         measurements = list(self._measurements.values())
         self.results = [measurement.result for measurement in measurements]
         self.notes += disagreements(measurements)
-        self.notes += [line for one in measurements if (line := how_read(one)) is not None]
+        self.notes += how_read(measurements)
         if self.thresholds is None:
             self.notes.append("nothing was gated: no thresholds.toml")
         models = list(dict.fromkeys(result.model for result in self.results))

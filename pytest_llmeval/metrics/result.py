@@ -243,7 +243,7 @@ def aggregate(
                 sample[1] += outcome is not Outcome.ERROR
         truncated[item.subject] += item.truncated
         dropped += item.dropped_shots
-        ties += item.tie
+        ties += item.tie and item.answered > 0
     subjects = {
         subject: Counts(
             size * samples,

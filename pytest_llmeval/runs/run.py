@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -83,13 +84,20 @@ class Measurement:
         }
 
 
-def how_read(measurement: Measurement) -> str | None:
-    """How a scorer that tells it has read the answers, in a line."""
-    read = measurement.as_json().get("extraction")
-    if read is None:
-        return None
-    levels = ", ".join(f"{level} {one['answers']:,}" for level, one in read.items())
-    return f"{measurement.name}: answers read as {levels}"
+def how_read(measurements: Sequence[Measurement]) -> Iterator[str]:
+    """How the scorers that tell it have read the answers, one line for every such result."""
+    whose = _whose(measurements)
+    for one in measurements:
+        read = one.as_json().get("extraction")
+        if read is not None:
+            levels = ", ".join(f"{level} {told['answers']:,}" for level, told in read.items())
+            yield f"{whose(one)}{one.name}: answers read as {levels}"
+
+
+def _whose(measurements: Sequence[Measurement]) -> Callable[[Measurement], str]:
+    """What opens a sentence about a measurement: its model, where there are several."""
+    several = len({one.result.model for one in measurements}) > 1
+    return lambda one: f"{one.result.model} " if several else ""
 
 
 def measure(
@@ -135,6 +143,7 @@ def measure(
 
 def disagreements(measurements: Sequence[Measurement]) -> Iterator[str]:
     """How far scorers of the same responses disagree, one line for every other scorer."""
+    whose = _whose(measurements)
     for other in measurements:
         if not other.scored_again:
             continue
@@ -154,7 +163,7 @@ def disagreements(measurements: Sequence[Measurement]) -> Iterator[str]:
             ]
             more, less = pairs.count((False, True)), pairs.count((True, False))
             yield (
-                f"{other.result.benchmark}: of {len(pairs):,} answers {other.result.scorer} counts"
+                f"{whose(other)}{other.result.benchmark}: of {len(pairs):,} answers {other.result.scorer} counts"
                 f" {more:,} as right that {first.result.scorer} does not, and {less:,} the other"
                 " way round"
             )

@@ -169,6 +169,11 @@ def test_several_samples_are_counted_as_answers_and_kept_by_item() -> None:
     assert found.subjects["t"].tally == {}
 
 
+def test_an_error_is_no_tie() -> None:
+    items = [ItemOutcomes("s", (outcome,), tie=True) for outcome in (WRONG, ERROR)]
+    assert total(items, {"s": 2}).ties == 1
+
+
 @st.composite
 def item_lists(draw: st.DrawFn) -> tuple[int, list[ItemOutcomes]]:
     samples = draw(st.integers(1, 4))

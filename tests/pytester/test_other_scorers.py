@@ -212,3 +212,15 @@ def test_mistakes_about_hybrids(scored, text, message):
     result = scored.run(f"--llm-hybrid={text}")
     assert result.ret == 4
     result.stderr.fnmatch_lines([message])
+
+
+def test_with_several_models_a_disagreement_says_whose(scored):
+    (scored.path / "conftest.py").unlink()
+    for name in ("one", "two"):
+        lines = [
+            json.dumps({"item": f"tea-{row:04d}", "text": "The answer is (B)."}) for row in range(4)
+        ]
+        (scored.path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    result = scored.run("--llm-model=replay:one.jsonl", "--llm-model=replay:two.jsonl")
+    for name in ("one", "two"):
+        result.stdout.fnmatch_lines([f"replay:{name}.jsonl bench: of 4 answers choice counts 4 *"])

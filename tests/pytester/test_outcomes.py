@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
+import pytest
+
 from pytest_llmeval.runs import load_run
 
 
@@ -185,3 +187,10 @@ import pytest
 def model():
     return lambda prompt: {reply}
 """
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_the_short_summary_says_what_passed(project, workers):
+    lines = project.run("-rA", "-n", workers).outlines
+    told = [line for line in lines if line.endswith("test_bench.py::test_bench[law-0001]")]
+    assert told == ["PASSED test_bench.py::test_bench[law-0001]"]

@@ -245,3 +245,18 @@ def test_the_number_of_samples_is_at_least_one(sampled):
     result = sampled.run("--llm-samples=0")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["*--llm-samples: 0 is below 1*"])
+
+
+def test_an_item_without_a_readable_sample_is_unparsed(project):
+    """In pytest's counts as in the run's: they would contradict each other otherwise."""
+    (project.path / "test_bench.py").write_text(TEXT)
+    (project.path / "conftest.py").write_text(
+        MODEL.replace('text="yes" if right else "no"', 'text="yes" if right else ""')
+    )
+    result = project.run("--llm-samples=2", "--junitxml=junit.xml")
+    # art-0000 and law-0000 are never right; the others are in one sample at least.
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["*3 passed*, 2 unparsed in *"])
+    assert project.metrics()["unparsed"] == 6
+    told = (project.path / "junit.xml").read_text()
+    assert told.count("unparsed: no answer could be read in 2 samples, gold yes") == 2
