@@ -26,8 +26,10 @@ from pytest_llmeval.gates import unused_models
 from pytest_llmeval.reports import comparison as reports
 from pytest_llmeval.reports.cli import add_commands as add_report_commands
 from pytest_llmeval.reports.judged import JudgedRun
+from pytest_llmeval.reports.runner import harmless
 from pytest_llmeval.reports.telling import tell
 from pytest_llmeval.reports.terminal import print_parts
+from pytest_llmeval.reports.terminal import say
 from pytest_llmeval.reports.terminal import summary_parts
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs import compare
@@ -63,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = options.command(options)
     except ConfigError as error:
-        print(f"llmeval: {error}", file=sys.stderr)
+        print(harmless(f"llmeval: {error}"), file=sys.stderr)
         return USAGE_ERROR
     return code
 
@@ -199,7 +201,7 @@ def _show(options: argparse.Namespace) -> int:
     run = load_run(options.run)
     if options.protocol:
         for text in _protocols(run):
-            print(text)
+            say(text)
         return 0
     measurements = run.measurements()
     results = [one.result for one in measurements]
@@ -220,9 +222,9 @@ def _compare(options: argparse.Namespace) -> int:
         parts, value = reports.comparison_parts(found, flips), reports.comparison_json(found)
         markdown = reports.comparison_markdown(found, flips)
     if options.format == "json":
-        print(_json(value))
+        say(_json(value))
     elif options.format == "markdown":
-        print(markdown, end="")
+        say(markdown.removesuffix("\n"))
     else:
         print_parts(parts)
     return 0
@@ -235,14 +237,14 @@ def _baseline(options: argparse.Namespace) -> int:
     file = options.folder / f"{options.name}.json"
     verb = "replaced" if file.exists() else "saved"
     save_baseline(run, file)
-    print(f"{verb} {file} ({file.stat().st_size / 1000:,.0f} kB): {_contents(run)}")
+    say(f"{verb} {file} ({file.stat().st_size / 1000:,.0f} kB): {_contents(run)}")
     return 0
 
 
 def _merge(options: argparse.Namespace) -> int:
     runs = [load_run(path) for path in options.runs]
     folder = merge(runs, options.out)
-    print(f"merged {len(runs)} shards into {folder.path}: {_contents(load_run(folder.path))}")
+    say(f"merged {len(runs)} shards into {folder.path}: {_contents(load_run(folder.path))}")
     return 0
 
 
@@ -253,12 +255,12 @@ def _cache(options: argparse.Namespace) -> int:
     if options.action == "prune":
         days = options.older_than
         removed = cache.prune(older_than=None if days is None else days * 86_400)
-        print(f"removed {removed:,} responses from {options.file}")
+        say(f"removed {removed:,} responses from {options.file}")
         return 0
     info = cache.info()
-    print(f"{options.file}: {sum(info.responses.values()):,} responses, {info.bytes / 1e6:.1f} MB")
+    say(f"{options.file}: {sum(info.responses.values()):,} responses, {info.bytes / 1e6:.1f} MB")
     for model, count in sorted(info.responses.items()):
-        print(f"  model {model}: {count:,}")
+        say(f"  model {model}: {count:,}")
     return 0
 
 

@@ -23,13 +23,14 @@ from pytest_llmeval.options import read_settings
 from pytest_llmeval.plan import CHUNK_SIZE
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.reports.bounded import bound
+from pytest_llmeval.reports.bounded import fit
 from pytest_llmeval.reports.bounded import name
 from pytest_llmeval.reports.judged import read_judged
 from pytest_llmeval.reports.progress import Progress
+from pytest_llmeval.reports.runner import harmless
 from pytest_llmeval.reports.telling import tell
 from pytest_llmeval.reports.terminal import summary_parts
 from pytest_llmeval.reports.terminal import write_summary
-from pytest_llmeval.reports.text import visible
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.usage import add
 from pytest_llmeval.schedule import LEAST_PENDING
@@ -49,7 +50,7 @@ def judge_here(config: pytest.Config, plan: Plan, settings: Settings) -> None:
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None:
         for note in run.notes:
-            terminal.write_line(note, yellow=True)
+            terminal.write_line(harmless(note), yellow=True)
     config.pluginmanager.register(Judging(config, run), _JUDGING)
 
 
@@ -300,14 +301,14 @@ class Judging:
         for command in self._commands:
             terminalreporter.write_line(command)
         if self._failed_to_write is not None:
-            terminalreporter.write_line(self._failed_to_write, red=True)
+            terminalreporter.write_line(harmless(self._failed_to_write), red=True)
 
 
 class GateReport(pytest.TestReport):
     """A gate as a test: ``thresholds.toml::mmlu::accuracy``."""
 
     def __init__(self, file: str, verdict: Verdict, outcome: Any, when: Any) -> None:
-        text = visible(describe(verdict))
+        text = fit(describe(verdict))
         longrepr: Any = {"passed": None, "failed": text, "skipped": (file, 0, text)}[outcome]
         super().__init__(
             nodeid=name(f"{file}::{verdict.id}"),

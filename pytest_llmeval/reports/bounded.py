@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_llmeval.reports.runner import harmless
 from pytest_llmeval.reports.text import cut
 from pytest_llmeval.reports.text import one_line
 from pytest_llmeval.reports.text import visible
@@ -26,18 +27,29 @@ def shown(answer: str) -> str:
 
 def name(nodeid: str) -> str:
     """A test's id, without what neither XML nor a line can hold."""
-    return visible(nodeid).replace("\n", "\\n").replace("\t", "\\t")
+    return harmless(visible(nodeid).replace("\n", "\\n").replace("\t", "\\t"))
+
+
+def fit(text: str) -> str:
+    """A text that is printed and stands in JUnit: cut, and with nothing in it that acts."""
+    return harmless(visible(cut(text, _TEXT, _WHOLE)))
 
 
 def bound(report: pytest.TestReport) -> None:
     """Cut the texts of a report of ours, in place, before any plugin has seen them."""
     if isinstance(report.longrepr, tuple):  # where and why a test was skipped
         path, line, reason = report.longrepr
-        report.longrepr = (path, line, visible(cut(reason, _TEXT, _WHOLE)))
-    elif report.longrepr is not None and len(text := report.longreprtext) > _TEXT:
-        report.longrepr = visible(cut(text, _TEXT, _WHOLE))
-    if any(len(text) > _TEXT for _, text in report.sections):
-        report.sections = [(title, cut(text, _TEXT, _WHOLE)) for title, text in report.sections]
+        report.longrepr = (path, line, fit(reason))
+    elif report.longrepr is not None:
+        text = report.longreprtext
+        if len(text) > _TEXT or harmless(text) != text:
+            report.longrepr = fit(text)
+    if hasattr(report, "wasxfail"):
+        report.wasxfail = harmless(report.wasxfail)
+    if report.sections:
+        report.sections = [
+            (title, harmless(cut(text, _TEXT, _WHOLE))) for title, text in report.sections
+        ]
     if report.user_properties:
         report.user_properties = [
             (key, cut(value, _TEXT, _WHOLE) if isinstance(value, str) else value)

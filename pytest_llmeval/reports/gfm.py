@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from collections.abc import Sequence
 
+from pytest_llmeval.reports.runner import harmless
 from pytest_llmeval.reports.text import one_line
 
 
@@ -22,7 +23,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def code(text: str) -> str:
     """The text as a code span, whatever is in it."""
-    shown = one_line(text) or " "
+    shown = harmless(one_line(text)) or " "  # a file may be printed, too
     fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
     pad = " " if shown.startswith("`") or shown.endswith("`") else ""
     return f"{fence}{pad}{shown}{pad}{fence}"

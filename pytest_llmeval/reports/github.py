@@ -21,11 +21,6 @@ _SHOWN = 10
 _MESSAGE = 1000
 
 
-def is_github(environment: Mapping[str, str]) -> bool:
-    """Whether this is a job of GitHub Actions."""
-    return environment.get("GITHUB_ACTIONS") == "true"
-
-
 def job_link(environment: Mapping[str, str]) -> str | None:
     """The address of the job that runs here, of GitHub or GitLab; None elsewhere."""
     server, repository, run = (

@@ -17,6 +17,7 @@ from typing import TextIO
 
 import pytest
 
+from pytest_llmeval.reports.runner import harmless
 from pytest_llmeval.reports.tracking import Tracked
 from pytest_llmeval.reports.tracking import Tracking
 from pytest_llmeval.session import RunSession
@@ -134,7 +135,7 @@ class Progress:
     def _write(self, text: str) -> None:
         # A closed pipe must not end the run: progress is a courtesy.
         with contextlib.suppress(OSError, ValueError):
-            self._stream.write(text)
+            self._stream.write(harmless(text))
             self._stream.flush()
 
 

@@ -13,6 +13,7 @@ from pytest_llmeval.reports.judged import used
 from pytest_llmeval.reports.markdown import run_markdown
 from pytest_llmeval.reports.notify import notify
 from pytest_llmeval.reports.notify import payload
+from pytest_llmeval.reports.runner import is_github
 
 
 class Told(NamedTuple):
@@ -25,7 +26,7 @@ class Told(NamedTuple):
 def tell(read: Callable[[], JudgedRun], target: str | None, environment: Mapping[str, str]) -> Told:
     """Tell of the run that ``read`` gives, where anybody listens; what fails becomes a note."""
     summary = environment.get("GITHUB_STEP_SUMMARY")
-    if not (target or summary or github.is_github(environment)):
+    if not (target or summary or is_github(environment)):
         return Told([], [])
     run, link = read(), github.job_link(environment)
     notes = []
@@ -37,4 +38,4 @@ def tell(read: Callable[[], JudgedRun], target: str | None, environment: Mapping
     if target:
         problem = notify(target, payload(run, link))
         notes += [] if problem is None else [problem]
-    return Told(notes, github.annotate(run) if github.is_github(environment) else [])
+    return Told(notes, github.annotate(run) if is_github(environment) else [])

@@ -19,6 +19,7 @@ from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.reports.audit import audit_parts
 from pytest_llmeval.reports.comparison import comparison_parts
+from pytest_llmeval.reports.runner import harmless
 from pytest_llmeval.reports.text import one_line
 from pytest_llmeval.reports.text import visible
 from pytest_llmeval.runs.compare import RunComparison
@@ -37,16 +38,24 @@ def write_summary(terminalreporter: Any, parts: Iterable[Any]) -> None:
         highlight=False,
     )
     with console.capture() as capture:
-        _print(console, parts)
-    terminalreporter.write(capture.get())
+        _put(console, parts)
+    terminalreporter.write(harmless(capture.get()))
 
 
 def print_parts(parts: Iterable[Any]) -> None:
     """Print renderables to standard output."""
-    _print(Console(highlight=False), parts)
+    console = Console(highlight=False)
+    with console.capture() as capture:
+        _put(console, parts)
+    console.file.write(harmless(capture.get()))
 
 
-def _print(console: Console, parts: Iterable[Any]) -> None:
+def say(text: str) -> None:
+    """Print text to standard output."""
+    print(harmless(text))
+
+
+def _put(console: Console, parts: Iterable[Any]) -> None:
     for part in parts:
         if isinstance(part, Text) and not part.spans:
             # The names in it are others', and nothing in them may act on the terminal.
