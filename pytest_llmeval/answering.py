@@ -251,7 +251,7 @@ class Answering:
         node.stash[_ARMS] = records[len(own) :]
         failed = [record.error for record in records if record.outcome is Outcome.ERROR]
         if failed:
-            what = "samples" if len(own) == len(records) else "orders of options"
+            what = "samples" if len(own) == len(records) else "prompts"
             of = f" to {len(failed)} of {len(records)} {what}" if len(records) > 1 else ""
             pytest.fail(f"no answer{of}: {failed[0]}", pytrace=False)
         return Answer(self._items[node.nodeid], own)

@@ -40,6 +40,7 @@ from pytest_llmeval.runs import merge
 from pytest_llmeval.runs import save_baseline
 from pytest_llmeval.runs.baseline import NAME
 from pytest_llmeval.runs.cache import ResponseCache
+from pytest_llmeval.runs.debiased import DEBIASED
 from pytest_llmeval.runs.run import disagreements
 from pytest_llmeval.sandbox.command import add_commands as add_sandbox_commands
 from pytest_llmeval.scaffold import add_commands as add_init_command
@@ -149,7 +150,7 @@ def _gate(options: argparse.Namespace) -> int:
         )
         for result in results
     )
-    check_names(thresholds, NAMES, found, known_scorers=SCORERS)
+    check_names(thresholds, NAMES, found, known_scorers={*SCORERS, *DEBIASED})
     models = list(dict.fromkeys(result.model for result in results))
     comparison = None
     if options.baseline is not None:

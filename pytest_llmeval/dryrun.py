@@ -7,16 +7,19 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from pytest_llmeval.contentfree import arms_of
+from pytest_llmeval.contentfree import carriers
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Request
 from pytest_llmeval.models import Model
-from pytest_llmeval.permutations import order
+from pytest_llmeval.permutations import arrange
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.prices import Prices
 from pytest_llmeval.suite import Evaluated
@@ -29,7 +32,7 @@ TOKENS_PER_CHARACTER = 0.3
 class Estimate:
     """What one model would be asked about one benchmark.
 
-    ``prompt_tokens`` is taken from the number of characters; ``answer_tokens`` is what the protocol
+    ``requests`` has a permutation audit's and those without content, too. ``prompt_tokens`` is taken from the number of characters; ``answer_tokens`` is what the protocol
     allows for, and more than most models use. ``cost`` follows from both, None without a price.
     ``first`` is the first request.
     """
@@ -69,7 +72,7 @@ def estimates(
 def _estimate(
     plan: Plan,
     one: Evaluated,
-    items: Iterable[Item],
+    items: Sequence[Item],
     spec: str,
     model: Model | None,
     prices: Prices,
@@ -77,33 +80,33 @@ def _estimate(
     protocol = one.protocol
     if model is not None and protocol.ask not in model.asks:
         protocol = protocol.with_generation()
-    asked = [
-        (item, protocol.request(item, one.dataset.pool.get(item.subject, ()), plan.seed))
-        for item in items
-    ]
+    requests, others = [], []
+    carrying = carriers(items) if protocol.ask == "choices" else frozenset()
+    for item in items:
+        pool = one.dataset.pool.get(item.subject, ())
+        requests.append(protocol.request(item, pool, plan.seed))
+        others += [
+            protocol.request(shown, pool, plan.seed, arrange=partial(arrange, move=arm.shots))
+            for _, arm, shown in arms_of(item, one.arms, item.id in carrying)
+        ]
     prompts_sent = getattr(model, "prompts_sent", lambda request: 1)
-    # The same text in another order of options, as long but for shots that cannot be shown so.
-    times = [
-        protocol.answers_per_item + sum(order(item, arm.item) is not None for arm in one.arms)
-        for item, _ in asked
-    ]
-    characters = sum(
-        n * len(request.prompt.text) * prompts_sent(request)
-        for n, (_, request) in zip(times, asked, strict=True)
-    )
+    samples = protocol.answers_per_item
+    asked = len(requests) * samples + len(others)
+    characters = samples * sum(len(one.prompt.text) * prompts_sent(one) for one in requests)
+    characters += sum(len(one.prompt.text) * prompts_sent(one) for one in others)
     prompt_tokens = math.ceil(characters * TOKENS_PER_CHARACTER)
-    answer_tokens = sum(times) * protocol.decoding.max_tokens if protocol.ask == "text" else 0
+    answer_tokens = asked * protocol.decoding.max_tokens if protocol.ask == "text" else 0
     price = prices.models.get(spec.partition("?")[0])
     return Estimate(
         spec,
         one.benchmark.name,
         protocol.scorer,
-        len(asked),
-        sum(times),
+        len(requests),
+        asked,
         prompt_tokens,
         answer_tokens,
         None if price is None else price.of(prompt_tokens, answer_tokens),
-        asked[0][1],
+        requests[0],
     )
 
 

@@ -15,6 +15,9 @@ from functools import partial
 from typing import Any
 from typing import NamedTuple
 
+from pytest_llmeval.contentfree import arms_of
+from pytest_llmeval.contentfree import carriers
+from pytest_llmeval.contentfree import shown
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
@@ -29,7 +32,7 @@ from pytest_llmeval.core import Score
 from pytest_llmeval.core import mend
 from pytest_llmeval.executing import Executor
 from pytest_llmeval.models import Model
-from pytest_llmeval.permutations import KEEP
+from pytest_llmeval.permutations import ORIGINAL
 from pytest_llmeval.permutations import Arm
 from pytest_llmeval.permutations import Move
 from pytest_llmeval.permutations import arrange
@@ -49,6 +52,8 @@ from pytest_llmeval.scoring import response_of
 from pytest_llmeval.scoring import reusable
 from pytest_llmeval.scoring import stored_key
 from pytest_llmeval.suite import Evaluated
+
+_AS_IT_IS = Arm(ORIGINAL)
 
 
 class Unanswerable(Exception):
@@ -108,6 +113,8 @@ class Evaluator:
         self._plan = plan
         self._evaluated = list(evaluated)
         self._items = items
+        #: By index of model and result: the items with which content-free prompts are asked.
+        self._carriers = self._find_carriers()
         self._writer = writer
         self._recover = recover
         self._stored: dict[tuple[Any, ...], Record] = {}
@@ -162,10 +169,25 @@ class Evaluator:
 
     def _expected(self, planned: PlannedItem, model: Model) -> set[int]:
         """The numbers of an item's answers: its samples, and after them those of its arms."""
-        one, item = self._evaluated[planned.result], self._items[planned.nodeid]
-        samples = answerable(one.protocol, model).answers_per_item
-        moved = {n for n, arm in enumerate(one.arms, start=1) if order(item, arm.item) is not None}
-        return {*range(samples), *moved}
+        protocol = answerable(self._evaluated[planned.result].protocol, model)
+        moved = (number for number, _, _ in self._arms_of(planned, protocol))
+        return {*range(protocol.answers_per_item), *moved}
+
+    def _find_carriers(self) -> dict[tuple[int, int], frozenset[str]]:
+        asked: dict[tuple[int, int], list[Item]] = {}
+        for planned in self._plan.items:
+            if any(arm.instead is not None for arm in self._evaluated[planned.result].arms):
+                group = asked.setdefault((planned.model, planned.result), [])
+                group.append(self._items[planned.nodeid])
+        return {group: carriers(items) for group, items in asked.items()}
+
+    def _arms_of(self, planned: PlannedItem, protocol: Protocol) -> Iterator[tuple[int, Arm, Item]]:
+        """The arms that an item is in, numbered, with the item as each shows it."""
+        # A generated letter says nothing of how likely the others are.
+        carries = protocol.ask == "choices" and planned.item in self._carriers.get(
+            (planned.model, planned.result), ()
+        )
+        return arms_of(self._items[planned.nodeid], self._evaluated[planned.result].arms, carries)
 
     def _begin(self, chunk: int, model: Model) -> None:
         self._chunks[chunk] = progress = self._answer_chunk(chunk, model)
@@ -265,10 +287,10 @@ class Evaluator:
 
     def _answer_chunk(self, chunk: int, model: Model) -> Iterator[None]:
         members = {planned.item: planned for planned in self._plan.chunks[chunk]}
-        number = self._plan.chunks[chunk][0].result
-        one = self._evaluated[number]
+        result = self._plan.chunks[chunk][0].result
+        one = self._evaluated[result]
         protocol = answerable(one.protocol, model)
-        way = next(way for way in self._plan.results[number].ways if way.ask == protocol.ask)
+        way = next(way for way in self._plan.results[result].ways if way.ask == protocol.ask)
         self._check_name(one, protocol, model)
         shared = replace(
             self.blank(self._plan.chunks[chunk][0].nodeid, model.name),
@@ -289,17 +311,18 @@ class Evaluator:
             item = self._items[planned.nodeid]
             record = replace(shared, item=name, subject=item.subject, gold=item.gold_label)
             pool = one.dataset.pool.get(item.subject, ())
-            for arm in (None, *one.arms):
-                blanks, arranged = self._in_arm(record, item, arm, number, protocol)
-                if not blanks:
-                    continue
+            for number, arm, arranged in (
+                (0, _AS_IT_IS, item),
+                *self._arms_of(planned, protocol),
+            ):
+                blanks = _blanks(record, item, number, arm, protocol)
                 try:
                     request = protocol.request(
                         arranged,
                         pool,
                         self._plan.seed,
                         one.benchmark.name,
-                        partial(arrange, move=arm.shots) if arm else None,
+                        partial(arrange, move=arm.shots) if number else None,
                     )
                 except Exception as error:
                     message = f"template {protocol.template.name}: {type(error).__name__}: {error}"
@@ -313,9 +336,9 @@ class Evaluator:
                         dropped_shots=protocol.shots - len(request.prompt.shots),
                     )
                     if not self._reuse(planned, asked):
-                        shown = arm.shots if arm else KEEP
-                        sampled = replace(request, sample=asked.sample, moved=arm is not None)
-                        requests.setdefault(shown, []).append((sampled, asked))
+                        moved = number > 0
+                        sampled = replace(request, id=name, sample=asked.sample, moved=moved)
+                        requests.setdefault(arm.shots, []).append((sampled, asked))
         yield
         # Requests that show the same shots go together: their prefix is read once.
         for together in requests.values():
@@ -323,27 +346,6 @@ class Evaluator:
         while any(one.planned.chunk == chunk for one in self._undecided.values()):
             self._decide(wait=True)
             yield
-
-    def _in_arm(
-        self, record: Record, item: Item, arm: Arm | None, result: int, protocol: Protocol
-    ) -> tuple[list[Record], Item]:
-        """The blank records, and the item, as an arm has them; none where it leaves the item out.
-
-        The original has one a sample, every other order of the options has one.
-        """
-        if arm is None:
-            samples = range(protocol.answers_per_item)
-            return [replace(record, sample=sample) for sample in samples], item
-        shown, arranged = order(item, arm.item), arrange(item, arm.item)
-        if shown is None or arranged is None:
-            return [], item
-        moved = replace(
-            record,
-            sample=1 + self._evaluated[result].arms.index(arm),
-            protocol=arm_fingerprint(record.protocol, arm.name),
-            order="".join(LABELS[index] for index in shown),
-        )
-        return [moved], arranged
 
     def _reuse(self, planned: PlannedItem, record: Record) -> bool:
         """Score an answer again that is on disk, if there is one: it is what was paid for."""
@@ -458,7 +460,7 @@ class Evaluator:
         response = replace(response, sample=blank.sample)
         if blank.order:
             arm = self._evaluated[planned.result].arms[blank.sample - 1]
-            item = arrange(item, arm.item) or item
+            item = shown(item, arm) or item
         scorers = (blank.scorer, *(one.scorer for one in self._unscored(planned.result, blank)))
         verdicts: dict[str, Score] = {}
         waiting: dict[str, str] = {}
@@ -558,6 +560,24 @@ class Evaluator:
             )
             for other in self._plan.other_scorers(result)
         )
+
+
+def _blanks(record: Record, item: Item, number: int, arm: Arm, protocol: Protocol) -> list[Record]:
+    """The blank records of an item in an arm that it is in.
+
+    As it is (number 0) it has one a sample, in every other arm one.
+    """
+    if number == 0:
+        return [replace(record, sample=sample) for sample in range(protocol.answers_per_item)]
+    positions = order(item, arm.item) or ()
+    moved = replace(
+        record,
+        sample=number,
+        protocol=arm_fingerprint(record.protocol, arm.name),
+        order="".join(LABELS[index] for index in positions),
+    )
+    # Nothing is right where nothing was asked.
+    return [moved if arm.instead is None else replace(moved, gold="")]
 
 
 def answerable(protocol: Protocol, model: Model) -> Protocol:

@@ -58,7 +58,13 @@ _OPTIONS = (
         "ask choice items in other orders of their options, too: cyclic, full, attack or N",
         "KIND",
     ),
-    _Option("debias", "text", None, "take position bias out: cyclic, pride, batch", "HOW[,…]"),
+    _Option(
+        "debias",
+        "text",
+        None,
+        "take position bias out: cyclic, pride, contextual, batch",
+        "HOW[,…]",
+    ),
     _Option("hybrid", "text", None, "weighted scorers as one number", "SCORER=WEIGHT,…"),
     _Option("seed", "count", 0, "seed of everything that is drawn", "N"),
     _Option("limit", "count", None, "evaluate only N items of every subject, drawn by seed", "N"),
@@ -275,7 +281,8 @@ def _hybrid(text: str | None) -> dict[str, float]:
     return weights
 
 
-DEBIAS = ("cyclic", "pride", "batch")
+DEBIAS = ("cyclic", "pride", "contextual", "batch")
+_OVER_ORDERS = ("cyclic", "pride")
 
 
 def _debias(text: str | None, permutations: str | None) -> tuple[str, ...]:
@@ -286,7 +293,7 @@ def _debias(text: str | None, permutations: str | None) -> tuple[str, ...]:
     for name in found:
         if name not in DEBIAS:
             raise ConfigError(f"--llm-debias {text}: unknown {name!r}{suggestion(name, DEBIAS)}")
-        if name != "batch" and permutations not in ("cyclic", "full"):
+        if name in _OVER_ORDERS and permutations not in ("cyclic", "full"):
             raise ConfigError(
                 f"--llm-debias {name} averages over orders of the options: add"
                 " --llm-permutations cyclic"

@@ -56,11 +56,16 @@ KEEP = Move()
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One arm: a name such as ``original``, ``cyclic@2`` or ``both@C``, and two moves."""
+    """One arm: a name such as ``original``, ``cyclic@2`` or ``both@C``, and two moves.
+
+    ``instead``: of an arm that is no order of the options, the text that stands in place of the
+    question and of every option (``contentfree``).
+    """
 
     name: str
     item: Move = KEEP
     shots: Move = KEEP
+    instead: str | None = None
 
     @property
     def family(self) -> str:

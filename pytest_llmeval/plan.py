@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import Any
 from typing import NamedTuple
 
+from pytest_llmeval.contentfree import INPUTS
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.debias import AVERAGING
@@ -27,6 +28,7 @@ from pytest_llmeval.debias import balanced
 from pytest_llmeval.fingerprint import fingerprint
 from pytest_llmeval.fingerprint import protocol_content
 from pytest_llmeval.permutations import KEEP
+from pytest_llmeval.permutations import Arm
 from pytest_llmeval.permutations import order
 from pytest_llmeval.permutations import same_options
 from pytest_llmeval.suite import Evaluated
@@ -70,7 +72,8 @@ class PlannedResult:
     run asks for before any is deselected (a limit and a shard leave fewer). ``warnings``: what is
     odd about the data. ``responses_of``: the
     planned result whose responses this one scores under another scorer (``Protocol.also``); it
-    has no items of its own. ``arms``: names of the other orders of options that are asked for.
+    has no items of its own. ``arms``: names of the other orders of options that are asked for, and
+    of content-free prompts.
     ``debias``: how position bias is taken out of those answers, of a result that is computed so.
     ``same``: of an audit, which options of an item are equal (``same_options``), where some are.
     """
@@ -309,21 +312,27 @@ def _planned_results(evaluated: Iterable[Evaluated], seed: int) -> tuple[Planned
 def _debiased(way: Way, how: str, one: Evaluated, seed: int) -> Way:
     """The way of a debiased result: named, and with a fingerprint of all that it is made of.
 
-    The orders that are averaged, and, where an item's outcome rests on other items too (the prior
-    of PriDe, the mean of batch calibration), what those were drawn by.
+    The orders that are averaged, the content-free inputs, and, where an item's outcome rests on
+    other items too (the prior of PriDe, the mean of batch calibration), what those were drawn by.
     """
     drawn = None if one.drawn is None else sum(one.drawn.values())
-    alone = how == "cyclic"
+    alone = how in ("cyclic", "contextual")
     made = {
         "method": how,
         "version": 2,
-        "orders": [arm.name for arm in one.arms] if how in AVERAGING else [],
+        "orders": [arm.name for arm in _orders(one)] if how in AVERAGING else [],
+        "inputs": INPUTS if how == "contextual" else [],
         "items": None if alone else drawn,
         "seed": seed if how == "pride" or (drawn is not None and not alone) else None,
     }
     content = {**way.protocol, "scorer": f"{way.scorer}+{how}", "scorer_debias": made}
     text = f"{way.fingerprint} {json.dumps(made)}"
     return Way(hashlib.sha256(text.encode()).hexdigest()[:16], content)
+
+
+def _orders(one: Evaluated) -> list[Arm]:
+    """The arms that show the options in another order, not those without content."""
+    return [arm for arm in one.arms if arm.instead is None]
 
 
 def _not_debiased(one: Evaluated, how: str) -> tuple[str, ...]:
@@ -339,7 +348,7 @@ def _not_debiased(one: Evaluated, how: str) -> tuple[str, ...]:
         if not balanced(
             [
                 shown
-                for move in (KEEP, *(arm.item for arm in one.arms))
+                for move in (KEEP, *(arm.item for arm in _orders(one)))
                 if (shown := order(alike[0], move)) is not None
             ]
         )

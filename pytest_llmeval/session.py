@@ -35,7 +35,6 @@ from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.models import load_model
-from pytest_llmeval.options import DEBIAS
 from pytest_llmeval.options import Settings
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import Way
@@ -50,7 +49,9 @@ from pytest_llmeval.runs.compare import RunComparison
 from pytest_llmeval.runs.compare import check_comparable
 from pytest_llmeval.runs.compare import compare
 from pytest_llmeval.runs.compare import run_name
+from pytest_llmeval.runs.debiased import DEBIASED
 from pytest_llmeval.runs.debiased import debiased
+from pytest_llmeval.runs.debiased import what_is_lacking
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.folder import create_run
 from pytest_llmeval.runs.folder import describe
@@ -70,9 +71,6 @@ from pytest_llmeval.runs.run import measure
 from pytest_llmeval.runs.usage import Rows
 from pytest_llmeval.runs.usage import with_usage
 from pytest_llmeval.scorers import SCORERS
-
-DEBIASED = tuple(f"letter+{how}" for how in DEBIAS)
-"""Results that ``--llm-debias`` adds to those by letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +132,8 @@ class RunSession:
         self._check_models()
         self.notes += dict.fromkeys(w for result in plan.results for w in result.warnings)
         self.notes += greedy_samples(plan)
+        if settings.debias and not any(result.debias for result in plan.results):
+            self.notes.append("--llm-debias: no benchmark of this run is answered by letter")
         self.thresholds = self._read_thresholds()
         self.baseline = self._read_baseline()
         if self.settings.shard is not None:
@@ -501,6 +501,10 @@ class RunSession:
                 first = measurements[model, result.responses_of]
                 mine = [one for one in self._stored() if one.model == label]
                 items = debiased(result, first.fingerprint, first.items, mine, self.plan.seed)
+                lacking = what_is_lacking(
+                    f"{result.benchmark}[{result.scorer}]", first.items, items
+                )
+                self.notes += [] if lacking is None else [lacking]
             if result.responses_of is None:
                 way = self._way(model, number)
             elif items:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from dataclasses import replace
 from typing import Any
 
+from pytest_llmeval import contentfree
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Dataset
@@ -36,7 +37,7 @@ class Evaluated:
     ``--llm-limit`` or ``--llm-shard``; the benchmark's own sizes stay in ``dataset``.
     ``drawn``: subject → items drawn of it under ``--llm-limit``, over all shards. ``lacking``: why
     this machine cannot score it, in one line. ``arms``: the other orders of options in which every
-    item is asked, too. ``debias``: ways to take position bias out of its log-probabilities, each a
+    item is asked, too, and content-free prompts (``contentfree``). ``debias``: ways to take position bias out of its log-probabilities, each a
     result of its own.
     """
 
@@ -126,9 +127,19 @@ class Suite:
         return evaluated
 
     def _arms(self, test: str, protocol: Protocol, dataset: Dataset) -> tuple[Arm, ...]:
-        """The arms of the permutation audit but the original; none of items without options."""
+        """What is asked beside the items as they are: other orders of options, and no content."""
+        if dataset.chance() is None:
+            return ()
+        free: tuple[Arm, ...] = ()
+        if "contextual" in self.settings.debias and protocol.scorer == "letter":
+            contentfree.check_shared(test, protocol, dataset)
+            free = contentfree.ARMS
+        return (*self._orders(test, protocol, dataset), *free)
+
+    def _orders(self, test: str, protocol: Protocol, dataset: Dataset) -> tuple[Arm, ...]:
+        """The arms of the permutation audit but the original."""
         kind = self.settings.permutations
-        if kind is None or dataset.chance() is None:
+        if kind is None:
             return ()
         if protocol.samples > 1:
             raise ConfigError(f"{test}: --llm-permutations asks for one sample an item")

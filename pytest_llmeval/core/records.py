@@ -38,8 +38,9 @@ class Record:
     or the run was cut short), so the item counts as not run. ``response_of`` names the scorer
     whose record holds the response, where several score the same one. ``order``: of a permutation
     audit, the labels of the options in the order shown (``CADB``); ``answer`` and ``gold`` are
-    labels of the original order there, ``logprobs`` are in the order shown. ``detail``: as in
-    ``Score``.
+    labels of the original order there, ``logprobs`` are in the order shown. A record of a
+    content-free prompt has an ``order``, too, and no ``gold``: it is no answer to its item.
+    ``detail``: as in ``Score``.
     """
 
     model: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics.audit import FamilyResult
+from pytest_llmeval.permutations import position_of
 
 AUDITED = ("position_range", "consistency", "recall_std")
 """Metrics of an audit. Only ``consistency`` has an interval."""
@@ -28,7 +29,9 @@ def audited_of(metric: str, audit: Audit) -> str:
     """What the value was computed from, in words."""
     family = audit.main
     assert family is not None
-    return f"{family.items:,} items in the {len(family.arms)} orders of {family.name!r}"
+    # The original is one of the rotations, but no arm that moves the answer.
+    orders = len(family.arms) + (position_of(family.arms[0]) is None)
+    return f"{family.items:,} items in the {orders} orders of {family.name!r}"
 
 
 def _values(family: FamilyResult) -> dict[str, float | None]:

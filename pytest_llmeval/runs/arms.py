@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pytest_llmeval.contentfree import is_free
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
@@ -47,8 +48,10 @@ def audit_of(
     item is left.
     """
     names = (ORIGINAL, *arms)
+    orders = {number for number, name in enumerate(names) if not is_free(name)}
     table: dict[str, dict[str, Answer]] = {}
-    for item, found in items:
+    for item, everything in items:
+        found = [one for one in everything if one.number in orders]
         usual = next((one.order for one in found if one.order), "")
         if not usual:
             continue

@@ -7,6 +7,7 @@ computed at the end and has no records.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -14,18 +15,24 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_llmeval import debias
+from pytest_llmeval.contentfree import is_free
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.metrics import ItemOutcomes
+from pytest_llmeval.options import DEBIAS
 from pytest_llmeval.plan import PlannedResult
 from pytest_llmeval.plan import arm_fingerprint
+
+DEBIASED = tuple(f"letter+{how}" for how in DEBIAS)
+"""Results that ``--llm-debias`` adds to those by letter."""
 
 
 class _Asked(NamedTuple):
     """An item with its log-probabilities, a row an order of its options, the original first."""
 
     item: str
+    subject: str
     gold: int
     logprobs: list[tuple[float, ...]]
     orders: list[tuple[int, ...]]
@@ -43,33 +50,66 @@ def debiased(
     ``fingerprint`` is that of the way in which the answers were asked for, ``records`` hold them.
     An item without log-probabilities (an error, or a letter that had to be generated) stays as it
     is, and so does one of more options than there are orders, in which they are not at every
-    position as often. Empty where no item has any.
+    position as often. Empty where no item has any. Contextual calibration leaves out items whose
+    content-free prompt was not asked; where it has an error, or not every label was told, so have
+    they.
     """
     assert planned.debias is not None
-    own = (record for record in records if record.benchmark == planned.benchmark)
-    asked = _asked(planned.arms, fingerprint, items, own)
+    own = [record for record in records if record.benchmark == planned.benchmark]
+    asked = _asked([arm for arm in planned.arms if not is_free(arm)], fingerprint, items, own)
+    if not asked:
+        return {}
     if planned.debias in debias.AVERAGING:
         asked = [one for one in asked if debias.balanced(one.orders)]
+    if planned.debias == "contextual":
+        free = _content_free([arm for arm in planned.arms if is_free(arm)], fingerprint, own)
+        chosen = _contextual(asked, free)
+    else:
+        chosen = {}
+        for alike in _by_size(asked):
+            found = _METHODS[planned.debias](alike, seed)
+            chosen.update(zip((one.item for one in alike), found, strict=True))
+    golds = {one.item: one.gold for one in asked}
+    outcomes = {}
+    for name, item in items.items():
+        if name not in golds or Outcome.ERROR in item.outcomes:
+            outcomes[name] = item
+        elif name in chosen:
+            outcomes[name] = _outcome(item, chosen[name], golds[name])
+    return outcomes
+
+
+def what_is_lacking(
+    name: str, first: Mapping[str, ItemOutcomes], items: Mapping[str, ItemOutcomes]
+) -> str | None:
+    """Why a debiased result is not computed, or not for all items of the one that it is made of."""
+    if not items:
+        return f"{name} is not computed: no item has log-probabilities of its labels"
+    errors = sum(
+        Outcome.ERROR in item.outcomes and Outcome.ERROR not in first[item_id].outcomes
+        for item_id, item in items.items()
+    )
+    if errors:
+        return (
+            f"{name}: {errors:,} items are errors: not all of their labels' log-probabilities are"
+            " known without a question"
+        )
+    return None
+
+
+def _outcome(item: ItemOutcomes, chosen: int | None, gold: int) -> ItemOutcomes:
+    if chosen is None:
+        outcome = Outcome.ERROR
+    else:
+        outcome = Outcome.CORRECT if chosen == gold else Outcome.WRONG
+    return replace(item, outcomes=(outcome,), tie=False)
+
+
+def _by_size(asked: Iterable[_Asked]) -> Iterable[list[_Asked]]:
     sizes: dict[int, list[_Asked]] = {}
     for one in asked:
         sizes.setdefault(len(one.orders[0]), []).append(one)
-    chosen: dict[str, tuple[int, int]] = {}
-    for alike in sizes.values():
-        found = _METHODS[planned.debias](alike, seed)
-        chosen.update(
-            (one.item, (index, one.gold)) for one, index in zip(alike, found, strict=True)
-        )
-    if not chosen:
-        return {}
-    return {name: _outcome(item, chosen.get(name)) for name, item in items.items()}
-
-
-def _outcome(item: ItemOutcomes, chosen: tuple[int, int] | None) -> ItemOutcomes:
-    if chosen is None or Outcome.ERROR in item.outcomes:
-        return item
-    index, gold = chosen
-    outcome = Outcome.CORRECT if index == gold else Outcome.WRONG
-    return replace(item, outcomes=(outcome,), tie=False)
+    return sizes.values()
 
 
 def _asked(
@@ -95,8 +135,42 @@ def _asked(
             # In the order of the arms, not that in which their answers came.
             rows = [by_arm[number] for number in sorted(by_arm)]
             orders = [tuple(map(LABELS.index, one.order or usual)) for one in rows]
-            asked.append(_Asked(name, gold, [one.logprobs for one in rows], orders))
+            logprobs = [one.logprobs for one in rows]
+            asked.append(_Asked(name, rows[0].subject, gold, logprobs, orders))
     return asked
+
+
+def _content_free(
+    arms: Sequence[str], fingerprint: str, records: Iterable[Record]
+) -> dict[tuple[str, int], list[Record]]:
+    """(subject, number of options) → its content-free answers, where all of them are known.
+
+    Shards ask for each of them once: what has no error and comes first by item counts.
+    """
+    known = [arm_fingerprint(fingerprint, arm) for arm in arms]
+    found: dict[tuple[str, int], dict[str, Record]] = {}
+    for record in sorted(records, key=lambda one: (not one.logprobs, one.item)):
+        if record.protocol in known:
+            group = found.setdefault((record.subject, len(record.order)), {})
+            group.setdefault(record.protocol, record)
+    return {group: list(own.values()) for group, own in found.items() if len(own) == len(known)}
+
+
+def _contextual(
+    asked: Iterable[_Asked], free: Mapping[tuple[str, int], Sequence[Record]]
+) -> dict[str, int | None]:
+    """Item → the option chosen, None where not all labels were told without content."""
+    chosen: dict[str, int | None] = {}
+    for one in asked:
+        answers = free.get((one.subject, len(one.orders[0])))
+        if answers is None:
+            continue
+        rows = [answer.logprobs for answer in answers]
+        told = all(row and all(map(math.isfinite, row)) for row in rows)
+        chosen[one.item] = (
+            int(debias.contextually_calibrated(one.logprobs[0], rows).argmax()) if told else None
+        )
+    return chosen
 
 
 def _averaged(items: Sequence[_Asked], _seed: int) -> list[int]:

@@ -223,3 +223,24 @@ def test_the_cache_can_be_looked_at_and_emptied(endpoint):
     missing = llmeval("llmeval", "cache", "info", "nowhere")
     assert missing.ret == 4
     missing.stderr.fnmatch_lines(["llmeval: nowhere: no such response cache"])
+
+
+def test_the_letters_of_an_endpoint_are_calibrated(endpoint):
+    """By closed form: the stand-in's letter has 0.6 of 0.9, in what has no question, too."""
+    with serve() as server:
+        assert run(endpoint, server, "&choices=top_logprobs", "--llm-debias=contextual").ret == 0
+        # The template shows no options, so that all subjects have the same three prompts.
+        assert len(server.arrivals) == 9 + 3 * 3
+    found = {one["scorer"]: one for one in endpoint.document("metrics.json")["results"]}
+    assert found["letter"]["correct"] == right(endpoint)
+    free = [right_letter(text) for text in ("N/A", "[MASK]", "")]
+
+    def weight(letter, said):
+        told = [0.6 if letter == one else 0.1 for one in free]
+        return (0.6 if letter == said else 0.1) / sum(told)
+
+    sizes = {"art": 2, "law": 3, "zoo": 4}
+    names = [f"{subject} question {row}?" for subject, n in sizes.items() for row in range(n)]
+    chosen = [max("ABCD", key=lambda x, n=name: weight(x, right_letter(n))) for name in names]
+    assert found["letter+contextual"]["correct"] == chosen.count("B")
+    assert found["letter+contextual"]["errors"] == 0

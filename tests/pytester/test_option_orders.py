@@ -498,7 +498,7 @@ def test_recorded_samples_are_no_answers_to_other_orders(planted):
     assert project.run("--llm-model=replay:said.jsonl").ret == 0
     result = project.run("--llm-model=replay:said.jsonl", "--llm-permutations=cyclic")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["*3 of 4 orders of options: *does not say to which order*"])
+    result.stdout.fnmatch_lines(["*3 of 4 prompts: *does not say to which order*"])
 
 
 def test_a_recorded_audit_is_replayed(planted):
