@@ -300,7 +300,9 @@ class Evaluator:
         )
         recovered = self._recover()
         for record in recovered.records:
-            self._stored[stored_key(record)] = record
+            # An error that was met later takes nothing back of an answer that was paid for.
+            if record.logprobs or record.text is not None:
+                self._stored[stored_key(record)] = record
             if not record.response_of:
                 self._last[self._about(record)] = record
         self._crashed.update(recovered.crashed)
@@ -465,7 +467,14 @@ class Evaluator:
         verdicts: dict[str, Score] = {}
         waiting: dict[str, str] = {}
         for scorer in scorers:
-            made = read(item, response, scorer)
+            try:
+                made = read(item, response, scorer)
+            except ModelError as error:
+                # What was answered is kept: to be scored when the scorer has its model.
+                unscored = Score(Outcome.ERROR, error=f"scorer {scorer}: {error}")
+                if not from_disk:
+                    self._save(filled_in(blank, response, unscored), ())
+                raise Unanswerable(unscored.error) from None
             if isinstance(made, Score):
                 verdicts[scorer] = in_original_order(made, blank.order)
             else:

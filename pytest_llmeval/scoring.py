@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Item
+from pytest_llmeval.core import ModelError
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import Response
@@ -18,13 +19,16 @@ from pytest_llmeval.scorers import get_scorer
 def read(item: Item, response: Response, scorer: str) -> Score | Program:
     """The score of a response, or the program whose execution decides on it.
 
-    A scorer that raises is an error, not a wrong answer.
+    A scorer that raises is an error, not a wrong answer. ModelError of one whose own model cannot
+    be used at all: the next item would fare no better, after as long a wait.
     """
     if response.error is not None:
         return Score(Outcome.ERROR, error=response.error)
     try:
         chosen = get_scorer(scorer)
         return (chosen.program or chosen.score)(item, response)
+    except ModelError:
+        raise
     except Exception as error:
         return Score(Outcome.ERROR, error=f"scorer {scorer}: {error!r}")
 

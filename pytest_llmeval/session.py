@@ -344,6 +344,7 @@ class RunSession:
         self.notes += map(hybrid_line, mixed)
         if self.settings.hybrid and not mixed:
             self.notes.append(f"no benchmark ran under {' and '.join(self.settings.hybrid)}")
+        self._note_what_was_not_done(measurements)
         self.folder.write(
             "metrics.json",
             {
@@ -461,6 +462,17 @@ class RunSession:
                     f"{contradicted:,} items count as correct by their test's body, against the"
                     " scorer"
                 )
+
+    def _note_what_was_not_done(self, measurements: Sequence[Measurement]) -> None:
+        """A word on what the command line asked for and nothing in the run could be done with."""
+        if self.settings.permutations and not any(result.arms for result in self.plan.results):
+            self.notes.append("--llm-permutations: no benchmark of this run has options")
+        if self.settings.debias and not any(
+            one.items and "scorer_debias" in one.protocol for one in measurements
+        ):
+            self.notes.append(
+                "--llm-debias: no result by letter has the log-probabilities that it needs"
+            )
 
     def _measure(self) -> dict[tuple[int, int], Measurement]:
         """By index of model and planned result; an other scorer that scored nothing is left out."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from importlib.util import find_spec
 
+import numpy
 import pytest
+
+from pytest_llmeval.core import ModelError
 
 # Forty items; the gold's position and text differ from item to item, so that content can be known.
 BENCHMARK = """
@@ -394,6 +398,8 @@ class Blue:
 
     def answer(self, requests):
         for request in requests:
+            with open("asked.txt", "a") as file:
+                file.write(f"main {request.id}\\n")
             yield Response(request.id, text="blue", sample=request.sample)
 
 @pytest.fixture(scope="session")
@@ -523,3 +529,43 @@ def test_without_shots_to_show_none_are_moved(planted):
     )
     assert project.run("--llm-permutations=attack").ret == 0
     assert list(accuracies(project)) == ["original", "test@A", "test@B", "test@C", "test@D"]
+
+
+@pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs the extra bias")
+def test_a_scorer_without_its_model_ends_the_run_and_keeps_the_answers(project, monkeypatch):
+    (project.path / "test_bench.py").write_text(TWICE)
+    (project.path / "conftest.py").write_text(BLUE.replace('"blue"', '"azure"'))
+
+    def missing(name):
+        raise ModelError(f"embeddings by {name}: no such thing")
+
+    scorer = import_module("pytest_llmeval.scorers.matched")  # the package has its function there
+    monkeypatch.setattr(scorer, "load_embedder", missing)
+    result = project.run()
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*scorer matched: embeddings by Qwen/*: no such thing"])
+    assert len(project.asked) == 1
+    monkeypatch.setattr(
+        scorer, "load_embedder", lambda _: lambda texts: numpy.ones((len(texts), 2))
+    )
+    assert project.run("--llm-resume").ret == 0
+    assert project.metrics()["answered"] == 20
+    assert len(project.asked) == 20
+
+
+def test_what_cannot_be_debiased_is_told(planted):
+    project = planted("gold")
+    (project.path / "conftest.py").write_text(FUNCTION)
+    result = project.run("--llm-debias=batch")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["--llm-debias: no result by letter has *"])
+    (project.path / "test_bench.py").write_text(
+        BENCHMARK.replace("number % 4, options)", "options[0])")
+        .replace('"letter"', '"contains"')
+        .replace("tuple(LETTERS)", "()")
+        .replace("shots=2", "ask='text'")
+        .replace("zip(LETTERS, item.options)", "()")
+    )
+    (project.path / "conftest.py").write_text(BLUE)
+    result = project.run("--llm-permutations=cyclic")
+    result.stdout.fnmatch_lines(["--llm-permutations: no benchmark of this run has options"])
