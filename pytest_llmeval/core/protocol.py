@@ -210,10 +210,11 @@ class Protocol:
         ``arrange`` puts the options of a shot in another order, or leaves the shot out (None).
         """
         template = self.template
-        drawn: list[Item | None] = list(self.draw_shots(item, pool))
-        if arrange is not None:
-            drawn = [arrange(shot) for shot in self.draw_shots(item, pool)]
-        shots = tuple(_shot(template, shot) for shot in drawn if shot is not None)
+        shots = tuple(
+            _shot(template, shown)
+            for shot in self.draw_shots(item, pool)
+            if (shown := shot if arrange is None else arrange(shot)) is not None
+        )
         as_text = self.chat and self.shots_as_text
         delimiter = template.delimiter
         prefix = self.prefix or (template.prefix(item) if template.prefix else "")
