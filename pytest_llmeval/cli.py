@@ -26,6 +26,9 @@ from pytest_llmeval.gates import unused_models
 from pytest_llmeval.reports import comparison as reports
 from pytest_llmeval.reports.cli import add_commands as add_report_commands
 from pytest_llmeval.reports.judged import JudgedRun
+from pytest_llmeval.reports.league import league_json
+from pytest_llmeval.reports.league import league_markdown
+from pytest_llmeval.reports.league import league_parts
 from pytest_llmeval.reports.runner import harmless
 from pytest_llmeval.reports.telling import tell
 from pytest_llmeval.reports.terminal import print_parts
@@ -38,6 +41,7 @@ from pytest_llmeval.runs import load_baseline
 from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs import merge
 from pytest_llmeval.runs import save_baseline
+from pytest_llmeval.runs.baseline import BASELINES
 from pytest_llmeval.runs.baseline import NAME
 from pytest_llmeval.runs.cache import ResponseCache
 from pytest_llmeval.runs.debiased import DEBIASED
@@ -49,7 +53,6 @@ from pytest_llmeval.scorers import SCORERS
 USAGE_ERROR = 4
 """pytest's exit code for a user's mistake; the other codes are pytest's too."""
 
-_BASELINES = Path("baselines")
 _ANY_RUN = "run folder, baseline file, or name of a baseline in baselines/"
 
 
@@ -104,7 +107,7 @@ def _parser() -> _Parser:
     baseline = commands.add_parser("baseline", help="save a run's outcomes as a small file for git")
     baseline.add_argument("run", type=Path, metavar="RUN")
     baseline.add_argument("name", metavar="NAME")
-    baseline.add_argument("--folder", type=Path, default=_BASELINES)
+    baseline.add_argument("--folder", type=Path, default=BASELINES)
     baseline.set_defaults(command=_baseline)
 
     shards = commands.add_parser("merge", help="join the shards of one run (--llm-shard I/N)")
@@ -154,7 +157,7 @@ def _gate(options: argparse.Namespace) -> int:
     models = list(dict.fromkeys(result.model for result in results))
     comparison = None
     if options.baseline is not None:
-        baseline = load_baseline(options.baseline, _BASELINES)
+        baseline = load_baseline(options.baseline, BASELINES)
         comparison = compare(baseline, run, allow_mismatch=options.allow_mismatch)
     verdicts = judge(
         thresholds,
@@ -212,12 +215,12 @@ def _show(options: argparse.Namespace) -> int:
 
 def _compare(options: argparse.Namespace) -> int:
     names = [options.baseline, *options.candidates]
-    runs = [load_baseline(name, _BASELINES) for name in names]
+    runs = [load_baseline(name, BASELINES) for name in names]
     allowed, flips = options.allow_mismatch, options.flips
     if len(runs) > 2:
         tables = league(runs, allow_mismatch=allowed)
-        parts, value = reports.league_parts(tables), reports.league_json(tables)
-        markdown = reports.league_markdown(tables)
+        parts, value = league_parts(tables), league_json(tables)
+        markdown = league_markdown(tables)
     else:
         found = compare(*runs, allow_mismatch=allowed)
         parts, value = reports.comparison_parts(found, flips), reports.comparison_json(found)

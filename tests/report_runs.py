@@ -16,8 +16,11 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import Template
+from pytest_llmeval.gates import Verdict
 from pytest_llmeval.plan import PlannedResult
 from pytest_llmeval.plan import ways
+from pytest_llmeval.reports.html import Sources
+from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.prompts import StoredPrompt
@@ -144,3 +147,23 @@ def store(run: Run, **documents: Mapping[str, Any]) -> Path:
     for name, document in {"metrics": run.metrics(), **documents}.items():
         folder.write(f"{name}.json", json.loads(json.dumps(document)))
     return run.path
+
+
+def sources(
+    run: Run,
+    gates: Mapping[str, Any] | None = None,
+    comparison: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Sources:
+    """What an HTML report of a run is made of, whose documents are not on disk."""
+    gates = gates or {"verdict": "not gated", "gates": []}
+    judged = JudgedRun(
+        run.path,
+        run.manifest,
+        run.metrics()["results"],
+        gates["verdict"],
+        [Verdict.from_json(gate) for gate in gates["gates"]],
+        gates.get("thresholds"),
+        comparison,
+    )
+    return Sources(run, judged, **more)

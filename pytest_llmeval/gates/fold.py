@@ -42,13 +42,6 @@ def _one(shown: Verdict, members: list[Verdict] | None) -> Verdict:
     if not measured:
         reason = f"{len(members)} subjects were not run" if len(members) > 1 else shown.reason
         return replace(shown, subject=None, n=0, reason=reason)
-    worst = min(measured, key=_room)
+    worst = min(measured, key=lambda one: math.inf if one.room is None else one.room)
     reason = f"worst of {len(members)} subjects: {worst.subject}"
     return replace(worst, id=shown.id, subject=None, reason=reason)
-
-
-def _room(verdict: Verdict) -> float:
-    """How far the measured value is from the bound it is nearest to."""
-    value = verdict.measured or 0.0
-    least = math.inf if verdict.min is None else value - verdict.min
-    return min(least, math.inf if verdict.max is None else verdict.max - value)

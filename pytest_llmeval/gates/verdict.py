@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from typing import Literal
 
 from .thresholds import Bound
@@ -48,6 +50,27 @@ class Verdict:
     detectable: float | None = None
     warning: str | None = None
     line: int | None = None
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Verdict:
+        """The verdict of an entry in ``gates.json``. Raises TypeError for what is none."""
+        interval = value.get("interval")
+        return cls(**{**value, "interval": None if interval is None else tuple(interval)})
+
+    @property
+    def room(self) -> float | None:
+        """How far the measured value is inside the bound it is nearest to, negative outside."""
+        if self.measured is None:
+            return None
+        rooms = [] if self.min is None else [self.measured - self.min]
+        rooms += [] if self.max is None else [self.max - self.measured]
+        return min(rooms, default=None)
+
+    @property
+    def margin(self) -> float | None:
+        """The room, but None where the bound is the chance level: there the interval decides."""
+        one_value = self.min is not None and self.min == self.max
+        return None if one_value else self.room
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,11 @@ class Comparison:
     conservative: Comparison | None = None
 
     @property
+    def name(self) -> str:
+        """``mmlu[letter]``."""
+        return f"{self.benchmark}[{self.scorer}]"
+
+    @property
     def complete(self) -> bool:
         """Whether every item of the benchmark is paired."""
         return self.overall.items == sum(self.sizes.values())

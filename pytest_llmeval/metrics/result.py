@@ -158,6 +158,11 @@ class Result:
         _checks.count("ties", self.ties)
 
     @property
+    def name(self) -> str:
+        """``mmlu[letter]``."""
+        return f"{self.benchmark}[{self.scorer}]"
+
+    @property
     def counts(self) -> Counts:
         """The counts of all subjects together."""
         return sum(self.subjects.values(), Counts(0))

@@ -21,7 +21,7 @@ def audit_parts(results: Iterable[Result]) -> Iterable[Any]:
     """The audits of results that have one, as rich renderables."""
     for result in results:
         if result.audit is not None:
-            yield from _one(f"{result.benchmark}[{result.scorer}]", result.audit)
+            yield from _one(result.name, result.audit)
 
 
 def _one(name: str, audit: Audit) -> Iterable[Any]:

@@ -20,8 +20,7 @@ from pytest_llmeval.reports.terminal import print_parts
 from pytest_llmeval.runs import compare
 from pytest_llmeval.runs import load_baseline
 from pytest_llmeval.runs import load_run
-
-_BASELINES = Path("baselines")
+from pytest_llmeval.runs.baseline import BASELINES
 
 
 def add_commands(commands: Any) -> None:
@@ -50,7 +49,7 @@ def add_commands(commands: Any) -> None:
     many.add_argument("folder", type=Path, metavar="DIR")
     many.add_argument("--html", type=Path, metavar="FILE", help="draw them into a file too")
     many.add_argument(
-        "--baselines", type=Path, default=_BASELINES, metavar="DIR", help="named baselines"
+        "--baselines", type=Path, default=BASELINES, metavar="DIR", help="named baselines"
     )
     many.set_defaults(command=_history)
 
@@ -65,7 +64,7 @@ def _report(options: argparse.Namespace) -> int:
     require(options.format, "llmeval report")
     material = Material(options.run)
     if options.baseline is not None:
-        baseline = load_baseline(options.baseline, _BASELINES)
+        baseline = load_baseline(options.baseline, BASELINES)
         allowed = options.allow_mismatch
         found = compare(baseline, load_run(options.run), allow_mismatch=allowed)
         material = Material(options.run, baseline, comparison_json(found))

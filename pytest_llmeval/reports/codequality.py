@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -80,9 +79,3 @@ def in_project(file: Path, environment: Mapping[str, str]) -> str:
     if root and whole.is_relative_to(Path(root).resolve()):
         file = whole.relative_to(Path(root).resolve())
     return file.as_posix()
-
-
-def write_code_quality(out: Path, run: JudgedRun) -> None:
-    """Write the report. Raises OSError where the file cannot be written."""
-    file = in_project(Path(run.thresholds_path or run.thresholds or "thresholds.toml"), os.environ)
-    out.write_text(json.dumps(code_quality(run, file), indent=1) + "\n", encoding="ascii")

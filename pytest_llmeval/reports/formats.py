@@ -6,6 +6,7 @@ the core is asked for before the run starts, not found missing at its end.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -57,9 +58,11 @@ class Format:
 
 
 def _html(material: Material, out: Path) -> None:
-    from pytest_llmeval.reports.html import write_report
+    from pytest_llmeval.reports.html import gather
+    from pytest_llmeval.reports.html import html_report
 
-    write_report(out, material.folder, material.baseline, material.comparison)
+    sources = gather(material.folder, material.baseline, material.comparison)
+    out.write_text(html_report(sources), encoding="utf-8")
 
 
 def _markdown(material: Material, out: Path) -> None:
@@ -71,9 +74,12 @@ def _markdown(material: Material, out: Path) -> None:
 
 
 def _code_quality(material: Material, out: Path) -> None:
-    from pytest_llmeval.reports.codequality import write_code_quality
+    from pytest_llmeval.reports.codequality import code_quality
+    from pytest_llmeval.reports.codequality import in_project
 
-    write_code_quality(out, _judged(material))
+    run = _judged(material)
+    file = in_project(Path(run.thresholds_path or run.thresholds or "thresholds.toml"), os.environ)
+    out.write_text(json.dumps(code_quality(run, file), indent=1) + "\n", encoding="ascii")
 
 
 def _json(material: Material, out: Path) -> None:

@@ -21,6 +21,7 @@ from pytest_llmeval.core import RunError
 from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.reports.judged import name_of
 from pytest_llmeval.reports.judged import read_judged
+from pytest_llmeval.reports.numbers import gain_interval
 from pytest_llmeval.reports.text import cut
 from pytest_llmeval.reports.text import one_line
 from pytest_llmeval.runs.baseline import read_baseline
@@ -133,9 +134,8 @@ def _metrics(result: Mapping[str, Any]) -> Iterator[tuple[str, float, Interval |
     if len(result["subjects"]) > 1 and result["macro_accuracy"] is not None:
         yield "macro_accuracy", result["macro_accuracy"], _interval(result["macro_interval95"])
     if result["normalized_gain"] is not None:
-        chance, limits = result["chance"], _interval(result["wilson95"])
-        scaled = limits and tuple((limit - chance) / (1 - chance) for limit in limits)
-        yield "normalized_gain", result["normalized_gain"], scaled
+        limits = gain_interval(result["wilson95"], result["chance"])
+        yield "normalized_gain", result["normalized_gain"], limits
     for name in ("pass@k", "pass^k"):
         for k, entry in (result.get(name) or {}).items():
             if entry is not None and k != "1":

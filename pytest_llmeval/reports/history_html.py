@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from collections.abc import Sequence
 from html import escape
 
+from pytest_llmeval.reports.axis import scale
+from pytest_llmeval.reports.axis import ticks
 from pytest_llmeval.reports.history import Point
 from pytest_llmeval.reports.history import Series
+from pytest_llmeval.reports.numbers import interval
 from pytest_llmeval.reports.text import cut
 from pytest_llmeval.reports.text import one_line
 
@@ -68,10 +70,9 @@ def _section(one: Series) -> str:
 def _row(point: Point) -> str:
     marks = [f"baseline {point.baseline}"] if point.baseline else []
     marks += [point.note] if point.note else []
-    interval = "" if point.interval is None else "[{:.4f}, {:.4f}]".format(*point.interval)
     return (
         f"<tr><td>{_text(_day(point))}</td><td>{_text(point.run)}</td><td>{_text(point.model)}</td>"
-        f'<td class="n">{point.value:.4f}</td><td class="n">{interval}</td>'
+        f'<td class="n">{point.value:.4f}</td><td class="n">{interval(point.interval, none="")}</td>'
         f'<td class="n">{point.n:,}</td><td>{_text(point.verdict)}</td>'
         f"<td>{_text('; '.join(marks))}</td></tr>"
     )
@@ -79,45 +80,43 @@ def _row(point: Point) -> str:
 
 def _chart(one: Series) -> str:
     """The line with its intervals; runs stand at equal distances, in their order."""
-    low, high = _range(one)
     label = f"{one.result} {one.metric} over {len(one.points)} runs"
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{_text(label)}">'
-        f"{''.join(_marks(one, low, high))}</svg>"
+        f"{''.join(_marks(one))}</svg>"
     )
 
 
-def _marks(one: Series, low: float, high: float) -> Iterator[str]:
-    right = _WIDTH - _RIGHT
-    for value in _ticks(low, high):
-        y = _y(value, low, high)
-        yield f'<line class="rule" x1="{_LEFT}" x2="{right}" y1="{y}" y2="{y}"/>'
-        yield f'<text x="{_LEFT - 6}" y="{y + 4}" text-anchor="end">{value:.12g}</text>'
+def _marks(one: Series) -> Iterator[str]:
+    low, high = _range(one)
+    up, right = scale(low, high, _HEIGHT - _BOTTOM, _TOP), _WIDTH - _RIGHT
+    for value in ticks(low, high):
+        y = up(value)
+        yield f'<line class="rule" x1="{_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:.12g}</text>'
     for side in () if one.bound is None else (one.bound.min, one.bound.max):
         if side is not None:
-            y = _y(side, low, high)
-            yield f'<line class="bound" x1="{_LEFT}" x2="{right}" y1="{y}" y2="{y}"/>'
-    xs = [_x(number, len(one.points)) for number in range(len(one.points))]
-    line = " ".join(
-        f"{x},{_y(point.value, low, high)}" for x, point in zip(xs, one.points, strict=True)
-    )
+            y = up(side)
+            yield f'<line class="bound" x1="{_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
+    last = len(one.points) - 1
+    across = scale(0, last, _LEFT + 12, right - 12) if last else lambda n: (_LEFT + right) / 2
+    places = [(across(n), up(point.value), point) for n, point in enumerate(one.points)]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in places)
     yield f'<polyline class="line" points="{line}"/>'
-    for x, point in zip(xs, one.points, strict=True):
+    for x, y, point in places:
         yield f"<g><title>{_text(_told(point))}</title>"
-        y = _y(point.value, low, high)
         if point.interval is not None:
-            top, bottom = (_y(limit, low, high) for limit in reversed(point.interval))
-            yield f'<line class="bar" x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"/>'
+            bottom, top = map(up, point.interval)
+            yield f'<line class="bar" x1="{x:.1f}" x2="{x:.1f}" y1="{top:.1f}" y2="{bottom:.1f}"/>'
         if point.baseline:
-            yield f'<circle class="kept" cx="{x}" cy="{y}" r="8"/>'
+            yield f'<circle class="kept" cx="{x:.1f}" cy="{y:.1f}" r="8"/>'
         kind = "dot fail" if point.verdict == "fail" else "dot"
-        yield f'<circle class="{kind}" cx="{x}" cy="{y}" r="4"/></g>'
-    if one.points:
-        floor = _HEIGHT - 8
-        yield f'<text x="{_LEFT}" y="{floor}">{_text(_day(one.points[0]))}</text>'
-    if len(one.points) > 1:
-        last = _text(_day(one.points[-1]))
-        yield f'<text x="{right}" y="{floor}" text-anchor="end">{last}</text>'
+        yield f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="4"/></g>'
+    floor = _HEIGHT - 8
+    yield f'<text x="{_LEFT}" y="{floor}">{_text(_day(one.points[0]))}</text>'
+    if last:
+        newest = _text(_day(one.points[-1]))
+        yield f'<text x="{right}" y="{floor}" text-anchor="end">{newest}</text>'
 
 
 def _told(point: Point) -> str:
@@ -135,22 +134,6 @@ def _range(one: Series) -> tuple[float, float]:
     low, high = min(values), max(values)
     air = (high - low) * 0.06 or 0.01
     return low - air, high + air
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """Round values in the range, four to nine of them."""
-    size = 10.0 ** math.floor(math.log10((high - low) / 4))
-    step = next(s * size for s in (5, 2, 1) if (high - low) / (s * size) >= 4)
-    return [n * step for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
-
-
-def _x(number: int, count: int) -> float:
-    span = _WIDTH - _LEFT - _RIGHT - 24
-    return round(_LEFT + 12 + (span * number / (count - 1) if count > 1 else span / 2), 1)
-
-
-def _y(value: float, low: float, high: float) -> float:
-    return round(_TOP + (_HEIGHT - _TOP - _BOTTOM) * (high - value) / (high - low), 1)
 
 
 def _day(point: Point) -> str:

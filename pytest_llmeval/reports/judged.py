@@ -11,15 +11,13 @@ from typing import Any
 
 from pytest_llmeval.core import RunError
 from pytest_llmeval.gates import Verdict
+from pytest_llmeval.reports.numbers import ALPHA
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.records import latest_records
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.runs.usage import Key
 from pytest_llmeval.runs.usage import Spent
 from pytest_llmeval.runs.usage import spent
-
-ALPHA = 0.05
-"""Level at which a subject counts as worse, after Holm's adjustment over all subjects."""
 
 
 @dataclass(frozen=True)
@@ -118,19 +116,6 @@ def key_of(result: Mapping[str, Any]) -> Key:
     return result["model"], result["benchmark"], result["scorer"]
 
 
-def margin(verdict: Verdict) -> float | None:
-    """How far the measured value is inside the bound, negative outside.
-
-    None without either, and where the bound is one value: the chance level, about which the
-    interval decides.
-    """
-    if verdict.measured is None or (verdict.min is not None and verdict.min == verdict.max):
-        return None
-    room = [] if verdict.min is None else [verdict.measured - verdict.min]
-    room += [] if verdict.max is None else [verdict.max - verdict.measured]
-    return min(room, default=None)
-
-
 def read_judged(path: Path, comparison: Mapping[str, Any] | None = None) -> JudgedRun:
     """Read the documents of a run folder; metrics from its records where it was not finished.
 
@@ -141,7 +126,7 @@ def read_judged(path: Path, comparison: Mapping[str, Any] | None = None) -> Judg
     gates = _document(folder, "gates.json") or {"verdict": "not gated", "gates": []}
     metrics = _document(folder, "metrics.json") or load_run(path).metrics()
     try:
-        verdicts = [_verdict(value) for value in gates["gates"]]
+        verdicts = [Verdict.from_json(value) for value in gates["gates"]]
         results = [{**result, "errors": int(result["errors"])} for result in metrics["results"]]
         return JudgedRun(
             path=path,
@@ -164,8 +149,3 @@ def used(run: JudgedRun) -> dict[Key, Spent]:
 
 def _document(folder: RunFolder, name: str) -> dict[str, Any] | None:
     return folder.read(name) if (folder.path / name).exists() else None
-
-
-def _verdict(value: Mapping[str, Any]) -> Verdict:
-    interval = value["interval"]
-    return Verdict(**{**value, "interval": None if interval is None else tuple(interval)})

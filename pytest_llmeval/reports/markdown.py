@@ -13,8 +13,10 @@ from pytest_llmeval.reports import gfm
 from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.reports.judged import Regressed
 from pytest_llmeval.reports.judged import key_of
-from pytest_llmeval.reports.judged import margin
 from pytest_llmeval.reports.judged import name_of
+from pytest_llmeval.reports.numbers import interval
+from pytest_llmeval.reports.numbers import number
+from pytest_llmeval.reports.numbers import signed
 from pytest_llmeval.reports.text import cut
 from pytest_llmeval.reports.usage import duration
 from pytest_llmeval.runs.compare import run_name
@@ -87,7 +89,7 @@ def _gates(run: JudgedRun) -> Iterator[str]:
         {"undecided"},
     )
     order = {"fail": 0, "undecided": 1, "pass": 2}
-    shown.sort(key=lambda one: (order[one.status], margin(one) or 0.0))
+    shown.sort(key=lambda one: (order[one.status], one.margin or 0.0))
     if shown:
         rows = [_gate_row(one) for one in shown[:_ROWS]]
         yield gfm.table(("gate", "measured", "bound", "margin", "why"), rows)
@@ -96,14 +98,12 @@ def _gates(run: JudgedRun) -> Iterator[str]:
 
 def _gate_row(verdict: Verdict) -> tuple[str, ...]:
     status = "WARN" if verdict.warning and verdict.status == "pass" else verdict.status.upper()
-    room = margin(verdict)
-    whole = verdict.metric == "max_errors"
-    number = "-" if verdict.measured is None else f"{verdict.measured:.{0 if whole else 4}f}"
+    digits = 0 if verdict.metric == "max_errors" else 4
     return (
         f"{status} {gfm.cell(cut(verdict.id, 2 * _NAME, 'gates.json'))}",
-        number,
+        number(verdict.measured, digits),
         gfm.cell(verdict.bound) if verdict.bound else "",
-        "-" if room is None else f"{room:+.{0 if whole else 4}f}",
+        signed(verdict.margin, digits),
         gfm.plain(cut(verdict.warning or verdict.reason, 2 * _NAME, "gates.json")),
     )
 
@@ -116,15 +116,14 @@ def _results(run: JudgedRun, used: Mapping[Key, Spent]) -> Iterator[str]:
     for result in run.results[:_ROWS]:
         key = key_of(result)
         name = f"{result['model']} {name_of(result)}" if several else name_of(result)
-        interval = result["wilson95"]
         rows.append(
             (
                 gfm.cell(cut(name, _NAME, "metrics.json")),
                 f"{result['answered']:,} of {result['n_total']:,}",
-                _number(result["accuracy"]),
-                "-" if interval is None else f"[{interval[0]:.4f}, {interval[1]:.4f}]",
-                _number(result["macro_accuracy"]),
-                _number(result["normalized_gain"], "+"),
+                number(result["accuracy"]),
+                interval(result["wilson95"]),
+                number(result["macro_accuracy"]),
+                signed(result["normalized_gain"]),
                 f"{result['unparsed']:,}",
                 f"{result['errors']:,}",
                 *([_time(used.get(key))] if timed else []),
@@ -176,13 +175,9 @@ def _regressed_row(one: Regressed, run: JudgedRun) -> Sequence[str]:
     several = len(run.results) > 1
     name = f"{one.result} {one.subject}" if several else one.subject
     p_value = "<0.0001" if one.p_value < 0.0001 else f"{one.p_value:.4f}"
-    numbers = (_number(one.baseline), _number(one.candidate), f"{one.drop:+.4f}", p_value)
+    numbers = (number(one.baseline), number(one.candidate), signed(one.drop), p_value)
     return (gfm.cell(cut(name, _NAME, "comparison.json")), f"{one.items:,}", *numbers)
 
 
 def _rest(count: int, what: str, file: str) -> str:
     return f"and {count - _ROWS:,} more {what} in {gfm.code(file)}" if count > _ROWS else ""
-
-
-def _number(value: float | None, sign: str = "") -> str:
-    return "-" if value is None else f"{value:{sign}.4f}"

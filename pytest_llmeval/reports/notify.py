@@ -18,7 +18,6 @@ from typing import Any
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import describe
 from pytest_llmeval.reports.judged import JudgedRun
-from pytest_llmeval.reports.judged import margin
 from pytest_llmeval.reports.text import cut
 from pytest_llmeval.reports.text import one_line
 
@@ -98,7 +97,7 @@ def _gate(verdict: Verdict) -> dict[str, Any]:
     kept = ("id", "model", "benchmark", "scorer", "subject", "metric", "bound", "measured", "n")
     return {
         **{name: getattr(verdict, name) for name in kept},
-        "margin": margin(verdict),
+        "margin": verdict.margin,
         "reason": verdict.reason,
     }
 

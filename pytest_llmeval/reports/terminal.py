@@ -19,10 +19,14 @@ from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.reports.audit import audit_parts
 from pytest_llmeval.reports.comparison import comparison_parts
+from pytest_llmeval.reports.numbers import count
+from pytest_llmeval.reports.numbers import number
+from pytest_llmeval.reports.numbers import signed
 from pytest_llmeval.reports.runner import harmless
 from pytest_llmeval.reports.text import one_line
 from pytest_llmeval.reports.text import visible
 from pytest_llmeval.runs.compare import RunComparison
+from pytest_llmeval.runs.compare import run_name
 
 _WEAKEST = 5
 _STYLES = {"pass": "green", "fail": "red", "undecided": "yellow", "not run": "dim"}
@@ -90,13 +94,7 @@ def summary_parts(
         yield from _gate_lines(verdicts)
     for note in notes:
         yield Text(note, style="yellow")
-    yield Text(f"run: {_short(folder)}")
-
-
-def _short(path: Path) -> Path:
-    """A path as one would type it from here."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+    yield Text(f"run: {run_name(folder)}")
 
 
 def _results_table(results: Iterable[tuple[Result, dict[str, Any]]]) -> Table:
@@ -114,11 +112,11 @@ def _results_table(results: Iterable[tuple[Result, dict[str, Any]]]) -> Table:
         counts = result.counts
         times = f"×{result.samples}" if result.samples > 1 else ""
         table.add_row(
-            Text(f"{result.benchmark}[{result.scorer}]"),
+            Text(result.name),
             f"{-(-counts.attempted // result.samples):,}{times}",
             _accuracy(numbers),
-            _number(numbers["macro_accuracy"]),
-            _number(numbers["normalized_gain"], sign=True),
+            number(numbers["macro_accuracy"]),
+            signed(numbers["normalized_gain"]),
             str(counts.unparsed),
             str(counts.error),
         )
@@ -132,15 +130,9 @@ def _accuracy(numbers: dict[str, Any]) -> str:
     return f"{numbers['accuracy']:.4f}" + ("" if error is None else f" ± {error:.4f}")
 
 
-def _number(value: float | None, sign: bool = False) -> str:
-    if value is None:
-        return "-"
-    return f"{value:+.4f}" if sign else f"{value:.4f}"
-
-
 def _remarks(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]:
     for result, numbers in results:
-        counts, name = result.counts, f"{result.benchmark}[{result.scorer}]"
+        counts, name = result.counts, result.name
         unit = "answers were asked for" if result.samples > 1 else "items were run"
         if result.sampled and numbers["sampled"] is None:
             drawn = sum((result.drawn or {}).values())
@@ -162,21 +154,21 @@ def _remarks(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]
             yield from _samples(name, numbers)
         if counts.truncated:
             yield Text(
-                f"{name}: {_count(counts.truncated, 'answer')}"
+                f"{name}: {count(counts.truncated, 'answer')}"
                 f" ({counts.truncated / counts.answered:.1%}) {_were(counts.truncated)} cut off"
                 " at the token limit",
                 style="yellow",
             )
         if counts.error:
             yield Text(
-                f"{name} is incomplete: {_count(counts.error, 'error')}; correct {counts.correct:,}"
+                f"{name} is incomplete: {count(counts.error, 'error')}; correct {counts.correct:,}"
                 f" of {counts.answered:,} answered, of {counts.answered + counts.error:,}"
                 " with errors",
                 style="red",
             )
         if result.dropped_shots:
             yield Text(
-                f"{name}: {_count(result.dropped_shots, 'item')} {_were(result.dropped_shots)}"
+                f"{name}: {count(result.dropped_shots, 'item')} {_were(result.dropped_shots)}"
                 " asked with fewer shots than the protocol's (prompt window, or copies left out)",
                 style="yellow",
             )
@@ -184,11 +176,7 @@ def _remarks(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]
             # Likelihoods of equal height go to the first option, equal meanings to a seeded draw.
             drawn = result.scorer.partition("+")[0] == "matched"
             how = "decided by a seeded draw" if drawn else "the first option was taken"
-            yield Text(f"{name}: {_count(result.ties, 'tie')}, {how}")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+            yield Text(f"{name}: {count(result.ties, 'tie')}, {how}")
 
 
 def _were(number: int) -> str:
@@ -233,7 +221,7 @@ def _weakest_subjects(results: Iterable[tuple[Result, dict[str, Any]]]) -> Itera
         if len(rated) < 2:
             continue
         weakest = sorted(rated, key=lambda one: one[:2])[:_WEAKEST]
-        yield Text(f"weakest of {len(rated)} subjects, {result.benchmark}[{result.scorer}]:")
+        yield Text(f"weakest of {len(rated)} subjects, {result.name}:")
         for accuracy, subject, counts in weakest:
             yield Text(
                 f"  {one_line(subject):<40} {accuracy:.4f}  ({counts.correct}/{counts.answered})"

@@ -13,12 +13,11 @@ from report_runs import planned
 from report_runs import prompt_of
 from report_runs import question
 from report_runs import run_of
+from report_runs import sources
 from report_runs import written
 
 from pytest_llmeval.reports.comparison import comparison_json
-from pytest_llmeval.reports.html.data import report_data
-from pytest_llmeval.reports.html.gather import Sources
-from pytest_llmeval.reports.html.page import render_page
+from pytest_llmeval.reports.html import html_report
 from pytest_llmeval.reports.html.shown import visible
 from pytest_llmeval.runs import compare
 
@@ -41,9 +40,9 @@ def compared_runs(tmp_path):
 
 @pytest.fixture
 def report(tmp_path, open_page):
-    def make(run, **sources):
+    def make(run, **more):
         file = tmp_path / "report.html"
-        page = render_page(report_data(Sources(run, **sources)))
+        page = html_report(sources(run, **more))
         file.write_text(page, encoding="utf-8")
         return open_page(file)
 

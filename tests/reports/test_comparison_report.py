@@ -16,9 +16,9 @@ from pytest_llmeval.metrics import compare_items
 from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.comparison import comparison_markdown
 from pytest_llmeval.reports.comparison import comparison_parts
-from pytest_llmeval.reports.comparison import league_json
-from pytest_llmeval.reports.comparison import league_markdown
-from pytest_llmeval.reports.comparison import league_parts
+from pytest_llmeval.reports.league import league_json
+from pytest_llmeval.reports.league import league_markdown
+from pytest_llmeval.reports.league import league_parts
 from pytest_llmeval.runs.compare import ABSENT
 from pytest_llmeval.runs.compare import League
 from pytest_llmeval.runs.compare import Mismatch

@@ -13,6 +13,7 @@ from report_runs import planned
 from report_runs import prompt_of
 from report_runs import question
 from report_runs import run_of
+from report_runs import sources
 from report_runs import store
 from report_runs import written
 
@@ -22,17 +23,16 @@ from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.reports.comparison import comparison_json
+from pytest_llmeval.reports.html import gather
 from pytest_llmeval.reports.html.areas import areas_of
 from pytest_llmeval.reports.html.data import report_data
-from pytest_llmeval.reports.html.gather import Sources
-from pytest_llmeval.reports.html.gather import gather
 from pytest_llmeval.runs import compare
 
 TOKENS = {"requests": 2, "prompt_tokens": 10**6, "completion_tokens": 10**5, "cached_tokens": 0}
 
 
-def only_result(*arguments, **sources):
-    (result,) = report_data(Sources(*arguments, **sources))["results"]
+def only_result(*arguments, **more):
+    (result,) = report_data(sources(*arguments, **more))["results"]
     return result
 
 
@@ -72,7 +72,7 @@ def test_a_prompt_is_shown_as_it_was_sent_or_not_at_all(tmp_path):
     ]
     key = records[0].protocol
     prompts = {("mmlu", key, item.id): prompt_of(item) for item in items}
-    data = report_data(Sources(run_of(tmp_path, [planned({"art": 3})], records), prompts=prompts))
+    data = report_data(sources(run_of(tmp_path, [planned({"art": 3})], records), prompts=prompts))
     whole, short, other = (entry["prompt"] for entry in data["results"][0]["details"][0])
     shots = data["shots"]
 
@@ -110,7 +110,7 @@ def test_gates_have_their_margins(tmp_path):
         "verdict": "fail",
         "gates": [asdict(verdict) for verdict in verdicts],
     }
-    data = report_data(Sources(run, gates=document))
+    data = report_data(sources(run, gates=document))
     margins = {gate["id"]: gate["margin"] for gate in data["gates"]}
     assert margins["mmlu::accuracy"] == pytest.approx(0.05)
     assert margins["mmlu::macro_accuracy"] == pytest.approx(-0.1)
@@ -122,7 +122,7 @@ def test_gates_have_their_margins(tmp_path):
 
 
 def test_a_run_without_gates_says_so(tmp_path):
-    data = report_data(Sources(graded(tmp_path, {"art": "cw"})))
+    data = report_data(sources(graded(tmp_path, {"art": "cw"})))
     assert (data["verdict"], data["verdict_words"]) == ("not gated", "Nothing was gated")
 
 
@@ -178,7 +178,7 @@ def test_what_a_run_cost_is_told_by_result_and_by_benchmark(tmp_path):
         prices={"currency": "EUR", "models": {"demo": {"input": 1.0, "output": 10.0}}},
         seconds=59.97,
     )
-    data = report_data(Sources(run))
+    data = report_data(sources(run))
     (result,) = data["results"]
     assert (result["used"]["cost"], result["used"]["together"]) == ("2.0000 EUR", [])
     assert [row["cost"] for row in data["usage"]] == ["2.0000 EUR", "2.0000 EUR", "–"]
@@ -187,7 +187,7 @@ def test_what_a_run_cost_is_told_by_result_and_by_benchmark(tmp_path):
 
 
 def test_without_prices_no_cost_is_told(tmp_path):
-    data = report_data(Sources(graded(tmp_path, {"art": "cw"}, usage=[["demo", "mmlu", TOKENS]])))
+    data = report_data(sources(graded(tmp_path, {"art": "cw"}, usage=[["demo", "mmlu", TOKENS]])))
     assert [row["cost"] for row in data["usage"]] == [None]
     assert "cost" not in dict(data["facts"])
 
@@ -200,7 +200,7 @@ def test_another_scorer_points_to_the_responses_it_scored(tmp_path):
     second = [written(item, "", False, other, response_of="choice", answer="D") for item in items]
     second = [replace(record, text=None) for record in second]
     results = [planned({"art": 3}, protocol), planned({"art": 3}, other, responses_of=0)]
-    one, another = report_data(Sources(run_of(tmp_path, results, [*first, *second])))["results"]
+    one, another = report_data(sources(run_of(tmp_path, results, [*first, *second])))["results"]
     assert (one["details_of"], another["details_of"]) == (0, 0)
     assert another["details"] is None
     (sample,) = one["details"][0][1]["samples"]
@@ -239,7 +239,7 @@ def test_models_keep_their_items_apart(tmp_path):
         for model, right in (("one", True), ("two", False))
         for n in range(2)
     ]
-    data = report_data(Sources(run_of(tmp_path, [planned({"art": 2})], records)))
+    data = report_data(sources(run_of(tmp_path, [planned({"art": 2})], records)))
     assert [(one["numbers"]["model"], one["items"]["outcome"]) for one in data["results"]] == [
         ("one", "cc"),
         ("two", "ww"),

@@ -24,15 +24,15 @@ from report_runs import planned
 from report_runs import prompt_of
 from report_runs import question
 from report_runs import run_of
+from report_runs import sources
 from report_runs import written
 
 from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.html.data import report_data
-from pytest_llmeval.reports.html.gather import Sources
 from pytest_llmeval.reports.html.page import render_page
 from pytest_llmeval.reports.html.plots import rows as row_plots
-from pytest_llmeval.reports.html.shown import HIDDEN
 from pytest_llmeval.reports.html.shown import visible
+from pytest_llmeval.reports.text import HIDDEN
 from pytest_llmeval.runs import compare
 
 SURROGATE = "\ud800 alone"
@@ -106,7 +106,7 @@ def hostile_page(text: str) -> str:
     prompts = {("mmlu", records[0].protocol, "item-0"): prompt_of(items[0], protocol)}
     comparison = {**comparison_json(compare(run, run)), "baseline": text}
     document = {"thresholds": text, "verdict": text, "gates": [gate]}
-    data = report_data(Sources(run, document, comparison=comparison, prompts=prompts))
+    data = report_data(sources(run, document, comparison=comparison, prompts=prompts))
     arm = {"name": text, "accuracy": 0.5, "interval": [0.4, 0.6]}
     position = {"position": text, "share": 0.5, "expected": 0.25, "recall": 0.5, "p_value": 1.0}
     family = {"name": text, "items": 3, "positions": [position]}
@@ -170,7 +170,7 @@ def test_the_page_asks_for_nothing_and_its_policy_forbids_it(harmless):
 
 def test_the_same_run_gives_the_same_page(tmp_path):
     run = graded(tmp_path, {"art": "cwc", "law": "cc"})
-    assert render_page(report_data(Sources(run))) == render_page(report_data(Sources(run)))
+    assert render_page(report_data(sources(run))) == render_page(report_data(sources(run)))
 
 
 def drawings(page: str) -> list[ElementTree.Element]:
@@ -186,7 +186,7 @@ def test_drawings_are_well_formed_and_named(tmp_path):
         graded(tmp_path / "b", subjects | {"anatomy": "w" * 9}),
     )
     comparison = comparison_json(compare(before, after))
-    page = render_page(report_data(Sources(after, comparison=comparison)))
+    page = render_page(report_data(sources(after, comparison=comparison)))
     names = [drawing.get("aria-label") for drawing in drawings(page)]
     assert names == [
         "outcomes",
@@ -200,7 +200,7 @@ def test_drawings_are_well_formed_and_named(tmp_path):
 
 def test_many_subjects_without_areas_have_no_radar(tmp_path):
     run = graded(tmp_path, {f"subject_{n}": "cw" for n in range(13)})
-    assert "round a circle" not in render_page(report_data(Sources(run)))
+    assert "round a circle" not in render_page(report_data(sources(run)))
 
 
 def test_a_run_of_errors_alone_has_a_page(tmp_path):
@@ -208,12 +208,12 @@ def test_a_run_of_errors_alone_has_a_page(tmp_path):
         compared(question(f"art-{n}"), False, outcome="error", error="refused", logprobs=())
         for n in range(3)
     ]
-    page = render_page(report_data(Sources(run_of(tmp_path, [planned({"art": 3})], records))))
+    page = render_page(report_data(sources(run_of(tmp_path, [planned({"art": 3})], records))))
     assert "no number: 3 errors" in page
 
 
 def test_a_run_of_nothing_has_a_page(tmp_path):
-    page = render_page(report_data(Sources(run_of(tmp_path, [planned({"art": 3})], []))))
+    page = render_page(report_data(sources(run_of(tmp_path, [planned({"art": 3})], []))))
     assert "3 not run" in page
 
 
@@ -236,7 +236,7 @@ def test_bars_are_as_long_as_the_accuracy(rows, chance):
 
 def test_the_audits_positions_and_arms_are_drawn(tmp_path):
     run = graded(tmp_path, {"art": "cw"})
-    data = report_data(Sources(run))
+    data = report_data(sources(run))
     positions = [
         {"position": label, "share": share, "expected": 0.25, "recall": share, "p_value": p}
         for label, share, p in (

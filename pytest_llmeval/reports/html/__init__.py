@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from pytest_llmeval.reports.html.write import write_report
+from .data import report_data
+from .gather import Sources
+from .gather import gather
+from .page import render_page
 
-__all__ = ["write_report"]
+__all__ = ["Sources", "gather", "html_report"]
+
+
+def html_report(sources: Sources) -> str:
+    """The page. The same sources give the same text; it encodes as UTF-8 whatever is in it."""
+    return render_page(report_data(sources))

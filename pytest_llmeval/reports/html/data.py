@@ -10,8 +10,8 @@ from dataclasses import asdict
 from typing import Any
 
 from pytest_llmeval.gates import Verdict
-from pytest_llmeval.gates import describe
 from pytest_llmeval.gates import fold
+from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.reports.usage import duration
 from pytest_llmeval.runs.run import Measurement
 from pytest_llmeval.runs.run import Run
@@ -36,7 +36,7 @@ _STATUSES = ("fail", "undecided", "pass", "not run")
 
 def report_data(sources: Sources) -> dict[str, Any]:
     """The page's content as plain JSON values. The same sources give the same content."""
-    run = sources.run
+    run, comparison = sources.run, sources.judged.comparison
     every = answered(run)
     measurements = [one.measurement for one in every]
     shots: dict[tuple[str, str], int] = {}
@@ -45,12 +45,12 @@ def report_data(sources: Sources) -> dict[str, Any]:
     return {
         "run": str(run.manifest.get("run") or run.path.name),
         "status": run.manifest.get("status", "finished"),
-        **_gates(sources.gates),
+        **_gates(sources.judged),
         "facts": _facts(run.manifest),
         "models": _models(run.manifest, measurements),
         "usage": _usage(run.manifest),
         "notes": _notes(run, measurements),
-        "baseline": None if sources.comparison is None else sources.comparison["baseline"],
+        "baseline": comparison and comparison["baseline"],
         "results": [{**one, "used": own} for one, own in zip(results, used, strict=True)],
         "shots": list(shots),
     }
@@ -59,45 +59,23 @@ def report_data(sources: Sources) -> dict[str, Any]:
 # The whole run ---------------------------------------------------------------------------
 
 
-def _gates(document: Mapping[str, Any] | None) -> dict[str, Any]:
-    verdict = "not gated" if document is None else str(document["verdict"])
-    every = [_verdict(value) for value in (document or {}).get("gates", ())]
-    counts = Counter(verdict.status for verdict in every)
-    shown = [_gate(one) for one in fold(every, {"pass", "undecided"})]
-    shown.sort(key=lambda gate: _STATUSES.index(gate["status"]))
+def _gates(run: JudgedRun) -> dict[str, Any]:
+    counts = Counter(verdict.status for verdict in run.verdicts)
+    shown = fold(run.verdicts, {"pass", "undecided"})
+    shown.sort(key=lambda verdict: _STATUSES.index(verdict.status))
     return {
-        "verdict": verdict,
-        "verdict_words": verdict_words(verdict, counts),
+        "verdict": run.verdict,
+        "verdict_words": verdict_words(run.verdict, counts),
         "gate_counts": dict(counts),
-        "gates_file": (document or {}).get("thresholds"),
-        "gates": shown,
+        "gates_file": run.thresholds,
+        "gates": [_gate(verdict) for verdict in shown],
     }
-
-
-def _verdict(value: Mapping[str, Any]) -> Verdict:
-    interval = value.get("interval")
-    return Verdict(**{**value, "interval": None if interval is None else tuple(interval)})
 
 
 def _gate(verdict: Verdict) -> dict[str, Any]:
     gate = asdict(verdict)
-    low, high, value = verdict.min, verdict.max, verdict.measured
-    two_sided = low is not None and low == high
-    rooms = (
-        []
-        if value is None or two_sided
-        else [
-            *([] if low is None else [value - low]),
-            *([] if high is None else [high - value]),
-        ]
-    )
-    return {
-        **gate,
-        "interval": None if verdict.interval is None else list(verdict.interval),
-        "words": gate_words(gate),
-        "text": describe(verdict),
-        "margin": min(rooms, default=None),
-    }
+    interval = None if verdict.interval is None else list(verdict.interval)
+    return {**gate, "interval": interval, "words": gate_words(verdict), "margin": verdict.margin}
 
 
 def _facts(manifest: Mapping[str, Any]) -> list[list[str]]:

@@ -15,6 +15,7 @@ from typing import Any
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
+from pytest_llmeval.reports.text import shorten
 from pytest_llmeval.runs.prompts import StoredPrompt
 
 TEXT_LIMIT = 100_000
@@ -157,7 +158,7 @@ def _limited(text: str | None) -> str | None:
 
 
 def _short(text: str | None) -> str | None:
-    return text if text is None or len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
+    return None if text is None else shorten(text, _SHORT)
 
 
 def _outcome(samples: Sequence[Record]) -> str:

@@ -14,12 +14,19 @@ import json
 import zlib
 from collections.abc import Mapping
 from collections.abc import Sequence
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment
 from jinja2 import StrictUndefined
 from markupsafe import Markup
+
+from pytest_llmeval.reports.numbers import ALPHA
+from pytest_llmeval.reports.numbers import gain_interval
+from pytest_llmeval.reports.numbers import interval
+from pytest_llmeval.reports.numbers import number
+from pytest_llmeval.reports.numbers import signed
 
 from .items import BLOCK
 from .plots import bullet
@@ -28,14 +35,11 @@ from .plots import outcome_bar
 from .plots import pass_curve
 from .plots import position_bars
 from .plots import radar
-from .plots import readable
 from .plots import reliability
 from .plots import subject_bars
 from .plots import summary_rows
 from .shown import visible
-
-SIGNIFICANT = 0.05
-"""Holm-adjusted p value up to which a drop is called significant."""
+from .svg import readable
 
 _FEW = 12
 _STATUS = {"pass": "✓", "fail": "✗", "undecided": "?", "not run": "–"}
@@ -52,7 +56,11 @@ def render_page(data: Mapping[str, Any]) -> str:
         finalize=_finalize,
     )
     environment.filters.update(
-        fixed=_fixed, signed=_signed, percent=_percent, interval=_interval, readable=readable
+        fixed=partial(number, none="–"),
+        signed=partial(signed, none="–"),
+        percent=_percent,
+        interval=partial(interval, none=""),
+        readable=readable,
     )
     template = environment.from_string(_own("page.html"))
     return template.render(
@@ -61,7 +69,7 @@ def render_page(data: Mapping[str, Any]) -> str:
         script=Markup(script),
         policy=_policy(style, script),
         icons=_STATUS,
-        significant=SIGNIFICANT,
+        significant=ALPHA,
         bullets=[bullet(gate) for gate in data["gates"]],
         sections=[_section(number, one) for number, one in enumerate(data["results"])],
         blocks=_blocks(data),
@@ -92,24 +100,8 @@ def _policy(style: str, script: str) -> str:
 # Numbers ---------------------------------------------------------------------------------
 
 
-def _fixed(value: float | None, digits: int = 4) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
-
-
-def _signed(value: float | None, digits: int = 4) -> str:
-    # + 0.0: zero has no sign worth showing.
-    return "–" if value is None else f"{round(value, digits) + 0.0:+.{digits}f}"
-
-
 def _percent(value: float | None) -> str:
     return "–" if value is None else f"{value:.1%}"
-
-
-def _interval(value: Sequence[float] | None) -> str:
-    if value is None:
-        return ""
-    low, high = (round(end, 4) + 0.0 for end in value)
-    return f"[{low:.4f}, {high:.4f}]"
 
 
 # Sections --------------------------------------------------------------------------------
@@ -202,13 +194,13 @@ def _summary(one: Mapping[str, Any], chance: float | None) -> Markup | None:
             about = (area["accuracy"], area["interval"], area["baseline"])
             rows.append(_value(area["name"], *about, f"area{place}"))
     if numbers["normalized_gain"] is not None and chance is not None and chance < 1:
-        ends = [(end - chance) / (1 - chance) for end in numbers["wilson95"]]
+        ends = gain_interval(numbers["wilson95"], chance)
         rows.append(_value("gain over chance", numbers["normalized_gain"], ends, None, "gain"))
     return summary_rows(rows, chance)
 
 
 def _value(
-    name: str, value: float, interval: list[float] | None, baseline: float | None, cls: str
+    name: str, value: float, interval: Sequence[float] | None, baseline: float | None, cls: str
 ) -> dict[str, Any]:
     return {"name": name, "value": value, "interval": interval, "baseline": baseline, "cls": cls}
 
@@ -220,7 +212,7 @@ def _drops(compared: Mapping[str, Any] | None, number: int) -> Markup | None:
         {
             "subject": name,
             **one,
-            "significant": compared["comparable"] and one["adjusted"] <= SIGNIFICANT,
+            "significant": compared["comparable"] and one["adjusted"] <= ALPHA,
         }
         for name, one in compared["subjects"].items()
         if one["items"]
@@ -254,9 +246,9 @@ def _blocks(data: Mapping[str, Any]) -> list[tuple[str, Markup]]:
         for one in data["results"]
     ]
     found = [("data-index", indices), ("data-shots", data["shots"])]
-    for number, one in enumerate(data["results"]):
+    for result, one in enumerate(data["results"]):
         for place, block in enumerate(one["details"] or ()):
-            found.append((f"data-{number}-{place}", block))
+            found.append((f"data-{result}-{place}", block))
     return [(name, _packed(value)) for name, value in found]
 
 

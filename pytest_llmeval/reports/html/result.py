@@ -17,6 +17,7 @@ from pytest_llmeval.metrics import calibration
 from pytest_llmeval.metrics import choice_confidence
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.metrics import wilson_interval
+from pytest_llmeval.reports.judged import key_of
 from pytest_llmeval.runs.prompts import StoredPrompt
 from pytest_llmeval.runs.run import Measurement
 from pytest_llmeval.runs.run import Run
@@ -92,8 +93,10 @@ def result_data(
     """What the page shows of one result; ``shots``: the page's table of them, which is added to."""
     measurement, records = one.measurement, one.records
     numbers = summarize(measurement.result)
-    compared = _comparison(sources.comparison, one.key)
-    stored: Mapping[str, Any] = next((m for m in sources.measured if _key(m) == one.key), {})
+    compared = _comparison(sources.judged.comparison, one.key)
+    stored: Mapping[str, Any] = next(
+        (m for m in sources.judged.results if key_of(m) == one.key), {}
+    )
     others = {other.key[2]: other.items for other in every if other.scores_again(one)}
     # Other scorers of the same responses point to the result that holds them.
     owner = next((n for n, first in enumerate(every) if one.scores_again(first)), None)
@@ -119,10 +122,6 @@ def result_data(
         if owner is None
         else None,
     }
-
-
-def _key(entry: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    return entry.get("model"), entry.get("benchmark"), entry.get("scorer")
 
 
 def _prompts_of(

@@ -6,11 +6,12 @@ scheme. There are no style attributes, which the page's content policy forbids.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from markupsafe import Markup
 from markupsafe import escape
+
+from pytest_llmeval.reports.text import shorten
 
 from .shown import visible
 
@@ -80,14 +81,9 @@ def pick(inside: str, result: int, subject: str) -> Markup:
     return tag("a", inside, href="#items", cls="pick", data_result=result, data_subject=subject)
 
 
-def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers from ``low`` to ``high``, both included where they are round."""
-    raw = (high - low) / max(1, about)
-    power = 10 ** math.floor(math.log10(raw)) if raw > 0 else 1.0
-    step = next((m * power for m in (1, 2, 2.5, 5, 10) if m * power >= raw * 0.999), power * 10)
-    first = math.ceil(low / step - 1e-9)
-    count = math.floor(high / step + 1e-9) - first + 1
-    return [round((first + n) * step, 10) for n in range(count)]
+def readable(subject: str) -> str:
+    """A subject's name for people: ``college mathematics``."""
+    return shorten(subject.replace("_", " "), 44)
 
 
 def _name(key: str) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_llmeval.gates import Verdict
+
 _SCORERS = {
-    "letter": "The letter with the highest log-likelihood is its answer.",
-    "cloze": "The option whose text has the highest log-likelihood for its length is its answer.",
-    "choice": "The option that its text names is its answer.",
-    "number": "The last number that its text gives as the answer is compared with the right one.",
-    "execution": "Its program is run in a sandbox; it is right if all tests pass.",
+    "letter": "The letter with the highest log-likelihood is its answer",
+    "cloze": "The option whose text has the highest log-likelihood for its length is its answer",
+    "choice": "The option that its text names is its answer",
+    "number": "The last number that its text gives as the answer is compared with the right one",
+    "execution": "Its program is run in a sandbox; it is right if all tests pass",
 }
 
 _METRICS = {
@@ -59,23 +61,20 @@ def _question(protocol: Mapping[str, Any], asked: str) -> str:
 
 def _reading(protocol: Mapping[str, Any]) -> str:
     scorer = protocol["scorer"]
-    return (
-        f"{_SCORERS.get(scorer, 'Its answer is read')} (scorer {scorer})".replace(". (", " (") + "."
-    )
+    return f"{_SCORERS.get(scorer, 'Its answer is read')} (scorer {scorer})."
 
 
-def gate_words(gate: Mapping[str, Any]) -> str:
-    """What a gate is about, such as ``accuracy in every subject``."""
-    metric, name = gate["metric"], str(gate["id"])
-    words = _METRICS.get(metric or "", metric or "benchmark")
-    if gate["subject"] is not None:
-        return f"{words}, {gate['subject']}"
-    if "::every_subject::" in name:
+def gate_words(gate: Verdict) -> str:
+    """What a gate is about, such as ``accuracy, every subject``."""
+    words = _METRICS.get(gate.metric or "", gate.metric or "benchmark")
+    if gate.subject is not None:
+        return f"{words}, {gate.subject}"
+    if "::every_subject::" in gate.id:
         return f"{words}, every subject"
     return words
 
 
-VERDICTS = {
+_VERDICTS = {
     "pass": "Every gate passed",
     "fail": "The gates did not pass",
     "not gated": "Nothing was gated",
@@ -94,5 +93,5 @@ def verdict_words(verdict: str, counts: Mapping[Any, int]) -> str:
         )
         if counts.get(status)
     ]
-    head = VERDICTS.get(verdict, verdict)
+    head = _VERDICTS.get(verdict, verdict)
     return f"{head}: {', '.join(told)}" if told else head

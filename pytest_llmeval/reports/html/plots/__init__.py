@@ -11,7 +11,6 @@ from .radar import radar
 from .rows import drop_plot
 from .rows import subject_bars
 from .rows import summary_rows
-from .scale import readable
 
 __all__ = [
     "bullet",
@@ -20,7 +19,6 @@ __all__ = [
     "pass_curve",
     "position_bars",
     "radar",
-    "readable",
     "reliability",
     "subject_bars",
     "summary_rows",

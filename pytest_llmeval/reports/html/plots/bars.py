@@ -7,11 +7,12 @@ from typing import Any
 
 from markupsafe import Markup
 
+from pytest_llmeval.reports.axis import scale
+
 from ..svg import box
 from ..svg import circle
 from ..svg import drawing
 from ..svg import line
-from .scale import scale
 
 
 def bullet(gate: Mapping[str, Any]) -> Markup | None:

@@ -9,15 +9,16 @@ from typing import Any
 
 from markupsafe import Markup
 
+from pytest_llmeval.reports.axis import Scale
+from pytest_llmeval.reports.axis import scale
+from pytest_llmeval.reports.axis import ticks
+
 from ..svg import box
 from ..svg import circle
 from ..svg import drawing
 from ..svg import line
 from ..svg import polyline
 from ..svg import text
-from ..svg import ticks
-from .scale import Scale
-from .scale import scale
 
 _LEFT, _RIGHT, _HIGH, _LOW = 48, 470, 20, 300
 

@@ -10,16 +10,17 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ..shown import cut
+from pytest_llmeval.reports.axis import ticks
+from pytest_llmeval.reports.text import shorten
+
 from ..svg import circle
 from ..svg import drawing
 from ..svg import line
 from ..svg import pick
 from ..svg import polyline
+from ..svg import readable
 from ..svg import tag
 from ..svg import text
-from ..svg import ticks
-from .scale import readable
 
 _LEVEL = 16  # up to so many names stand level round the circle
 
@@ -100,7 +101,7 @@ def _sector(
 
 def _around(subject: str) -> str:
     """A name short enough to stand round a circle."""
-    return cut(readable(subject), 26)
+    return shorten(readable(subject), 26)
 
 
 def _spoke_label(

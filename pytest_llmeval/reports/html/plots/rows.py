@@ -9,17 +9,18 @@ from typing import Any
 
 from markupsafe import Markup
 
+from pytest_llmeval.reports.axis import Scale
+from pytest_llmeval.reports.axis import scale
+from pytest_llmeval.reports.axis import ticks
+
 from ..svg import box
 from ..svg import circle
 from ..svg import drawing
 from ..svg import line
 from ..svg import pick
+from ..svg import readable
 from ..svg import tag
 from ..svg import text
-from ..svg import ticks
-from .scale import Scale
-from .scale import readable
-from .scale import scale
 
 _ROW = 19
 _NAME = 255
