@@ -103,7 +103,9 @@ def rows(run: Run) -> Iterator[dict[str, Any]]:
             names[way.fingerprint] = way.name
             names.update((arm_fingerprint(way.fingerprint, arm), way.name) for arm in planned.arms)
     for record in run.records:
-        yield _row(record, run, names.get(record.protocol))
+        row = _row(record, run, names.get(record.protocol))
+        # Half of a surrogate pair is text to Python, and to nothing else.
+        yield {name: mend(value) if type(value) is str else value for name, value in row.items()}
 
 
 def _row(record: Record, run: Run, protocol: str | None) -> dict[str, Any]:
@@ -118,18 +120,18 @@ def _row(record: Record, run: Run, protocol: str | None) -> dict[str, Any]:
         "protocol": protocol,
         "protocol_fingerprint": record.protocol,
         "data_hash": record.data,
-        "subject": mend(record.subject),
+        "subject": record.subject,
         "item": record.item,
         "sample": record.sample,
         "order": record.order or None,
         "outcome": str(record.outcome),
         "correct": None if record.outcome is Outcome.ERROR else correct,
-        "answer": _mended(record.answer),
-        "gold": mend(record.gold),
-        "text": _mended(record.text),
-        "reasoning": _mended(record.reasoning),
+        "answer": record.answer,
+        "gold": record.gold,
+        "text": record.text,
+        "reasoning": record.reasoning,
         "logprobs": [None if value == -math.inf else value for value in record.logprobs] or None,
-        "finish_reason": _mended(record.finish_reason),
+        "finish_reason": record.finish_reason,
         "truncated": truncated(record),
         "prompt_tokens": record.prompt_tokens,
         "completion_tokens": record.completion_tokens,
@@ -137,14 +139,10 @@ def _row(record: Record, run: Run, protocol: str | None) -> dict[str, Any]:
         "dropped_shots": record.dropped_shots,
         "tie": record.tie,
         "seconds": record.seconds,
-        "error": _mended(record.error),
+        "error": record.error,
         "counted": not record.left_out,
         "response_of": record.response_of or None,
     }
-
-
-def _mended(text: str | None) -> str | None:
-    return None if text is None else mend(text)
 
 
 def as_document(run: Run, judged: JudgedRun) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
+from pytest_llmeval.runs.documents import check_document
 from pytest_llmeval.runs.folder import RunFolder
-from pytest_llmeval.runs.folder import check_manifest
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.runs.run import truncated
@@ -126,15 +126,12 @@ def read_baseline(file: Path) -> Run:
 
     Raises RunError, in one line, for a file that is damaged or no baseline.
     """
-    try:
-        document = RunFolder(file.parent).read(file.name)
-    except RecursionError:
-        raise RunError(f"{file}: not a baseline of this tool") from None
+    document = RunFolder(file.parent).read(file.name)
     if document.get("kind") != _KIND:
         raise RunError(f"{file}: not a baseline of this tool")
     manifest = {key: value for key, value in document.items() if key not in ("kind", "outcomes")}
     try:
-        check_manifest(manifest, file)
+        check_document("run.json", manifest, file)
         records = tuple(record for block in document["outcomes"] for record in _unpack_block(block))
         run = Run(file, manifest, records)
         run.measurements()

@@ -19,6 +19,7 @@ from typing import Any
 from pytest_llmeval.core import RunError
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import PlannedResult
+from pytest_llmeval.runs.documents import check_document
 
 try:
     import fcntl
@@ -49,23 +50,25 @@ class RunFolder:
         self._claim: int | None = None
 
     def read(self, name: str) -> dict[str, Any]:
-        """One of the folder's JSON documents. Raises RunError, in one line, if it is damaged."""
+        """One of the folder's JSON documents, with all that reading a run relies on.
+
+        Raises RunError, in one line, if it is missing or damaged.
+        """
         file = self.path / name
         try:
             value = json.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise RunError(f"{self.path} is not a run folder: it has no {name}") from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise RunError(f"{file} cannot be read: {error}") from None
         if not isinstance(value, dict) or value.get("format") != FORMAT:
             raise RunError(f"{file}: not a document of format {FORMAT}, which this version writes")
+        check_document(name, value, file)
         return value
 
     def read_manifest(self) -> dict[str, Any]:
-        """``run.json``, with all that reading a run relies on. Raises RunError without it."""
-        value = self.read("run.json")
-        check_manifest(value, self.path / "run.json")
-        return value
+        """``run.json``. Raises RunError without it."""
+        return self.read("run.json")
 
     def claim(self) -> None:
         """Keep other sessions out of this folder until this process ends.
@@ -97,18 +100,6 @@ class RunFolder:
         except OSError as error:
             reason = error.strerror or error
             raise RunError(f"cannot write {self.path / name}: {reason}") from error
-
-
-def check_manifest(value: Mapping[str, Any], file: Path) -> None:
-    """Raise RunError unless the document has all that reading a run relies on."""
-    try:
-        sound = isinstance(value["models"], list) and isinstance(value["own_model"], bool)
-        for result in value["results"]:
-            sound = sound and bool(PlannedResult.from_json(result).ways)
-    except (KeyError, TypeError):
-        sound = False
-    if not sound:
-        raise RunError(f"{file}: models or results are not those of a run")
 
 
 def create_run(root: Path, plan: Plan, manifest: Mapping[str, Any]) -> RunFolder:

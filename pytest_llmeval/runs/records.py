@@ -14,7 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
+from types import UnionType
 from typing import Any
+from typing import get_args
+from typing import get_type_hints
 
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
@@ -27,6 +30,21 @@ except ImportError:  # Windows: appends are not locked, so run without xdist the
 
 _FIELDS = tuple(field.name for field in fields(Record))
 _DEFAULTS = {field.name: field.default for field in fields(Record)}
+
+
+def _types(hint: Any) -> frozenset[type]:
+    """What JSON has for a field of a record; a whole number may stand for any number."""
+    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    return frozenset(kinds) | ({int} if float in kinds else frozenset())
+
+
+# `outcome` and `logprobs` are converted, and checked by that.
+_TYPES = {
+    name: _types(hint)
+    for name, hint in get_type_hints(Record).items()
+    if name not in ("outcome", "logprobs")
+}
+_NUMBERS = frozenset((int, float))
 
 
 def to_line(record: Record) -> str:
@@ -43,12 +61,20 @@ def to_line(record: Record) -> str:
 
 def from_line(line: str | bytes) -> Record:
     """The record that ``to_line`` wrote. Raises ValueError for anything else."""
-    value = json.loads(line)
+    try:
+        value = json.loads(line)
+    except RecursionError:
+        raise ValueError("not a record") from None
     if not isinstance(value, dict) or not value.keys() <= set(_FIELDS):
         raise ValueError("not a record")
+    for name, entry in value.items():
+        if name in _TYPES and type(entry) not in _TYPES[name]:
+            raise ValueError(f"not a record: {name} is {repr(entry)[:40]}")
     try:
         value["outcome"] = Outcome(value["outcome"])
         scores = value.get("logprobs", ())
+        if any(x is not None and type(x) not in _NUMBERS for x in scores):
+            raise TypeError("logprobs are not numbers")
         value["logprobs"] = tuple(-math.inf if x is None else x for x in scores)
         return Record(**value)
     except (KeyError, TypeError) as error:

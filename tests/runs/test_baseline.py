@@ -236,8 +236,8 @@ def damage(document: dict, how: str) -> None:
         ("too many samples", r"damaged baseline \(an item of 'art' has more answers than 1\)"),
         ("number", "damaged baseline"),
         ("items", "damaged baseline"),
-        ("results", "models or results are not those of a run"),
-        ("models", "models or results are not those of a run"),
+        ("results", "damaged, or of another version: results.0.benchmark: Field required"),
+        ("models", "damaged, or of another version: models"),
     ],
 )
 def test_damage_is_told_in_one_line(make_run, tmp_path, how, said):
