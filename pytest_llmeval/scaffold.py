@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -104,5 +105,6 @@ def _init(options: argparse.Namespace) -> int:
         else:
             print(f"wrote {file}")
     if len(kept) < len(FILES):
-        print(f"next: {COMMAND}")
+        there = "" if options.folder == Path() else f"cd {shlex.quote(str(options.folder))} && "
+        print(f"next: {there}{COMMAND}")
     return 0

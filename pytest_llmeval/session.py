@@ -241,7 +241,9 @@ class RunSession:
                 manifest.setdefault("resumed", []).append(_now())
                 for ended in ("baseline", "answers"):
                     manifest.pop(ended, None)
-                (found.path / "comparison.json").unlink(missing_ok=True)
+                # They are about the answers that there were.
+                for document in ("metrics.json", "gates.json", "comparison.json"):
+                    (found.path / document).unlink(missing_ok=True)
                 found.write("run.json", manifest)
                 return found
             if found is not None:

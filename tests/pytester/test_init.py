@@ -38,7 +38,7 @@ def repository(pytester: pytest.Pytester, capsys):
     assert main(["init", str(pytester.path)]) == 0
     assert capsys.readouterr().out.splitlines() == [
         *(f"wrote {pytester.path / name}" for name in FILES),
-        f"next: {COMMAND}",
+        f"next: cd {shlex.quote(str(pytester.path))} && {COMMAND}",
     ]
     return pytester
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -12,6 +13,7 @@ from functools import partial
 
 import pytest
 
+from pytest_llmeval.cli import main
 from pytest_llmeval.runs.records import read_records
 
 SLOW = """
@@ -188,3 +190,28 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(project):
     conftest.write_text(whole)
     assert project.run("--llm-resume").ret == 0
     assert project.metrics()["answered"] == 300
+
+
+def test_a_resumed_run_that_is_killed_is_not_told_by_what_it_was_before(project):
+    """Metrics and gates of the first session are about other answers than are there."""
+    project.thresholds("[benchmarks.bench]\naccuracy = 0.5\n")
+    project.model(
+        one="""
+        def one(self, request):
+            if request.id == "law-0002" and not os.path.exists("again"):
+                return Response(request.id, error="down")
+            if request.id == "zoo-0003":
+                return os._exit(9) if os.path.exists("again") else Response(request.id, error="down")
+            return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
+        """
+    )
+    assert project.run().ret == 1
+    assert project.metrics()["errors"] == 2
+    (project.path / "again").touch()
+    assert start(project, "--llm-resume").wait() == 9
+    out = project.path / "out.json"
+    assert main(["export", str(project.run_folder), "--out", str(out)]) == 0
+    value = json.loads(out.read_text())
+    errors = [one["item"] for one in value["answers"] if one["outcome"] == "error"]
+    assert value["results"][0]["errors"] == len(errors) == 1
+    assert (value["run"]["status"], value["verdict"]) == ("running", "not gated")
