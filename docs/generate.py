@@ -139,6 +139,8 @@ def _field(place: str, model: type[Any], name: str) -> tuple[str, str]:
         return "true or false", "absent from the run is red" if name == "required" else ""
     if name in ("max_errors",):
         return "whole number", "from 0"
+    if name == "hybrids":
+        return "table", 'hybrid = bound, 0 to 1: `"0.7*matched+0.3*letter" = 0.4`'
     if name in ("every_subject", "subjects", "regression", "scorers"):
         return "table", "see below"
     return _probe(place, model, name)

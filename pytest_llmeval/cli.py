@@ -34,6 +34,7 @@ from pytest_llmeval.reports.telling import tell
 from pytest_llmeval.reports.terminal import print_parts
 from pytest_llmeval.reports.terminal import say
 from pytest_llmeval.reports.terminal import summary_parts
+from pytest_llmeval.runs import Measurement
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs import compare
 from pytest_llmeval.runs import league
@@ -45,6 +46,9 @@ from pytest_llmeval.runs.baseline import BASELINES
 from pytest_llmeval.runs.baseline import NAME
 from pytest_llmeval.runs.cache import ResponseCache
 from pytest_llmeval.runs.debiased import DEBIASED
+from pytest_llmeval.runs.hybrids import first_outcomes
+from pytest_llmeval.runs.hybrids import hybrid_line
+from pytest_llmeval.runs.hybrids import hybrids
 from pytest_llmeval.runs.run import disagreements
 from pytest_llmeval.sandbox.command import add_commands as add_sandbox_commands
 from pytest_llmeval.scaffold import add_commands as add_init_command
@@ -142,7 +146,8 @@ def _count(text: str) -> int:
 def _gate(options: argparse.Namespace) -> int:
     run = load_run(options.run)
     thresholds = load_thresholds(options.thresholds)
-    results = run.results()
+    measurements = run.measurements()
+    results = [one.result for one in measurements]
     found = collected_benchmarks(
         (
             result.benchmark,
@@ -165,6 +170,7 @@ def _gate(options: argparse.Namespace) -> int:
         models=models,
         collected=[planned["benchmark"] for planned in run.manifest["results"]],
         comparisons=None if comparison is None else comparison.for_gates(),
+        outcomes=first_outcomes(measurements),
     )
     nothing = nothing_decided(verdicts, options.thresholds.name)
     if nothing is not None and not options.allow_undecided:
@@ -172,7 +178,8 @@ def _gate(options: argparse.Namespace) -> int:
     notes = [
         *unused_models(thresholds, models),
         *noise_warnings(thresholds, found),
-        *disagreements(run.measurements()),
+        *disagreements(measurements),
+        *_hybrid_lines(run, measurements),
     ]
     verdict = overall(verdicts, options.allow_undecided)
 
@@ -201,6 +208,10 @@ def _gate(options: argparse.Namespace) -> int:
     return 1 if red else 0
 
 
+def _hybrid_lines(run: Run, measurements: Iterable[Measurement]) -> Iterable[str]:
+    return map(hybrid_line, hybrids(measurements, run.manifest.get("hybrid", {})))
+
+
 def _show(options: argparse.Namespace) -> int:
     run = load_run(options.run)
     if options.protocol:
@@ -209,7 +220,8 @@ def _show(options: argparse.Namespace) -> int:
         return 0
     measurements = run.measurements()
     results = [one.result for one in measurements]
-    print_parts(summary_parts(results, None, disagreements(measurements), run.path))
+    notes = [*disagreements(measurements), *_hybrid_lines(run, measurements)]
+    print_parts(summary_parts(results, None, notes, run.path))
     return 0
 
 

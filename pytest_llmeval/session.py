@@ -56,8 +56,8 @@ from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.folder import create_run
 from pytest_llmeval.runs.folder import describe
 from pytest_llmeval.runs.folder import find_resumable
+from pytest_llmeval.runs.hybrids import first_outcomes
 from pytest_llmeval.runs.hybrids import hybrid_line
-from pytest_llmeval.runs.hybrids import hybrids
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import latest_records
 from pytest_llmeval.runs.records import read_records
@@ -68,6 +68,7 @@ from pytest_llmeval.runs.run import disagreements
 from pytest_llmeval.runs.run import how_read
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.runs.run import measure
+from pytest_llmeval.runs.run import metrics_json
 from pytest_llmeval.runs.usage import Rows
 from pytest_llmeval.runs.usage import with_usage
 from pytest_llmeval.scorers import SCORERS
@@ -134,6 +135,8 @@ class RunSession:
         self.notes += greedy_samples(plan)
         if settings.debias and not any(result.debias for result in plan.results):
             self.notes.append("--llm-debias: no benchmark of this run is answered by letter")
+        if settings.permutations and not any(result.arms for result in plan.results):
+            self.notes.append("--llm-permutations: no benchmark of this run has options")
         self.thresholds = self._read_thresholds()
         self.baseline = self._read_baseline()
         if self.settings.shard is not None:
@@ -338,22 +341,16 @@ class RunSession:
                 models,
                 [planned.benchmark for planned in self.plan.results],
                 comparisons,
+                first_outcomes(measurements),
             )
             nothing = nothing_decided(self.verdicts, self.thresholds_name)
             if nothing is not None and not self.settings.allow_undecided:
                 self.verdicts.append(nothing)
-        mixed = list(hybrids(measurements, self.settings.hybrid)) if self.settings.hybrid else []
-        self.notes += map(hybrid_line, mixed)
-        if self.settings.hybrid and not mixed:
+        metrics = metrics_json(measurements, self.settings.hybrid)
+        self.notes += map(hybrid_line, metrics.get("hybrids", ()))
+        if self.settings.hybrid and "hybrids" not in metrics:
             self.notes.append(f"no benchmark ran under {' and '.join(self.settings.hybrid)}")
-        self._note_what_was_not_done(measurements)
-        self.folder.write(
-            "metrics.json",
-            {
-                "results": [one.as_json() for one in measurements],
-                **({"hybrids": mixed} if mixed else {}),
-            },
-        )
+        self.folder.write("metrics.json", metrics)
         self.folder.write(
             "gates.json",
             {
@@ -373,6 +370,7 @@ class RunSession:
         manifest["finished"] = _now()
         manifest["model_fingerprints"] = fingerprints
         manifest["answers"] = count_answers(measurements)
+        manifest["hybrid"] = dict(self.settings.hybrid)
         # A resumed run adds to what the earlier sessions used.
         manifest["seconds"] = manifest.get("seconds", 0.0) + time.monotonic() - self._began
         manifest = with_usage(manifest, self.usage, self.settings.prices)
@@ -464,17 +462,6 @@ class RunSession:
                     f"{contradicted:,} items count as correct by their test's body, against the"
                     " scorer"
                 )
-
-    def _note_what_was_not_done(self, measurements: Sequence[Measurement]) -> None:
-        """A word on what the command line asked for and nothing in the run could be done with."""
-        if self.settings.permutations and not any(result.arms for result in self.plan.results):
-            self.notes.append("--llm-permutations: no benchmark of this run has options")
-        if self.settings.debias and not any(
-            one.items and "scorer_debias" in one.protocol for one in measurements
-        ):
-            self.notes.append(
-                "--llm-debias: no result by letter has the log-probabilities that it needs"
-            )
 
     def _measure(self) -> dict[tuple[int, int], Measurement]:
         """By index of model and planned result; an other scorer that scored nothing is left out."""

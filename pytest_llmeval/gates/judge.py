@@ -8,7 +8,6 @@ undecided, unless those that were run are a random draw whose interval decides.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -21,6 +20,12 @@ from pytest_llmeval.metrics import Result
 from .audit import AUDITED
 from .audit import audited
 from .audit import audited_of
+from .decide import decide
+from .decide import decide_by_interval
+from .decide import decide_chance
+from .decide import decide_finite
+from .hybrids import FirstOutcomes
+from .hybrids import judge_hybrids
 from .measure import NO_CHANCE
 from .measure import Estimate
 from .measure import Measured
@@ -45,8 +50,6 @@ from .thresholds import Bound
 from .thresholds import ScorerGates
 from .thresholds import SubjectGates
 from .thresholds import Thresholds
-from .thresholds import percent
-from .verdict import TOLERANCE
 from .verdict import Scope
 from .verdict import Status
 from .verdict import Verdict
@@ -58,12 +61,13 @@ def judge(
     models: Sequence[str],
     collected: Iterable[str],
     comparisons: Comparisons | None = None,
+    outcomes: FirstOutcomes | None = None,
 ) -> list[Verdict]:
     """Verdicts on every gate of the file, for every model that ran.
 
     ``collected`` names the benchmarks this run asked for, answered or not. ``comparisons`` are
-    those of the results with a baseline, None where no baseline was given. The order is that
-    of models and of the file, whatever the order of ``results``.
+    those of the results with a baseline, None where no baseline was given. ``outcomes`` are what
+    hybrid scores are made of. The order is that of models and of the file, whatever the order of ``results``.
     """
     found: dict[tuple[str, str], dict[str, Result]] = {}
     for result in results:
@@ -86,6 +90,7 @@ def judge(
                     verdicts.append(_absent(f"{prefix}{name}", model, name, "fail", reason))
                 scope = Scope(f"{prefix}{name}", model, name)
                 verdicts += _judge_benchmark(scope, table, own, comparisons)
+                verdicts += judge_hybrids(scope, table, own, outcomes or {})
     lines = places(thresholds.text)
     return [
         replace(verdict, line=line_of(verdict, lines))
@@ -306,13 +311,13 @@ def _judge_metric(
         status: Status = "undecided"
         reason = not_all(result)
     elif bound.chance and result.chance is not None:
-        status, reason = _decide_chance(bound, measured, result.chance, scope.subject is not None)
+        status, reason = decide_chance(bound, measured, result.chance, scope.subject is not None)
     elif bound.by_interval:
-        status, reason = _decide_by_interval(bound, measured)
+        status, reason = decide_by_interval(bound, measured)
     elif draw:
-        status, reason = _decide_finite(bound, measured, scope.subject)
+        status, reason = decide_finite(bound, measured, scope.subject)
     else:
-        status, reason = _decide(bound, measured), ""
+        status, reason = decide(bound, measured), ""
     if not part:
         reason = _tell(metric, result, reason, draw, counting=bound.by_interval or not draw)
     verdict = scope.verdict(
@@ -343,7 +348,7 @@ def _judge_audited(
     reason = not_all(result)
     if not result.counts.missing:
         estimate = Estimate(value, value, value)
-        status = _decide(bound, Measured(estimate, estimate, result.audit.items))
+        status = decide(bound, Measured(estimate, estimate, result.audit.items))
         reason = audited_of(metric, result.audit)
     return scope.verdict(
         metric, bound, status, reason, measured=value, interval=interval, n=result.audit.items
@@ -354,52 +359,3 @@ def _tell(metric: str, result: Result, reason: str, draw: bool, counting: bool) 
     """The reason, behind what was drawn and counted."""
     text = "; ".join(filter(None, [counted(metric, result) if counting else "", reason]))
     return f"{drawn(result)}: {text}" if draw else text
-
-
-def _limits(bound: Bound) -> tuple[float, float]:
-    least = -math.inf if bound.min is None else bound.min - TOLERANCE
-    return least, math.inf if bound.max is None else bound.max + TOLERANCE
-
-
-def _decide(bound: Bound, measured: Measured) -> Status:
-    """By the values, whatever the errors could have been."""
-    least, most = _limits(bound)
-    return "pass" if measured.least.value >= least and measured.most.value <= most else "fail"
-
-
-def _decide_by_interval(bound: Bound, measured: Measured) -> tuple[Status, str]:
-    least, most = _limits(bound)
-    low, high = measured.interval
-    status: Status
-    if low >= least and high <= most:
-        status, how = "pass", "is inside"
-    elif high < least or low > most:
-        status, how = "fail", "is outside"
-    else:
-        status, how = "undecided", "straddles"
-    return status, f"the {percent(bound.level)} interval {how} the bound"
-
-
-def _decide_finite(bound: Bound, measured: Measured, subject: str | None) -> tuple[Status, str]:
-    """A draw, asked for the value of the whole: it can only be shown to be out of bounds."""
-    least, most = _limits(bound)
-    low, high = measured.interval
-    whole = "benchmark" if subject is None else "subject"
-    reason = f"the whole {whole}'s value is between {low:.4f} and {high:.4f} (95 %)"
-    return "fail" if high < least or low > most else "undecided", reason
-
-
-def _decide_chance(
-    bound: Bound, measured: Measured, chance: float, subject: bool
-) -> tuple[Status, str]:
-    """Two-sided: knowing too much is a finding too, such as a leak of the answers."""
-    level = f"chance {chance:.4g}{' of the whole benchmark' if subject else ''}"
-    interval = f"the {percent(bound.level)} interval"
-    if measured.least.low > chance + TOLERANCE:
-        return "fail", f"{interval} is above {level}: more than chance is a finding too"
-    if measured.most.high < chance - TOLERANCE:
-        return "fail", f"{interval} is below {level}: less than chance is a finding too"
-    # The intervals move up with every error that is taken as right.
-    if measured.most.low <= chance + TOLERANCE and measured.least.high >= chance - TOLERANCE:
-        return "pass", f"{interval} contains {level}"
-    return "undecided", f"whether {interval} contains {level} depends on the errors"

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pytest_llmeval.metrics import hybrid_weights
 from pytest_llmeval.spelling import nearest
 from pytest_llmeval.spelling import suggestion
 
@@ -146,6 +147,12 @@ def _check_collected(
             names = {*benchmark.scorers, *known_scorers}
             raise mistake(file, where, f"unknown scorer {scorer!r}{suggestion(scorer, names)}")
         _check_gates(file, where, gates, benchmark)
+    for name in table.hybrids:
+        for scorer in hybrid_weights(name):
+            names = {*benchmark.scorers, *known_scorers}
+            if scorer not in names:
+                text = f"unknown scorer {scorer!r}{suggestion(scorer, names)}"
+                raise mistake(file, (*place, "hybrids", name), text)
 
 
 def _check_gates(

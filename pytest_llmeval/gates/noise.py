@@ -18,6 +18,7 @@ from pytest_llmeval.metrics import smallest_significant
 from .measure import answers
 from .mistakes import located
 from .names import CollectedBenchmark
+from .thresholds import BenchmarkGates
 from .thresholds import Bound
 from .thresholds import RegressionGates
 from .thresholds import ScorerGates
@@ -49,7 +50,18 @@ def noise_warnings(
                 about = ((name, *inner, *keys), text)
                 line = located(thresholds.file, (*place, *inner, *keys), text)
                 told.setdefault(about, line)
+        for keys, text in _of_hybrids(table, collected[name]):
+            told.setdefault(((name, *keys), text), located(thresholds.file, (*place, *keys), text))
     return list(dict.fromkeys(told.values()))
+
+
+def _of_hybrids(table: BenchmarkGates, benchmark: CollectedBenchmark) -> _Warnings:
+    items = sum(benchmark.sizes.values())
+    for hybrid, bound in table.hybrids.items() if items else ():
+        # With all scorers right on every item two tell no more than one.
+        text = _unreachable("hybrid", bound, [items], benchmark)
+        if text:
+            yield ("hybrids", hybrid), text
 
 
 def _of_table(gates: ScorerGates, benchmark: CollectedBenchmark) -> _Warnings:

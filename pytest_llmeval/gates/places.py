@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_llmeval.metrics import hybrid_name
+from pytest_llmeval.metrics import hybrid_weights
+
 from .verdict import Verdict
+
+HYBRIDS = "hybrids."
+"""What stands before a hybrid's name in the metric of its verdict."""
 
 Keys = tuple[str, ...]
 
@@ -52,7 +58,19 @@ def line_of(verdict: Verdict, found: Mapping[Keys, int]) -> int | None:
 
     ``found``: the file's ``places``. None for a benchmark that the file does not name.
     """
+    if (verdict.metric or "").startswith(HYBRIDS):
+        found = {_as_gated(keys): line for keys, line in found.items()}
     return next((found[keys] for keys in _candidates(verdict) if keys in found), None)
+
+
+def _as_gated(keys: Keys) -> Keys:
+    """The path with a hybrid by the name that its gate has, however the file spells it."""
+    if "hybrids" not in keys[-2:-1]:
+        return keys
+    try:
+        return (*keys[:-1], hybrid_name(hybrid_weights(keys[-1])))
+    except ValueError:
+        return keys
 
 
 def _candidates(verdict: Verdict) -> Iterable[Keys]:
@@ -61,7 +79,9 @@ def _candidates(verdict: Verdict) -> Iterable[Keys]:
     if f"::scorers.{verdict.scorer}::" in verdict.id:
         inside = ("scorers", str(verdict.scorer))
     metric = verdict.metric or ""
-    if metric in ("max_drop", "max_subject_drop", "regression"):
+    if metric.startswith(HYBRIDS):
+        inside, metric = ("hybrids",), metric.removeprefix(HYBRIDS)
+    elif metric in ("max_drop", "max_subject_drop", "regression"):
         inside += ("regression",)
     elif verdict.subject is not None:
         own = f"::subjects.{verdict.subject}::" in verdict.id

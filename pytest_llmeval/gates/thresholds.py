@@ -24,6 +24,8 @@ from pydantic import ValidationError
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
+from pytest_llmeval.metrics import hybrid_name
+from pytest_llmeval.metrics import hybrid_weights
 from pytest_llmeval.spelling import suggestion
 
 from .audit import AUDITED
@@ -282,7 +284,7 @@ class ScorerGates(_Gates):
         **_IN_REGRESSION,
         **{
             key: f"{key} belongs to the benchmark's own table, not to a scorer's"
-            for key in ("required", "scorers")
+            for key in ("required", "scorers", "hybrids")
         },
     }
 
@@ -296,13 +298,32 @@ class ScorerGates(_Gates):
     regression: RegressionGates | None = None
 
 
+def _named_hybrids(bounds: dict[str, Bound]) -> dict[str, Bound]:
+    """The bounds by the names that reports give to the hybrids."""
+    named: dict[str, Bound] = {}
+    for key, bound in bounds.items():
+        try:
+            name = hybrid_name(hybrid_weights(key))
+        except ValueError as error:
+            raise _problem(str(error), key) from None
+        if name in named:
+            raise _problem(f"{name} is gated twice", key)
+        named[name] = bound
+    return named
+
+
 class BenchmarkGates(ScorerGates):
-    """Gates of one benchmark: its own, and by scorer where it runs under several."""
+    """Gates of one benchmark: its own, by scorer where it runs under several, and of hybrid scores.
+
+    A hybrid's key says what it is made of: ``"0.7*matched+0.3*letter"``. It is computed whether or not
+    ``--llm-hybrid`` asks for it.
+    """
 
     elsewhere = _IN_REGRESSION
 
     required: bool = False
     scorers: Annotated[dict[str, ScorerGates], NotEmpty] = {}
+    hybrids: Annotated[dict[str, Share], NotEmpty, AfterValidator(_named_hybrids)] = {}
 
     @property
     def direct(self) -> list[str]:

@@ -26,7 +26,9 @@ from .comparison import compare_items
 from .diagnosis import diagnose
 from .hybrid import Hybrid
 from .hybrid import hybrid_name
+from .hybrid import hybrid_of
 from .hybrid import hybrid_score
+from .hybrid import hybrid_weights
 from .intervals import bootstrap_interval
 from .intervals import effective_size
 from .intervals import macro_effective_size
@@ -106,7 +108,9 @@ __all__ = [
     "exact_interval",
     "holm",
     "hybrid_name",
+    "hybrid_of",
     "hybrid_score",
+    "hybrid_weights",
     "macro_accuracy",
     "macro_effective_size",
     "macro_interval",

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pytest_llmeval.core import Outcome
+
 from .intervals import Interval
 from .intervals import score_interval
+from .power import detectable_drop
+
+# A scorer's name may have a plus in it, but what follows it is never a weight.
+_NEXT_PART = re.compile(r"\s*\+\s*(?=[0-9.]+(?:[eE][-+]?[0-9]+)?\s*[*\s])")
+_PART = re.compile(r"([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*[*\s]\s*(\S+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Hybrid:
-    """``value`` in [0, 1] over ``items``; ``name`` says what it is made of."""
+    """``value`` in [0, 1] over ``items``; ``name`` says what it is made of.
+
+    ``detectable``: the smallest drop that so many items show with power 80 %.
+    """
 
     name: str
     value: float
     interval: Interval
     items: int
+    detectable: float | None = None
 
 
 def hybrid_score(
@@ -49,7 +61,59 @@ def hybrid_score(
     ]
     mean = min(1.0, math.fsum(scores) / len(items))
     size = _effective_size(scores, mean, len(weights))
-    return Hybrid(name, mean, score_interval(mean, size, confidence), len(items))
+    interval = score_interval(mean, size, confidence)
+    return Hybrid(name, mean, interval, len(items), detectable_drop(mean, size))
+
+
+def hybrid_of(
+    weights: Mapping[str, float],
+    outcomes: Mapping[str, Mapping[str, Outcome]],
+    confidence: float = 0.95,
+) -> Hybrid | str:
+    """The hybrid of scorer → item → outcome, or why there is none.
+
+    A mean of unlike parts is no score: none where a scorer did not run, has errors, or has other items
+    than the others.
+    """
+    lacking = [scorer for scorer in weights if scorer not in outcomes]
+    if lacking:
+        return f"scorer {lacking[0]!r} did not run"
+    own = {scorer: outcomes[scorer] for scorer in weights}
+    errors = sum(list(items.values()).count(Outcome.ERROR) for items in own.values())
+    if errors:
+        return f"its scorers have {errors:,} error{'s' if errors > 1 else ''}"
+    if len({frozenset(items) for items in own.values()}) > 1:
+        return "its scorers have different items"
+    found = hybrid_score(
+        weights,
+        {
+            scorer: {item: outcome is Outcome.CORRECT for item, outcome in items.items()}
+            for scorer, items in own.items()
+        },
+        confidence,
+    )
+    return "no item was run" if found is None else found
+
+
+def hybrid_weights(name: str) -> dict[str, float]:
+    """Scorer → weight of a name as ``hybrid_name`` gives it; blanks may stand for ``*`` and around ``+``.
+
+    ValueError for anything else, and unless the weights are positive and sum to 1.
+    """
+    weights: dict[str, float] = {}
+    for part in _NEXT_PART.split(name.strip()):
+        found = _PART.fullmatch(part)
+        try:
+            weight, scorer = float(found[1]) if found else 0.0, found[2] if found else ""
+        except ValueError:
+            scorer = ""
+        if not scorer:
+            raise ValueError(f"{name!r} is no hybrid such as '0.7*matched+0.3*letter'")
+        if scorer in weights:
+            raise ValueError(f"{name!r} names {scorer!r} twice")
+        weights[scorer] = weight
+    hybrid_name(weights)
+    return weights
 
 
 def hybrid_name(weights: Mapping[str, float]) -> str:
@@ -58,11 +122,16 @@ def hybrid_name(weights: Mapping[str, float]) -> str:
     ValueError unless the weights are positive and sum to 1.
     """
     if any(not weight > 0 for weight in weights.values()):
-        raise ValueError(f"weights must be positive, but are {dict(weights)}")
+        raise ValueError(f"the weights are not all positive: {_listed(weights)}")
     if not math.isclose(math.fsum(weights.values()), 1.0, rel_tol=1e-9):
-        raise ValueError(f"weights must sum to 1, but are {dict(weights)}")
+        total = math.fsum(weights.values())
+        raise ValueError(f"the weights sum to {total:.12g}, not 1: {_listed(weights)}")
     ordered = sorted(weights.items(), key=lambda pair: (-pair[1], pair[0]))
-    return "+".join(f"{weight:g}*{scorer}" for scorer, weight in ordered)
+    return "+".join(f"{weight:.12g}*{scorer}" for scorer, weight in ordered)
+
+
+def _listed(weights: Mapping[str, float]) -> str:
+    return ", ".join(f"{scorer} {weight:.12g}" for scorer, weight in weights.items())
 
 
 def _effective_size(scores: list[float], mean: float, scorers: int) -> float:

@@ -133,7 +133,7 @@ def _metrics(result: Mapping[str, Any]) -> Iterator[tuple[str, float, Interval |
     yield "accuracy", result["accuracy"], _interval(result["wilson95"])
     if len(result["subjects"]) > 1 and result["macro_accuracy"] is not None:
         yield "macro_accuracy", result["macro_accuracy"], _interval(result["macro_interval95"])
-    if result["normalized_gain"] is not None:
+    if result["normalized_gain"] is not None and result["chance"] is not None:
         limits = gain_interval(result["wilson95"], result["chance"])
         yield "normalized_gain", result["normalized_gain"], limits
     for name in ("pass@k", "pass^k"):

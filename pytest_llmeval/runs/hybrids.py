@@ -6,12 +6,27 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 from typing import Any
 
 from pytest_llmeval.core import Outcome
+from pytest_llmeval.gates import FirstOutcomes
 from pytest_llmeval.metrics import hybrid_name
-from pytest_llmeval.metrics import hybrid_score
-from pytest_llmeval.runs.run import Measurement
+from pytest_llmeval.metrics import hybrid_of
+
+if TYPE_CHECKING:
+    from pytest_llmeval.runs.run import Measurement
+
+
+def first_outcomes(measurements: Iterable[Measurement]) -> FirstOutcomes:
+    """What hybrid scores are made of: of several samples the first counts, unless one is an error."""
+    return {
+        (one.result.model, one.result.benchmark, one.result.scorer): {
+            name: Outcome.ERROR if Outcome.ERROR in item.outcomes else item.outcomes[0]
+            for name, item in one.items.items()
+        }
+        for one in measurements
+    }
 
 
 def hybrids(
@@ -19,45 +34,27 @@ def hybrids(
 ) -> Iterator[dict[str, Any]]:
     """The hybrid score of every model and benchmark that has all of the scorers, as JSON values.
 
-    Over the items that all of them answered; where one has errors, or other items than the
-    others, ``value`` is None: a mean of unlike parts is no score. Of several samples the first
-    counts.
+    Without a score ``value`` is None and ``reason`` says why. None at all without ``weights``.
     """
-    found: dict[tuple[str, str], dict[str, Measurement]] = {}
-    for one in measurements:
-        named = (one.result.model, one.result.benchmark)
-        found.setdefault(named, {})[one.result.scorer] = one
+    if not weights:
+        return
+    found: dict[tuple[str, str], dict[str, Mapping[str, Outcome]]] = {}
+    for (model, benchmark, scorer), outcomes in first_outcomes(measurements).items():
+        found.setdefault((model, benchmark), {})[scorer] = outcomes
     for (model, benchmark), own in found.items():
         if weights.keys() <= own.keys():
-            yield {
-                "model": model,
-                "benchmark": benchmark,
-                "name": hybrid_name(weights),
-                **_score(weights, own),
-            }
+            about = {"model": model, "benchmark": benchmark, "name": hybrid_name(weights)}
+            hybrid = hybrid_of(weights, own)
+            if isinstance(hybrid, str):
+                yield {**about, "value": None, "interval": None, "items": 0, "reason": hybrid}
+            else:
+                yield {**about, **asdict(hybrid), "interval": list(hybrid.interval)}
 
 
 def hybrid_line(hybrid: Mapping[str, Any]) -> str:
     """A hybrid score in words."""
     name = f"{hybrid['benchmark']}: {hybrid['name']}"
     if hybrid["value"] is None:
-        return f"{name} is not told: its scorers have errors or different items"
+        return f"{name} is not told: {hybrid['reason']}"
     low, high = hybrid["interval"]
     return f"{name} = {hybrid['value']:.4f}, between {low:.4f} and {high:.4f} (95 %)"
-
-
-def _score(weights: Mapping[str, float], own: Mapping[str, Measurement]) -> dict[str, Any]:
-    correct: dict[str, dict[str, bool]] = {}
-    for scorer in weights:
-        items = own[scorer].items
-        if any(Outcome.ERROR in item.outcomes for item in items.values()):
-            return {"value": None, "interval": None, "items": 0}
-        correct[scorer] = {
-            name: item.outcomes[0] is Outcome.CORRECT for name, item in items.items()
-        }
-    if len({frozenset(items) for items in correct.values()}) > 1:
-        return {"value": None, "interval": None, "items": 0}
-    hybrid = hybrid_score(weights, correct)
-    if hybrid is None:
-        return {"value": None, "interval": None, "items": 0}
-    return {**asdict(hybrid), "interval": list(hybrid.interval)}

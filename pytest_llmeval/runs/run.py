@@ -27,6 +27,7 @@ from pytest_llmeval.runs.arms import InArm
 from pytest_llmeval.runs.arms import audit_of
 from pytest_llmeval.runs.debiased import debiased
 from pytest_llmeval.runs.folder import RunFolder
+from pytest_llmeval.runs.hybrids import hybrids
 from pytest_llmeval.runs.records import latest_records
 from pytest_llmeval.scorers.reading import Reading
 from pytest_llmeval.scorers.reading import summarise
@@ -82,6 +83,15 @@ class Measurement:
             "protocol_fingerprint": self.fingerprint,
             "data_hash": self.data_hash,
         }
+
+
+def metrics_json(
+    measurements: Sequence[Measurement], hybrid: Mapping[str, float]
+) -> dict[str, Any]:
+    """What ``metrics.json`` holds; ``hybrid``: the weights of a hybrid score that is asked for."""
+    mixed = list(hybrids(measurements, hybrid))
+    results = [one.as_json() for one in measurements]
+    return {"results": results, **({"hybrids": mixed} if mixed else {})}
 
 
 def how_read(measurements: Sequence[Measurement]) -> Iterator[str]:
@@ -266,7 +276,7 @@ class Run:
 
     def metrics(self) -> dict[str, Any]:
         """What ``metrics.json`` holds, computed again from the records."""
-        return {"results": [measurement.as_json() for measurement in self.measurements()]}
+        return metrics_json(self.measurements(), self.manifest.get("hybrid", {}))
 
     def _measure(
         self,

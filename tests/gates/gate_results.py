@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.gates import Comparisons
+from pytest_llmeval.gates import FirstOutcomes
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import describe
 from pytest_llmeval.gates import judge
@@ -45,10 +46,11 @@ def verdicts(
     models: tuple[str, ...] = ("m",),
     collected: tuple[str, ...] = ("x",),
     comparisons: Comparisons | None = None,
+    outcomes: FirstOutcomes | None = None,
 ) -> dict[str, Verdict]:
     """The verdicts by id."""
     thresholds = parse_thresholds(f"version = 1\n{text}")
-    found = judge(thresholds, results, models, collected, comparisons)
+    found = judge(thresholds, results, models, collected, comparisons, outcomes)
     by_id = {verdict.id: verdict for verdict in found}
     assert len(by_id) == len(found), "ids are unique"
     for verdict in found:

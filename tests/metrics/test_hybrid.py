@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_llmeval.core import Outcome
+from pytest_llmeval.metrics import Hybrid
 from pytest_llmeval.metrics import hybrid_name
+from pytest_llmeval.metrics import hybrid_of
 from pytest_llmeval.metrics import hybrid_score
+from pytest_llmeval.metrics import hybrid_weights
 from pytest_llmeval.metrics import wilson_interval
 
 WEIGHTS = {"letter": 0.3, "matched": 0.7}
+SCORERS = ("letter", "matched+minilm", "letter+contextual", "exact_match+case", "choice")
 
 
 def table(pairs: list[tuple[bool, bool]]) -> dict[str, dict[str, bool]]:
@@ -71,10 +77,10 @@ def test_the_interval_covers() -> None:
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ({"letter": 0.5, "matched": 0.6}, "sum to 1"),
+        ({"letter": 0.5, "matched": 0.6}, "sum to 1.1, not 1"),
         ({"letter": 1.5, "matched": -0.5}, "positive"),
         ({"letter": float("nan"), "matched": 1.0}, "positive"),
-        ({}, "sum to 1"),
+        ({}, "sum to 0, not 1"),
         ({"letter": 0.5, "cloze": 0.5}, "no outcomes of 'cloze'"),
     ],
 )
@@ -90,3 +96,52 @@ def test_only_the_same_items_are_mixed() -> None:
         hybrid_score(WEIGHTS, outcomes)
     assert hybrid_score(WEIGHTS, table([])) is None
     assert hybrid_name({"choice": 1.0}) == "1*choice"
+
+
+@given(st.dictionaries(st.sampled_from(SCORERS), st.integers(1, 10**6), min_size=1))
+def test_a_name_is_read_back(parts: dict[str, int]) -> None:
+    weights = {scorer: part / sum(parts.values()) for scorer, part in parts.items()}
+    found = hybrid_weights(hybrid_name(weights))
+    assert found.keys() == weights.keys()
+    assert found == pytest.approx(weights)
+    assert hybrid_name(found) == hybrid_name(weights)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0.7*matched+0.3*letter", "0.3 letter + 0.7 matched", " 7e-1 * matched+.3*letter "],
+)
+def test_other_spellings_of_a_name(text: str) -> None:
+    assert hybrid_weights(text) == {"matched": 0.7, "letter": 0.3}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("letter", "'letter' is no hybrid such as"),
+        ("", "is no hybrid"),
+        ("0.7*matched+letter", "sum to 0.7, not 1"),  # a scorer's name may hold a plus
+        ("0.7*matched+0.4*letter", "sum to 1.1, not 1"),
+        ("1*matched+0*letter", "not all positive"),
+        ("0.5*letter+0.5*letter", "names 'letter' twice"),
+        ("0.5.5*matched+0.5*letter", "is no hybrid"),
+    ],
+)
+def test_names_that_are_none(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        hybrid_weights(text)
+
+
+def test_unlike_parts_are_no_score() -> None:
+    right, error = Outcome.CORRECT, Outcome.ERROR
+    whole = {"matched": {"a": right, "b": Outcome.UNPARSED}, "letter": {"a": right, "b": right}}
+    found = hybrid_of(WEIGHTS, whole)
+    assert isinstance(found, Hybrid)
+    assert found.value == pytest.approx((1 + 0.3) / 2)
+    assert hybrid_of(WEIGHTS, {"letter": {}}) == "scorer 'matched' did not run"
+    lost = {**whole, "letter": {"a": right, "b": error}}
+    assert hybrid_of(WEIGHTS, lost) == "its scorers have 1 error"
+    assert hybrid_of(WEIGHTS, {**whole, "letter": {"a": right}}) == (
+        "its scorers have different items"
+    )
+    assert hybrid_of(WEIGHTS, {"letter": {}, "matched": {}}) == "no item was run"

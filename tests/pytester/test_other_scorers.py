@@ -200,6 +200,46 @@ def test_a_hybrid_score_is_a_named_number_of_its_own(scored):
     run.stdout.fnmatch_lines(["no benchmark ran under choice and number"])
 
 
+HYBRID_GATE = """
+[benchmarks.bench.hybrids]
+"0.75*choice + 0.25*exact_match" = {bound}
+"""
+
+
+@pytest.mark.parametrize(("bound", "status"), [(0.4375, "PASS"), (0.44, "FAIL")])
+def test_a_gate_computes_the_hybrid_that_it_names(scored, bound, status):
+    scored.thresholds(HYBRID_GATE.format(bound=bound))
+    run = scored.run()
+    assert run.ret == (status == "FAIL")
+    line = f"{status} bench::hybrids.0.75[*]choice+0.25[*]exact_match: 0.4375 (bound >= {bound})*"
+    run.stdout.fnmatch_lines([line])
+    again = scored.pytester.run("llmeval", "gate", str(scored.run_folder))
+    assert again.ret == run.ret
+    again.stdout.fnmatch_lines([line])
+    assert "hybrids" not in scored.document("metrics.json")  # --llm-hybrid did not ask
+
+
+def test_a_hybrid_of_shards_and_of_a_stored_run(scored):
+    option = "--llm-hybrid=choice=0.75,exact_match=0.25"
+    scored.run(option, "--llm-runs=whole")
+    (whole,) = (scored.path / "whole").iterdir()
+    for part in (1, 2):
+        scored.run(option, f"--llm-shard={part}/2", "--llm-runs=parts")
+    parts = sorted((scored.path / "parts").iterdir())
+    assert scored.pytester.run("llmeval", "merge", *parts, "--out", "joined").ret == 0
+    joined = scored.path / "joined" / "metrics.json"
+    assert joined.read_bytes() == (whole / "metrics.json").read_bytes()
+    shown = scored.pytester.run("llmeval", "show", "joined")
+    shown.stdout.fnmatch_lines(["bench: 0.75*choice+0.25*exact_match = 0.4375, between *"])
+
+
+def test_a_part_of_the_items_leaves_a_hybrid_undecided(scored):
+    scored.thresholds(HYBRID_GATE.format(bound=0.1))
+    run = scored.run("-k", "0001")
+    assert run.ret == 1
+    run.stdout.fnmatch_lines(["UNDECIDED bench::hybrids*only * items were run*"])
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
