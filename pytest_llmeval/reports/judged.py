@@ -50,7 +50,7 @@ class JudgedRun:
     """The documents of a run folder: ``run.json``, ``metrics.json``, ``gates.json``, comparison.
 
     ``verdict`` is ``pass``, ``fail`` or ``not gated``; ``results`` are the entries of
-    ``metrics.json``; ``comparison`` is None without a baseline. ``thresholds`` is the name of the
+    ``metrics.json``, ``hybrids`` its weighted ones; ``comparison`` is None without a baseline. ``thresholds`` is the name of the
     gates' file, ``thresholds_path`` its path from where the session ran.
     """
 
@@ -62,6 +62,7 @@ class JudgedRun:
     thresholds: str | None = None
     comparison: Mapping[str, Any] | None = None
     thresholds_path: str | None = None
+    hybrids: Sequence[Mapping[str, Any]] = ()
 
     @property
     def models(self) -> list[str]:
@@ -137,6 +138,7 @@ def read_judged(path: Path, comparison: Mapping[str, Any] | None = None) -> Judg
             thresholds=gates.get("thresholds"),
             comparison=comparison or _document(folder, "comparison.json"),
             thresholds_path=gates.get("path"),
+            hybrids=metrics.get("hybrids", ()),
         )
     except (KeyError, TypeError) as error:
         raise RunError(f"{path}: gates.json or metrics.json is damaged ({error})") from None

@@ -25,6 +25,7 @@ from pytest_llmeval.reports.numbers import signed
 from pytest_llmeval.reports.runner import harmless
 from pytest_llmeval.reports.text import one_line
 from pytest_llmeval.reports.text import visible
+from pytest_llmeval.reports.words import tie_words
 from pytest_llmeval.runs.compare import RunComparison
 from pytest_llmeval.runs.compare import run_name
 
@@ -173,10 +174,7 @@ def _remarks(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]
                 style="yellow",
             )
         if result.ties:
-            # Likelihoods of equal height go to the first option, equal meanings to a seeded draw.
-            drawn = result.scorer.partition("+")[0] == "matched"
-            how = "decided by a seeded draw" if drawn else "the first option was taken"
-            yield Text(f"{name}: {count(result.ties, 'tie')}, {how}")
+            yield Text(f"{name}: {count(result.ties, 'tie')}, {tie_words(result.scorer)}")
 
 
 def _were(number: int) -> str:

@@ -107,6 +107,17 @@ def test_a_click_on_a_subject_of_a_plot_shows_its_items(compared_page):
     assert page.one("#f-subject").get_property("value") == ""
 
 
+def test_a_click_on_a_count_shows_the_items_of_that_outcome(compared_page):
+    page = compared_page
+    page.choose("flip", "newly wrong")
+    page.found("4 of 180 items")
+    page.one("a[data-outcome=w]").click()
+    page.found("63 of 180 items")
+    assert page.one("#f-flip").get_property("value") == ""
+    page.one("a[data-outcome=e]").click()
+    page.found("0 of 180 items")
+
+
 def test_the_browser_is_used_by_keyboard_alone(compared_page):
     page = compared_page
     body = page.one("body")

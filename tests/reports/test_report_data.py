@@ -192,6 +192,44 @@ def test_without_prices_no_cost_is_told(tmp_path):
     assert "cost" not in dict(data["facts"])
 
 
+def test_answers_that_could_not_be_read_are_told_apart(tmp_path):
+    protocol = replace(PROTOCOL.with_generation(), scorer="choice")
+    texts = [("Well, the", "length"), (" \n", "stop"), ("I cannot say.", "stop"), ("B", "stop")]
+    records = [
+        written(question(f"art-{n}"), text, False, protocol, finish_reason=reason)
+        for n, (text, reason) in enumerate(texts)
+    ]
+    unread = [replace(record, outcome=Outcome.UNPARSED, answer=None) for record in records[:3]]
+    run = run_of(tmp_path, [planned({"art": 4}, protocol)], [*unread, records[3]])
+    assert only_result(run)["outcomes"]["unparsed"] == [
+        ["cut off at the token limit", 1],
+        ["nothing was written", 1],
+        ["no answer in the text", 1],
+    ]
+
+
+def test_models_are_told_in_words(tmp_path):
+    specs = ("hf:./checkpoint", "openai:m?api=chat", "replay:a.jsonl", "demo", "other")
+    records = [compared(question("art-0"), True, model=spec) for spec in specs]
+    run = run_of(tmp_path, [planned({"art": 1})], records)
+    words = {model["name"]: model["words"] for model in report_data(sources(run))["models"]}
+    assert words.pop("other") == ""
+    assert len(set(words.values())) == 4
+    assert all(words.values())
+    mine = run_of(tmp_path, [planned({"art": 1})], records[:1], own_model=True)
+    (model,) = report_data(sources(mine))["models"]
+    assert model["words"].startswith("the project's own")
+
+
+def test_weighted_scores_stand_in_the_notes(tmp_path):
+    run = graded(tmp_path / "run", {"art": "cw"})
+    hybrid = {"benchmark": "mmlu", "name": "hybrid(a=0.5,b=0.5)", "value": 0.25, "interval": [0, 1]}
+    folder = store(run, metrics={**run.metrics(), "hybrids": [hybrid]})
+    assert report_data(gather(folder))["notes"] == [
+        "mmlu: hybrid(a=0.5,b=0.5) = 0.2500, between 0.0000 and 1.0000 (95 %)"
+    ]
+
+
 def test_another_scorer_points_to_the_responses_it_scored(tmp_path):
     protocol = replace(PROTOCOL.with_generation(), scorer="choice")
     other = replace(protocol, scorer="simple_evals")

@@ -13,6 +13,10 @@ from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import fold
 from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.reports.usage import duration
+from pytest_llmeval.reports.words import gate_words
+from pytest_llmeval.reports.words import model_words
+from pytest_llmeval.reports.words import verdict_words
+from pytest_llmeval.runs.hybrids import hybrid_line
 from pytest_llmeval.runs.run import Measurement
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import disagreements
@@ -28,8 +32,6 @@ from pytest_llmeval.runs.usage import total_cost
 from .gather import Sources
 from .result import answered
 from .result import result_data
-from .words import gate_words
-from .words import verdict_words
 
 _STATUSES = ("fail", "undecided", "pass", "not run")
 
@@ -47,9 +49,9 @@ def report_data(sources: Sources) -> dict[str, Any]:
         "status": run.manifest.get("status", "finished"),
         **_gates(sources.judged),
         "facts": _facts(run.manifest),
-        "models": _models(run.manifest, measurements),
+        "models": _models(run, measurements),
         "usage": _usage(run.manifest),
-        "notes": _notes(run, measurements),
+        "notes": [*_notes(run, measurements), *map(hybrid_line, sources.judged.hybrids)],
         "baseline": comparison and comparison["baseline"],
         "results": [{**one, "used": own} for one, own in zip(results, used, strict=True)],
         "shots": list(shots),
@@ -66,7 +68,6 @@ def _gates(run: JudgedRun) -> dict[str, Any]:
     return {
         "verdict": run.verdict,
         "verdict_words": verdict_words(run.verdict, counts),
-        "gate_counts": dict(counts),
         "gates_file": run.thresholds,
         "gates": [_gate(verdict) for verdict in shown],
     }
@@ -98,12 +99,16 @@ def _facts(manifest: Mapping[str, Any]) -> list[list[str]]:
     return [[name, str(value)] for name, value in facts if value not in (None, "")]
 
 
-def _models(manifest: Mapping[str, Any], measurements: Iterable[Measurement]) -> list[list[str]]:
-    """Every model that answered, with the fingerprint of its weights."""
+def _models(run: Run, measurements: Iterable[Measurement]) -> list[dict[str, str]]:
+    """Every model that answered, in words, with the fingerprint of its weights."""
     found: dict[str, str] = {}
     for one in measurements:
         found[one.result.model] = one.model_fingerprint or found.get(one.result.model, "")
-    return [[model, fingerprint] for model, fingerprint in found.items()]
+    own = bool(run.manifest["own_model"])
+    return [
+        {"name": model, "words": model_words(model, own), "fingerprint": fingerprint}
+        for model, fingerprint in found.items()
+    ]
 
 
 def _usage(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -241,8 +241,8 @@
     return parts;
   };
 
-  const sampleOf = (sample, gold, prompt, about = []) => {
-    const parts = [];
+  const sampleOf = (sample, result, n, prompt, about = []) => {
+    const parts = [], gold = result.gold[n];
     const also = sample.also && Object.entries(sample.also).map(([scorer, [outcome, answer]]) =>
       make("span", "", `${scorer}: `, badge(outcome), " ", answer === null ? "–" : shown(answer), " "));
     parts.push(facts([
@@ -253,7 +253,7 @@
       ["ended by", sample.finish === "length" ? "length (cut off at the token limit)" : sample.finish],
       ["tokens", sample.tokens === undefined ? null : `${sample.tokens} written${sample.prompt_tokens === undefined ? "" : `, ${sample.prompt_tokens} read`}`],
       ["time", sample.seconds === undefined ? null : `${sample.seconds} s`],
-      ["tie", sample.tie ? "two options were equally likely; the first was taken" : null],
+      ["tie", sample.tie ? `several options were equally good; ${result.ties}` : null],
       ["examples left out", sample.dropped ? `${sample.dropped}, for want of room` : null],
     ]));
     if (sample.logprobs) parts.push(make("h4", "", "Log-likelihoods"), likelihoods(sample, gold, prompt));
@@ -283,9 +283,9 @@
     if (!entry || entry.samples.length > 1) parts.push(facts(about));
     if (!entry) parts.push(make("p", "small", "No details of this item are stored."));
     else {
-      if (entry.samples.length === 1) parts.push(...sampleOf(entry.samples[0], result.gold[n], entry.prompt, about));
+      if (entry.samples.length === 1) parts.push(...sampleOf(entry.samples[0], result, n, entry.prompt, about));
       else entry.samples.forEach((sample, number) => {
-        const folded = fold(make("span", "", `Sample ${number + 1} `, badge(sample.outcome)), ...sampleOf(sample, result.gold[n], entry.prompt));
+        const folded = fold(make("span", "", `Sample ${number + 1} `, badge(sample.outcome)), ...sampleOf(sample, result, n, entry.prompt));
         folded.open = number === 0;
         parts.push(folded);
       });
@@ -332,9 +332,10 @@
     document.addEventListener("click", (event) => {
       const link = event.target.closest("a[data-result]");
       if (!link) return;
-      const { result, subject, flip } = link.dataset;
+      const { result, subject, flip, outcome } = link.dataset;
       useResult(Number(result));
-      choice.outcome.value = choice.text.value = "";
+      choice.text.value = "";
+      choice.outcome.value = outcome ?? "";
       choice.flip.value = flip ?? "";
       choice.subject.value = subject === undefined ? "" : String(current.plain.indexOf(subject));
       if (choice.subject.value === "-1") choice.subject.value = "";

@@ -42,6 +42,13 @@ from .shown import visible
 from .svg import readable
 
 _FEW = 12
+_OUTCOMES = (
+    ("correct", "correct", "c"),
+    ("wrong", "wrong", "w"),
+    ("unparsed", "unparsed", "u"),
+    ("errors", "error", "e"),
+)
+"""What a count is called, its class in the style sheet, and its outcome in the item browser."""
 _STATUS = {"pass": "✓", "fail": "✗", "undecided": "?", "not run": "–"}
 
 
@@ -69,6 +76,7 @@ def render_page(data: Mapping[str, Any]) -> str:
         script=Markup(script),
         policy=_policy(style, script),
         icons=_STATUS,
+        outcomes=_OUTCOMES,
         significant=ALPHA,
         bullets=[bullet(gate) for gate in data["gates"]],
         sections=[_section(number, one) for number, one in enumerate(data["results"])],
@@ -239,6 +247,7 @@ def _blocks(data: Mapping[str, Any]) -> list[tuple[str, Markup]]:
             "name": one["name"],
             "model": one["numbers"]["model"],
             "chat": one["protocol"]["chat"],
+            "ties": one["protocol"]["ties"],
             "details_of": one["details_of"],
             "block": BLOCK,
             **one["items"],

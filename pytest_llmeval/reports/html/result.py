@@ -18,16 +18,18 @@ from pytest_llmeval.metrics import choice_confidence
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.metrics import wilson_interval
 from pytest_llmeval.reports.judged import key_of
+from pytest_llmeval.reports.words import protocol_words
+from pytest_llmeval.reports.words import tie_words
 from pytest_llmeval.runs.prompts import StoredPrompt
 from pytest_llmeval.runs.run import Measurement
 from pytest_llmeval.runs.run import Run
+from pytest_llmeval.runs.run import truncated
 
 from .areas import areas_of
 from .gather import Sources
 from .items import by_item
 from .items import details
 from .items import index
-from .words import protocol_words
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ def result_data(
             "fingerprint": measurement.fingerprint,
             "data": measurement.data_hash,
             "chat": bool(measurement.protocol["chat"]),
+            "ties": tie_words(measurement.result.scorer),
         },
         "areas": _areas(numbers["subjects"], compared),
         "comparison": compared,
@@ -214,17 +217,30 @@ def _calibration(records: Iterable[Record]) -> dict[str, Any] | None:
     return None if found is None else asdict(found)
 
 
+def _why_unparsed(record: Record) -> str:
+    """What is to be seen of an answer that could not be read."""
+    if truncated(record):
+        return "cut off at the token limit"
+    if record.text is not None and not record.text.strip():
+        return "nothing was written"
+    return "no answer in the text"
+
+
 def _breakdown(records: Iterable[Record]) -> dict[str, Any]:
-    """How often each kind of error and each way to end occurred."""
+    """How often each kind of error, of answer that cannot be read, and of ending occurred."""
     errors: Counter[str] = Counter()
+    unparsed: Counter[str] = Counter()
     finishes: Counter[str] = Counter()
     for record in records:
         if record.outcome is Outcome.ERROR:
             errors[" ".join((record.error or "no reason given").split())[:160]] += 1
         elif record.finish_reason:
             finishes[record.finish_reason] += 1
+        if record.outcome is Outcome.UNPARSED:
+            unparsed[_why_unparsed(record)] += 1
     return {
         "errors": [list(entry) for entry in errors.most_common(5)],
         "kinds_of_errors": len(errors),
+        "unparsed": [list(entry) for entry in unparsed.most_common()],
         "finish_reasons": [list(entry) for entry in finishes.most_common()],
     }

@@ -1,4 +1,4 @@
-"""Protocol, model and gates in plain words."""
+"""Models, protocols, gates and ties in plain words."""
 
 from __future__ import annotations
 
@@ -26,6 +26,27 @@ _METRICS = {
     "max_drop": "drop against the baseline",
     "max_subject_drop": "drop of a subject",
 }
+
+
+_MODELS = {
+    "demo": "the demo model, SmolLM2-135M-Instruct, run here by transformers",
+    "hf": "run here by transformers",
+    "openai": "behind an endpoint",
+    "replay": "recorded answers; no model was asked",
+}
+
+
+def model_words(model: str, own: bool) -> str:
+    """What kind of a model it is, by its spec; ``own``: a fixture of the project made it."""
+    if own:
+        return "the project's own, made by its model fixture"
+    return _MODELS.get(model.partition(":")[0].partition("?")[0], "")
+
+
+def tie_words(scorer: str) -> str:
+    """What becomes of several best choices: likelihoods of equal height, or equal meanings."""
+    drawn = scorer.partition("+")[0] == "matched"
+    return "decided by a seeded draw" if drawn else "the first option was taken"
 
 
 def protocol_words(protocol: Mapping[str, Any], asked: str) -> str:
