@@ -29,6 +29,7 @@ from pytest_llmeval.prices import load_prices
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
+TUTORIAL = "tutorial.md"
 LITERAL = os.environ.get("LLMEVAL_DOCS_LITERAL") == "1"
 
 BLOCK = re.compile(
@@ -101,7 +102,7 @@ RUN = sorted({block.page for block in ALL if block.language == "console" and not
 
 
 def test_there_is_something_to_run():
-    assert {"tutorial.md", "howto/own-benchmark.md", "howto/sharding.md"} <= set(RUN)
+    assert {TUTORIAL, "howto/own-benchmark.md", "howto/sharding.md"} <= set(RUN)
 
 
 class Shell:
@@ -160,12 +161,22 @@ def check(command: str, expected: list[str], told: list[str]) -> None:
         )
 
 
-@pytest.mark.parametrize("page", RUN)
-def test_a_page_does_what_it_says(page, pytester, capsys, monkeypatch):
+@pytest.fixture
+def folder(pytester, monkeypatch):
+    """An empty folder to work in."""
     monkeypatch.chdir(pytester.path)
+    return pytester.path
+
+
+@pytest.mark.parametrize("page", [page for page in RUN if page != TUTORIAL])
+def test_a_page_does_what_it_says(page, folder, pytester, capsys):
+    follow(page, Shell(pytester, capsys))
+
+
+def follow(page: str, shell: Shell) -> None:
+    """Write the page's files and run its commands, in their order."""
     if not LITERAL and "--llm-model demo" in (DOCS / page).read_text():
         Path("conftest.py").write_text(STAND_IN)
-    shell = Shell(pytester, capsys)
     before = [
         block
         for other in GOES_ON.findall((DOCS / page).read_text())
@@ -185,6 +196,17 @@ def test_a_page_does_what_it_says(page, pytester, capsys, monkeypatch):
                 check(command, expected, told)
                 wanted = int(value) if kind == "exit" and command == last else 0
                 assert code == wanted, "\n".join(told)
+
+
+def test_the_tutorial_ends_where_it_says(folder, pytester, capsys):
+    """Followed literally, it leaves the files that it names and no others, and gates that pass."""
+    follow(TUTORIAL, Shell(pytester, capsys))
+    _, _, end = (DOCS / TUTORIAL).read_text().partition("## What you have now")
+    told = set(re.findall(r"^- `([^`]+)`", end, re.MULTILINE))
+    files = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    made = [file for file in files if file.name != "conftest.py" and file.suffix != ".pyc"]
+    assert {"runs" if file.parts[0] == "runs" else file.as_posix() for file in made} == told
+    assert main(["gate", *map(str, Path("runs").iterdir())]) == 0
 
 
 @pytest.mark.parametrize("block", ALL, ids=lambda block: block.page)
