@@ -235,26 +235,29 @@ class Answering:
 
     def answer(self, node: pytest.Item, model: object) -> Answer:
         """What the `answer` fixture returns. Fails the test (an error) without an answer."""
-        hopeless = None
-        known = node.stash.get(_RECORDS, None)
-        if known is not None:  # the test is run again, by a plugin that does so
-            return Answer(self._items[node.nodeid], known)
-        try:
-            records = self._evaluate().records(node.nodeid, self.models.model(model))
-        except (Unanswerable, ConfigError) as error:
-            hopeless = str(error)
-        if hopeless is not None:
-            node.session.shouldfail = hopeless
-            pytest.fail(hopeless, pytrace=False)
-        own = tuple(record for record in records if not record.order)
-        node.stash[_RECORDS] = own
-        node.stash[_ARMS] = records[len(own) :]
+        if _RECORDS in node.stash:  # the test is run again, by a plugin that does so
+            own = node.stash[_RECORDS]
+            records = (*own, *node.stash[_ARMS])
+        else:
+            records = self._records(node, model)
+            own = tuple(record for record in records if not record.order)
+            node.stash[_RECORDS] = own
+            node.stash[_ARMS] = records[len(own) :]
         failed = [record.error for record in records if record.outcome is Outcome.ERROR]
         if failed:
             what = "samples" if len(own) == len(records) else "prompts"
             of = f" to {len(failed)} of {len(records)} {what}" if len(records) > 1 else ""
             pytest.fail(f"no answer{of}: {failed[0]}", pytrace=False)
         return Answer(self._items[node.nodeid], own)
+
+    def _records(self, node: pytest.Item, model: object) -> tuple[Record, ...]:
+        """The test's records; where the session cannot go on, its end."""
+        try:
+            return self._evaluate().records(node.nodeid, self.models.model(model))
+        except (Unanswerable, ConfigError) as error:
+            hopeless = str(error)
+        node.session.shouldfail = hopeless
+        pytest.fail(hopeless, pytrace=False)
 
     def _evaluate(self) -> Evaluator:
         if self._evaluator is None:

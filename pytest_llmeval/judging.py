@@ -205,8 +205,8 @@ class Judging:
             category = report.category if report.when == "call" else ""
             return category, "", "FAILED" if category == "failed" else ""
         value = getattr(report, "llmeval", None)
-        if value is None or report.failed:
-            return None
+        if value is None or report.outcome not in ("passed", "skipped"):
+            return None  # a failure, or an attempt that another plugin has had repeated
         outcome = value["outcome"]
         category = "passed" if outcome == Outcome.CORRECT else outcome
         lines = self.config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) > 0

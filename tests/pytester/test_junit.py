@@ -220,3 +220,24 @@ def run_plain(project, *arguments):
     """A run in a process of its own, where these plugins may keep what they like."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     return project.pytester.run(*command)
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_an_item_without_an_answer_stays_an_error_when_its_test_is_run_again(project, workers):
+    """pytest-rerunfailures repeats what failed; an error is no wrong answer the second time."""
+    pytest.importorskip("pytest_rerunfailures")
+    project.model(
+        one="""
+        def one(self, request):
+            if request.id == "law-0001":
+                return Response(request.id, error="down")
+            return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
+        """
+    )
+    project.thresholds("[benchmarks.bench]\nmax_errors = 0\n")
+    result = run_plain(project, "--reruns=2", "-n", workers)
+    told = counts(result.outlines[-1])
+    assert (told["passed"], told["error"], told["rerun"]) == (8, 1, 2)
+    assert result.ret == 1
+    assert (project.metrics()["errors"], project.metrics()["wrong"]) == (1, 0)
+    assert len(project.asked) == 9
