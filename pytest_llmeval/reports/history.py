@@ -1,7 +1,8 @@
 """The runs of a folder over time: what they measured, and whether their gates were green.
 
 A line is drawn through runs that may be compared: of one benchmark and scorer, under one protocol,
-on one version of the data. Numbers of other protocols make another line.
+on one version of the data. Numbers of other protocols make another line. The model is what changes
+along a line; where a run has several, each has a line of its own.
 """
 
 from __future__ import annotations
@@ -62,14 +63,28 @@ class Bound:
 
 @dataclass(frozen=True)
 class Series:
-    """One metric of one result over time, oldest first; ``result`` as ``mmlu[letter]``."""
+    """One metric of one result over time, oldest first; ``result`` as ``mmlu[letter]``.
+
+    ``data``: hash of the benchmark's data. ``model``: of a line through runs with several models.
+    """
 
     result: str
     protocol: str
     fingerprint: str
+    data: str
+    model: str | None
     metric: str
     points: tuple[Point, ...]
     bound: Bound | None = None
+
+    @property
+    def title(self) -> str:
+        """``mmlu[letter] accuracy``, with the model behind it where there are several."""
+        return f"{self.result} {self.metric}" + (f" of {self.model}" if self.model else "")
+
+
+_Key = tuple[str, str, str, str, str | None, str]
+"""Result, protocol, its fingerprint, hash of the data, model and metric: what makes a line."""
 
 
 def read_history(folder: Path) -> tuple[list[JudgedRun], list[str]]:
@@ -103,8 +118,8 @@ def baseline_names(folder: Path) -> dict[str, str]:
 
 def make_series(runs: Sequence[JudgedRun], baselines: Mapping[str, str]) -> list[Series]:
     """Every metric of every result as a line through the runs, in the order of appearance."""
-    lines: dict[tuple[str, str, str, str, str], list[Point]] = {}
-    bounds: dict[tuple[str, str, str, str, str], Bound | None] = {}
+    lines: dict[_Key, list[Point]] = {}
+    bounds: dict[_Key, Bound | None] = {}
     for run in runs:
         for result in run.results:
             key = (
@@ -112,6 +127,7 @@ def make_series(runs: Sequence[JudgedRun], baselines: Mapping[str, str]) -> list
                 result["protocol"],
                 result["protocol_fingerprint"],
                 result["data_hash"],
+                result["model"] if len(run.models) > 1 else None,
             )
             for metric, value, interval in _metrics(result):
                 lines.setdefault((*key, metric), []).append(
@@ -119,11 +135,7 @@ def make_series(runs: Sequence[JudgedRun], baselines: Mapping[str, str]) -> list
                 )
                 if run.verdict != "not gated":
                     bounds[*key, metric] = _bound(run, result, metric)
-    return [
-        Series(name, protocol, fingerprint, metric, tuple(points), bounds.get(key))
-        for key, points in lines.items()
-        for name, protocol, fingerprint, _, metric in [key]
-    ]
+    return [Series(*key, tuple(points), bounds.get(key)) for key, points in lines.items()]
 
 
 def _metrics(result: Mapping[str, Any]) -> Iterator[tuple[str, float, Interval | None]]:
@@ -229,14 +241,18 @@ def _numbers(run: JudgedRun) -> str:
 
 
 def _drawn(one: Series) -> Iterator[Text]:
-    """``mmlu[letter] accuracy ▁▃▅█ 0.2812 … 0.4512 (bound >= 0.28)``, then what is odd about it."""
+    """``mmlu[letter] accuracy ▁▃▅█ 0.2812 … 0.4512 (bound >= 0.28)``, then what is odd about it.
+
+    Between name and bars stand the protocol and the data, which tell lines of one name apart.
+    """
     values = [point.value for point in one.points]
     low, high = min(values), max(values)
     bound = ""
     if one.bound is not None:
         sides = ((">=", one.bound.min), ("<=", one.bound.max))
         bound = " ".join(f"{sign} {side:g}" for sign, side in sides if side is not None)
-    text = Text(f"{one.result} {one.metric} ({one.protocol} {one.fingerprint[:8]}) ")
+    about = f"{one.protocol} {one.fingerprint[:8]}, data {one.data[:8]}"
+    text = Text(one_line(f"{one.title} ({about})") + " ")
     for point in one.points:
         text.append(sparkline([point.value], low, high), style=_style(point.verdict))
     text.append(f" {values[0]:.4f}" if len(values) == 1 else f" {values[0]:.4f} … {values[-1]:.4f}")

@@ -58,8 +58,8 @@ def history_html(title: str, series: Sequence[Series]) -> str:
 def _section(one: Series) -> str:
     rows = "\n".join(_row(point) for point in one.points)
     return (
-        f"<h2>{_text(f'{one.result} {one.metric}')}</h2>\n"
-        f"<p>protocol {_text(one.protocol)}, {_text(one.fingerprint)}</p>\n"
+        f"<h2>{_text(one.title)}</h2>\n"
+        f"<p>protocol {_text(one.protocol)}, {_text(one.fingerprint)}; data {_text(one.data)}</p>\n"
         f"{_chart(one)}\n"
         "<details><summary>as a table</summary><table><thead><tr><th>started</th><th>run</th>"
         "<th>model</th><th>value</th><th>95 % interval</th><th>answers</th><th>gates</th>"
@@ -80,7 +80,7 @@ def _row(point: Point) -> str:
 
 def _chart(one: Series) -> str:
     """The line with its intervals; runs stand at equal distances, in their order."""
-    label = f"{one.result} {one.metric} over {len(one.points)} runs"
+    label = f"{one.title} over {len(one.points)} runs"
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{_text(label)}">'
         f"{''.join(_marks(one))}</svg>"

@@ -126,7 +126,8 @@ def test_the_command_lists_draws_and_marks(tmp_path, capsys, monkeypatch):
     out = capsys.readouterr().out
     assert "run-0 (baseline last-release)" in out
     assert re.search(
-        r"mmlu\[letter\] accuracy \(plain \w{8}\) ▁█ 0.3000 … 0.9000 \(bound >= 0.5\)", out
+        r"mmlu\[letter\] accuracy \(plain \w{8}, data 0123abcd\) ▁█ 0.3000 … 0.9000 \(bound >= 0.5\)",
+        out,
     )
     assert re.search(r"2026-11-01 10:00\s+run-0.*fail", out)
     assert "broken/run.json cannot be read" in " ".join(out.split())
@@ -186,3 +187,22 @@ def test_the_charts_are_well_formed_and_inside_their_frame(tmp_path):
         assert len([e for e in root.iter("circle") if "dot" in e.get("class")]) == 3
         assert len([e for e in root.iter("circle") if e.get("class") == "kept"]) == 1
     assert sum('class="bound"' in chart for chart in charts) == 1
+
+
+def test_lines_that_are_not_drawn_together_do_not_look_alike(tmp_path):
+    runs = history(tmp_path, 3) + history(tmp_path, 6, data="89abcdef")
+    series = make_series(runs, {})
+    told = [line for line in shown(runs, series) if "] accuracy (" in line]
+    assert [line.partition("data ")[2][:8] for line in told] == ["0123abcd", "89abcdef"]
+    assert "data 89abcdef" in history_html("History", series)
+
+
+def test_models_of_one_run_are_no_course_of_time(tmp_path):
+    runs = history(tmp_path, 3, 6, models=("one", "two"))
+    series = [one for one in make_series(runs, {}) if one.metric == "accuracy"]
+    assert [one.title for one in series] == [
+        "mmlu[letter] accuracy of one",
+        "mmlu[letter] accuracy of two",
+    ]
+    assert [[point.run for point in one.points] for one in series] == [["run-0", "run-1"]] * 2
+    assert "mmlu[letter] accuracy of two" in history_html("History", series)
