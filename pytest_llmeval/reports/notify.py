@@ -12,6 +12,7 @@ import shlex
 import signal
 import subprocess
 import tempfile
+import threading
 from dataclasses import asdict
 from typing import Any
 
@@ -74,7 +75,7 @@ def notify(target: str, value: dict[str, Any], timeout: float = TIMEOUT) -> str 
     split as a shell would split it, that reads JSON from standard input. No shell runs it.
     """
     body = json.dumps(value, allow_nan=False).encode("ascii")
-    if target.startswith(("http://", "https://")):
+    if target.lower().startswith(("http://", "https://")):
         problem = _post(target, body, timeout)
     else:
         problem = _run(target, body, timeout)
@@ -103,15 +104,31 @@ def _gate(verdict: Verdict) -> dict[str, Any]:
 
 
 def _post(address: str, body: bytes, timeout: float) -> str | None:
+    """Post, in a thread: the timeout of a socket starts anew with every byte that comes."""
+    problems: list[str | None] = []
+    thread = threading.Thread(target=lambda: problems.append(_send(address, body, timeout)))
+    thread.daemon = True
+    thread.start()
+    thread.join(timeout)
+    return problems[0] if problems else f"the address did not answer within {timeout:g} s"
+
+
+def _send(address: str, body: bytes, timeout: float) -> str | None:
     import urllib.error  # with TLS they take as long to load as the rest of the plugin's reports
     import urllib.request
     from http.client import HTTPException
+
+    class Unmoved(urllib.request.HTTPRedirectHandler):
+        """A redirected post would be sent without its body, and be answered as if all were well."""
+
+        def redirect_request(self, *arguments: Any) -> None:
+            return None
 
     # Addresses of chat services are secrets: none is repeated in a message.
     headers = {"Content-Type": "application/json", "User-Agent": "pytest-llmeval"}
     try:
         request = urllib.request.Request(address, body, headers)
-        with urllib.request.urlopen(request, timeout=timeout):
+        with urllib.request.build_opener(Unmoved).open(request, timeout=timeout):
             return None
     except urllib.error.HTTPError as error:
         return f"the address answered {error.code} {error.reason}"

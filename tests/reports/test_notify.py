@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
+import socket
 import sys
 import threading
 import time
@@ -36,8 +38,13 @@ def server():
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             posted.append((self.headers["Content-Type"], json.loads(body)))
-            self.send_response(int(self.path.rpartition("/")[2]))
+            status = int(self.path.rpartition("/")[2])
+            self.send_response(status)
+            if status in range(300, 400):
+                self.send_header("Location", "/hook/200")
             self.end_headers()
+
+        do_GET = do_POST
 
         def log_message(self, *arguments):
             pass
@@ -149,5 +156,41 @@ def test_an_address_that_refuses_is_one_line_without_the_address(server):
 )
 def test_an_address_that_cannot_be_reached_is_one_line_without_it(address):
     problem = notify(address, {}, timeout=5)
+    assert problem.startswith("--llm-notify failed: the address cannot be reached")
+    assert SECRET not in problem
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_moved_address_was_not_told(server, status):
+    """Followed, the message would be lost on the way and the answer a good one."""
+    problem = notify(
+        f"http://127.0.0.1:{server.server_port}/{SECRET}/{status}", {"verdict": "pass"}
+    )
+    assert f"the address answered {status}" in problem
+    assert SECRET not in problem
+    assert len(server.posted) == 1
+
+
+def test_an_address_that_drips_is_given_up():
+    stop = threading.Event()
+
+    def drip(listening):
+        connection, _ = listening.accept()
+        with connection, contextlib.suppress(OSError):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+            while not stop.wait(0.1):
+                connection.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=drip, args=(listening,))
+        thread.start()
+        problem = notify(f"http://127.0.0.1:{listening.getsockname()[1]}/", {}, timeout=1)
+        stop.set()
+        thread.join()
+    assert problem == "--llm-notify failed: the address did not answer within 1 s"
+
+
+def test_the_scheme_of_an_address_may_be_written_anyhow():
+    problem = notify(f"HTTP://127.0.0.1:9/{SECRET}", {}, timeout=5)
     assert problem.startswith("--llm-notify failed: the address cannot be reached")
     assert SECRET not in problem
