@@ -37,6 +37,7 @@ from pytest_llmeval.judging import run_folder_here
 from pytest_llmeval.loaded import LoadedModels
 from pytest_llmeval.models import load_model
 from pytest_llmeval.options import read_settings
+from pytest_llmeval.outcomes import Reported
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import Selected
 from pytest_llmeval.plan import make_plan
@@ -49,7 +50,6 @@ from pytest_llmeval.runs.records import read_records
 from pytest_llmeval.runs.run import truncated
 from pytest_llmeval.sandbox import Sandbox
 from pytest_llmeval.sandbox import open_sandbox
-from pytest_llmeval.session import Reported
 from pytest_llmeval.suite import Evaluated
 from pytest_llmeval.suite import Suite
 

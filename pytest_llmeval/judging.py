@@ -182,7 +182,7 @@ class Judging:
         if report.failed and not hasattr(report, "wasxfail") and report.when != "teardown":
             self._failed.append(report.nodeid)
         if value is not None:
-            self.run.receive(report.nodeid, value)
+            self.run.outcomes.receive(report.nodeid, value)
         elif report.failed and report.when != "teardown":
             # The report of a dead worker's test has no phase.
             try:

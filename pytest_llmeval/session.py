@@ -7,14 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
 from dataclasses import asdict
-from dataclasses import dataclass
-from dataclasses import field
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Outcome
@@ -31,27 +26,22 @@ from pytest_llmeval.gates import noise_warnings
 from pytest_llmeval.gates import nothing_decided
 from pytest_llmeval.gates import overall
 from pytest_llmeval.gates import unused_models
-from pytest_llmeval.metrics import Audit
-from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.models import load_model
 from pytest_llmeval.options import Settings
+from pytest_llmeval.outcomes import Outcomes
+from pytest_llmeval.outcomes import Reported
 from pytest_llmeval.plan import Plan
-from pytest_llmeval.plan import Way
 from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.formats import Material
 from pytest_llmeval.reports.formats import write
 from pytest_llmeval.reports.usage import usage_lines
-from pytest_llmeval.runs.arms import InArm
-from pytest_llmeval.runs.arms import audit_of
 from pytest_llmeval.runs.baseline import load_baseline
 from pytest_llmeval.runs.compare import RunComparison
 from pytest_llmeval.runs.compare import check_comparable
 from pytest_llmeval.runs.compare import compare
 from pytest_llmeval.runs.compare import run_name
 from pytest_llmeval.runs.debiased import DEBIASED
-from pytest_llmeval.runs.debiased import debiased
-from pytest_llmeval.runs.debiased import what_is_lacking
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.folder import create_run
 from pytest_llmeval.runs.folder import describe
@@ -74,35 +64,6 @@ from pytest_llmeval.runs.usage import with_usage
 from pytest_llmeval.scorers import SCORERS
 
 
-@dataclass(frozen=True, slots=True)
-class Reported:
-    """What a test report says about its item; travels from worker to controller as a dict.
-
-    ``outcome`` is that of the test, ``samples`` has one for every answer. ``others``: scorer
-    → outcomes, truncated answers and tie, under other scorers of the same answers. ``arms``:
-    scorer → what became of the item in every arm of a permutation audit.
-    """
-
-    outcome: str
-    samples: Sequence[str]
-    model: str
-    scorer: str
-    protocol: str
-    fingerprint: str | None = None
-    truncated: int = 0
-    dropped_shots: bool = False
-    tie: bool = False
-    details: Sequence[str] = ()
-    reused: bool = False
-    contradicted: bool = False
-    others: Mapping[str, tuple[Sequence[str], int, bool]] = field(default_factory=dict)
-    arms: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
-
-    def to_wire(self) -> dict[str, Any]:
-        # Not asdict, whose deep copy would cost more than the test that is reported.
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
 class RunSession:
     """Everything known about the run while it goes on."""
 
@@ -115,14 +76,11 @@ class RunSession:
         self.plan = plan
         self.settings = settings
         self.notes: list[str] = []
-        self.outcomes: dict[str, Reported] = {}
+        self.outcomes = Outcomes(plan)
         self.verdicts: list[Verdict] = []
         self.results: list[Result] = []
         self._measurements: dict[tuple[int, int], Measurement] = {}
         self._records: list[Record] | None = None
-        #: By index of model and result: fingerprints of the protocols and the weights seen.
-        self._asked: dict[tuple[int, int], set[str]] = {}
-        self._weights: dict[tuple[int, int], str] = {}
         #: Model → how an endpoint is asked for choices, for text.
         self._asked_by: dict[str, dict[str, str]] = {}
         #: Whether a model wants more requests waiting than those of one chunk.
@@ -165,7 +123,7 @@ class RunSession:
                         f"--llm-model {spec} cannot generate text, which protocol"
                         f" {planned!r} of {result.benchmark} needs"
                     )
-                self._asked[self.settings.models.index(spec), number] = {way.fingerprint}
+                self.outcomes.asked[self.settings.models.index(spec), number] = {way.fingerprint}
                 other = names.setdefault((result.benchmark, way.scorer), planned)
                 if other != planned:
                     raise ConfigError(
@@ -210,7 +168,7 @@ class RunSession:
     def _samples(self, result: int) -> int:
         """The most answers per item that a model of the run may be asked for."""
         planned = self.plan.results[result]
-        known = [ways for (_, number), ways in self._asked.items() if number == result]
+        known = [ways for (_, number), ways in self.outcomes.asked.items() if number == result]
         asked = set().union(*known) or {way.fingerprint for way in planned.ways}
         return max((w.samples for w in planned.ways if w.fingerprint in asked), default=1)
 
@@ -258,25 +216,12 @@ class RunSession:
 
     # Outcomes --------------------------------------------------------------------------
 
-    def receive(self, nodeid: str, value: Mapping[str, Any]) -> None:
-        """Take the outcome that a test report carries."""
-        one = self.outcomes[nodeid] = Reported(**value)
-        planned = self.plan.by_nodeid[nodeid]
-        group = (planned.model, planned.result)
-        self._asked.setdefault(group, set()).add(one.protocol)
-        if one.fingerprint is not None:
-            self._weights.setdefault(group, one.fingerprint)
-
-    def _way(self, model: int, result: int) -> Way:
-        """How a model is asked for a result, as far as is known."""
-        return self.plan.results[result].way_of(self._asked.get((model, result), ()))
-
     def receive_failure(self, nodeid: str, reason: str) -> None:
         """Note a planned test whose report failed without an outcome (a dead worker, say)."""
         planned = self.plan.by_nodeid[nodeid]
         result = self.plan.results[planned.result]
         spec = self.plan.models[planned.model]
-        way = self._way(planned.model, planned.result)
+        way = self.outcomes.way(planned.model, planned.result)
         others = [
             other.ways[0]
             for other in self.plan.other_scorers(planned.result)
@@ -284,7 +229,7 @@ class RunSession:
         ]
         # As many as it may turn out to have been asked for.
         lost = [str(Outcome.ERROR)] * max(way.samples for way in result.ways)
-        self.outcomes[nodeid] = Reported(
+        self.outcomes.by_nodeid[nodeid] = Reported(
             lost[0],
             lost,
             spec,
@@ -325,7 +270,7 @@ class RunSession:
         self._leave_out_unreported()
         self._writer.close()
         self._note_what_happened()
-        self._measurements = self._measure()
+        self._measurements = self.outcomes.measurements(self._stored, self.notes)
         measurements = list(self._measurements.values())
         self.results = [measurement.result for measurement in measurements]
         self.notes += disagreements(measurements)
@@ -363,7 +308,7 @@ class RunSession:
         manifest = self.folder.read("run.json")
         fingerprints = {
             outcome.model: outcome.fingerprint
-            for outcome in self.outcomes.values()
+            for outcome in self.outcomes.by_nodeid.values()
             if outcome.fingerprint
         }
         manifest["status"] = "interrupted" if cut_short else "finished"
@@ -418,7 +363,7 @@ class RunSession:
 
     def tolerates(self, nodeid: str) -> bool:
         """Whether a test is an item error that the file's ``max_errors`` allow for."""
-        outcome = self.outcomes.get(nodeid)
+        outcome = self.outcomes.by_nodeid.get(nodeid)
         if self.thresholds is None or outcome is None or outcome.outcome != Outcome.ERROR:
             return False
         planned = self.plan.by_nodeid[nodeid]
@@ -430,9 +375,9 @@ class RunSession:
         silent: set[tuple[str, str, str, str]] = set()
         fingerprints = [self.plan.fingerprints(n) for n in range(len(self.plan.results))]
         for planned in self.plan.items:
-            if planned.nodeid not in self.outcomes:
+            if planned.nodeid not in self.outcomes.by_nodeid:
                 benchmark = self.plan.results[planned.result].benchmark
-                model = self._label(self.plan.models[planned.model])
+                model = self.outcomes.label(self.plan.models[planned.model])
                 for fingerprint in fingerprints[planned.result]:
                     silent.add((model, benchmark, fingerprint, planned.item))
         if not silent:
@@ -444,13 +389,13 @@ class RunSession:
 
     def _note_what_happened(self) -> None:
         self.notes += usage_lines(self.usage, self.settings.prices)
-        reused = sum(outcome.reused for outcome in self.outcomes.values())
+        reused = sum(outcome.reused for outcome in self.outcomes.by_nodeid.values())
         if reused:
             self.notes.append(f"{reused:,} answers were taken from what the run had on disk")
         for several in (False, True):
             contradicted = sum(
                 outcome.contradicted and (len(outcome.samples) > 1) == several
-                for outcome in self.outcomes.values()
+                for outcome in self.outcomes.by_nodeid.values()
             )
             if contradicted and several:
                 self.notes.append(
@@ -463,90 +408,11 @@ class RunSession:
                     " scorer"
                 )
 
-    def _measure(self) -> dict[tuple[int, int], Measurement]:
-        """By index of model and planned result; an other scorer that scored nothing is left out."""
-        planned, models = self.plan.results, range(len(self.plan.models))
-        groups: dict[tuple[int, int], dict[str, ItemOutcomes]] = {
-            (model, result): {} for model in models for result in range(len(planned))
-        }
-        others = {
-            (one.responses_of, one.scorer): number
-            for number, one in enumerate(planned)
-            if one.responses_of is not None
-        }
-        for item in self.plan.items:
-            one = self.outcomes.get(item.nodeid)
-            if one is None:
-                continue
-            group = (item.model, item.result)
-            groups[group][item.item] = ItemOutcomes(
-                subject=item.subject,
-                outcomes=tuple(map(Outcome, one.samples)),
-                truncated=one.truncated,
-                dropped_shots=one.dropped_shots,
-                tie=one.tie,
-                details=tuple(one.details),
-            )
-            for scorer, (samples, truncated, tie) in one.others.items():
-                groups[item.model, others[item.result, scorer]][item.item] = ItemOutcomes(
-                    subject=item.subject,
-                    outcomes=tuple(map(Outcome, samples)),
-                    truncated=truncated,
-                    dropped_shots=one.dropped_shots,
-                    tie=tie,
-                )
-        measurements: dict[tuple[int, int], Measurement] = {}
-        for (model, number), items in groups.items():
-            result, label = planned[number], self._label(self.plan.models[model])
-            if result.debias is not None and result.responses_of is not None:
-                first = measurements[model, result.responses_of]
-                mine = [one for one in self._stored() if one.model == label]
-                items = debiased(result, first.fingerprint, first.items, mine, self.plan.seed)
-                lacking = what_is_lacking(
-                    f"{result.benchmark}[{result.scorer}]", first.items, items
-                )
-                self.notes += [] if lacking is None else [lacking]
-            if result.responses_of is None:
-                way = self._way(model, number)
-            elif items:
-                way = result.ways[0]
-            else:
-                continue
-            asked = number if result.responses_of is None else result.responses_of
-            weights = self._weights.get((model, asked))
-            measured = measure(result, way, label, items, weights)
-            audit = self._audit(model, asked, way.scorer)
-            measurements[model, number] = replace(
-                measured, result=replace(measured.result, audit=audit)
-            )
-        return measurements
-
     def _stored(self) -> list[Record]:
         """All that the run has on disk; read once, for what needs log-probabilities."""
         if self._records is None:
             self._records = [one for one in latest_records(self.folder.records) if not one.left_out]
         return self._records
-
-    def _audit(self, model: int, result: int, scorer: str) -> Audit | None:
-        """The permutation audit of a result under one of the scorers of its answers."""
-        about = self.plan.results[result]
-        if not about.arms:
-            return None
-        found = [
-            (planned.item, [InArm(*entry) for entry in one.arms[scorer]])
-            for planned in self.plan.items
-            if (planned.model, planned.result) == (model, result)
-            and (one := self.outcomes.get(planned.nodeid)) is not None
-            and scorer in one.arms
-        ]
-        return audit_of(about.arms, found, about.same)
-
-    def _label(self, spec: str) -> str:
-        """What a model is called: its spec, or the name of the one a user's fixture made."""
-        if not self.plan.own_model:
-            return spec
-        named = {one.model for one in self.outcomes.values()} - {spec}
-        return min(named) if named else spec
 
 
 def greedy_samples(plan: Plan) -> list[str]:
