@@ -133,7 +133,7 @@ def test_counts_agree_and_all_is_well_formed(hostile):
     red = [case for case in red if case.find("failure") is not None]
     assert measured["errors"] == told["error"] + told["failed"] - len(red) == 6
     page = (hostile.run_folder / "report.html").read_text()
-    shown = re.findall(r'class="key (\w+)">([\d,]+) ', page)
+    shown = re.findall(r'class="key (\w+)"[^>]*>([\d,]+) ', page)
     assert {name: int(number) for name, number in shown} == {
         "correct": measured["correct"],
         "wrong": measured["wrong"],
