@@ -12,7 +12,6 @@ from pytest_llmeval.core import Template
 from pytest_llmeval.fingerprint import fingerprint
 from pytest_llmeval.permutations import arms
 from pytest_llmeval.permutations import arrange
-from pytest_llmeval.permutations import arrange_pool
 from pytest_llmeval.prompts.dashed import DASHED
 from pytest_llmeval.prompts.dashed import DASHED_COT
 from pytest_llmeval.prompts.dashed import LETTERED
@@ -99,13 +98,13 @@ def test_random_labels_are_the_items_own() -> None:
 
 def test_moved_shots_state_the_moved_answer() -> None:
     both = next(arm for arm in arms("attack", 3) if arm.name == "both@A")
-    pool = arrange_pool([SHOT], both.shots)
-    item = arrange(ITEM, both.item)
+    shot, item = arrange(SHOT, both.shots), arrange(ITEM, both.item)
+    assert shot is not None
     assert item is not None
-    lettered = Protocol("p", LETTERED_COT, scorer="choice", shots=1).render(item, pool).text
+    lettered = Protocol("p", LETTERED_COT, scorer="choice", shots=1).render(item, [shot]).text
     assert "A. 100°C\nB. 0°C\nC. 50°C." in lettered
     assert "so (A) is right. The answer is (A).\n\n" in lettered
-    matched = Protocol("p", DASHED_COT, scorer="choice", shots=1).render(item, pool).text
+    matched = Protocol("p", DASHED_COT, scorer="choice", shots=1).render(item, [shot]).text
     assert 'so "100°C" is right. The answer is 100°C.\n\n' in matched
 
 
