@@ -6,6 +6,7 @@ Registered in the main process, or in the xdist controller, once there is a plan
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -85,6 +86,9 @@ def _without_secrets(arguments: Iterable[object]) -> list[str]:
     for argument in map(str, arguments):
         flag, equals, _ = argument.partition("=")
         secret = flag == "--llm-notify"
+        setting = re.search(r"\bllm_notify\s*=", argument)  # of -o, in one word or the next
+        if setting is not None:
+            argument = f"{argument[: setting.end()]}…"
         kept.append(f"{flag}=…" if secret and equals else "…" if hide else argument)
         hide = secret and not equals
     return kept

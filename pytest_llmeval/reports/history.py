@@ -83,8 +83,8 @@ class Series:
         return f"{self.result} {self.metric}" + (f" of {self.model}" if self.model else "")
 
 
-_Key = tuple[str, str, str, str, str | None, str]
-"""Result, protocol, its fingerprint, hash of the data, model and metric: what makes a line."""
+_Key = tuple[str, str, str, str | None, str]
+"""Result, the protocol's fingerprint, hash of the data, model and metric: what makes a line."""
 
 
 def read_history(folder: Path) -> tuple[list[JudgedRun], list[str]]:
@@ -120,22 +120,26 @@ def make_series(runs: Sequence[JudgedRun], baselines: Mapping[str, str]) -> list
     """Every metric of every result as a line through the runs, in the order of appearance."""
     lines: dict[_Key, list[Point]] = {}
     bounds: dict[_Key, Bound | None] = {}
+    names: dict[str, str] = {}  # of protocols; a renamed one is the same
     for run in runs:
         for result in run.results:
             key = (
                 name_of(result),
-                result["protocol"],
                 result["protocol_fingerprint"],
                 result["data_hash"],
                 result["model"] if len(run.models) > 1 else None,
             )
+            names[result["protocol_fingerprint"]] = result["protocol"]
             for metric, value, interval in _metrics(result):
                 lines.setdefault((*key, metric), []).append(
                     _point(run, result, value, interval, baselines)
                 )
                 if run.verdict != "not gated":
                     bounds[*key, metric] = _bound(run, result, metric)
-    return [Series(*key, tuple(points), bounds.get(key)) for key, points in lines.items()]
+    return [
+        Series(key[0], names[key[1]], *key[1:], tuple(points), bounds.get(key))
+        for key, points in lines.items()
+    ]
 
 
 def _metrics(result: Mapping[str, Any]) -> Iterator[tuple[str, float, Interval | None]]:

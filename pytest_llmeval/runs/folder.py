@@ -20,6 +20,7 @@ from pytest_llmeval.core import RunError
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import PlannedResult
 from pytest_llmeval.runs.documents import check_document
+from pytest_llmeval.spelling import nearest
 
 try:
     import fcntl
@@ -58,7 +59,8 @@ class RunFolder:
         try:
             value = json.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise RunError(f"{self.path} is not a run folder: it has no {name}") from None
+            problem = f"{self.path} is not a run folder: it has no {name}"
+            raise RunError(f"{problem}{_meant(self.path)}") from None
         except (OSError, ValueError, RecursionError) as error:
             raise RunError(f"{file} cannot be read: {error}") from None
         if not isinstance(value, dict) or value.get("format") != FORMAT:
@@ -100,6 +102,17 @@ class RunFolder:
         except OSError as error:
             reason = error.strerror or error
             raise RunError(f"cannot write {self.path / name}: {reason}") from error
+
+
+def _meant(path: Path) -> str:
+    """``; did you mean …?``: the newest run inside, or the one beside it that is called most alike."""
+    inside = sorted(path.glob("*/run.json"))
+    beside = [*path.parent.glob("*/run.json"), *path.parent.glob("runs/*/run.json")]
+    by_name = {file.parent.name: file.parent for file in beside}
+    near = nearest(path.name, by_name)
+    if inside:
+        return f"; did you mean its newest, {str(inside[-1].parent)!r}?"
+    return "" if near is None else f"; did you mean {str(by_name[near])!r}?"
 
 
 def create_run(root: Path, plan: Plan, manifest: Mapping[str, Any]) -> RunFolder:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +113,34 @@ def test_a_file_that_is_none(run, capsys, name, how):
         found.pop("history .", None)
     assert found or (name, how) == ("records.jsonl", "folder")
     assert all(name in line or "answers of its run.json" in line for line in found.values())
+
+
+def test_a_run_that_is_not_there_has_a_name_near_it(run, project, capsys):
+    kept = project.path / "runs" / "20261130-081502-demo"
+    run.rename((kept.parent.mkdir(), kept)[1])
+    for wrong, meant in (
+        ("runs/20261130-081502-dmo", "; did you mean 'runs/20261130-081502-demo'?"),
+        ("20261130-081502-demo", "; did you mean 'runs/20261130-081502-demo'?"),
+        ("runs", "; did you mean its newest, 'runs/20261130-081502-demo'?"),
+        ("elsewhere/nothing", "it has no run.json"),
+    ):
+        assert main(["show", wrong]) == 4
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.endswith(meant)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+@pytest.mark.parametrize("words", [("history", "."), ("compare", "run", "run")])
+def test_an_output_that_lacks_a_character_ends_no_command(run, encoding, words):
+    program = "import sys; from pytest_llmeval.cli import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"bench[letter]" in done.stdout
 
 
 def test_one_bad_run_costs_a_history_no_other(run, project, capsys):

@@ -84,6 +84,16 @@ def test_a_command_is_told_the_verdict(project):
     assert value["run"] == str(project.run_folder)
 
 
+@pytest.mark.parametrize("way", ["-o llm_notify=SECRET", "--override-ini=llm_notify=SECRET"])
+def test_an_address_that_is_set_as_an_ini_value_is_in_no_file(project, way):
+    words = way.replace("SECRET", "http://127.0.0.1:9/T0KEN").split()
+    result = project.run(*words)
+    result.stdout.fnmatch_lines(["--llm-notify failed: the address cannot be reached*"])
+    assert project.document("run.json")["command"][-1].endswith("llm_notify=…")
+    for file in project.run_folder.iterdir():
+        assert b"T0KEN" not in file.read_bytes()
+
+
 @pytest.mark.parametrize("way", ["--llm-notify=SECRET", "--llm-notify SECRET"])
 def test_a_failure_to_notify_is_a_warning_and_no_artefact_holds_the_address(project, way):
     address = "http://127.0.0.1:1/T0KEN"

@@ -206,3 +206,11 @@ def test_models_of_one_run_are_no_course_of_time(tmp_path):
     ]
     assert [[point.run for point in one.points] for one in series] == [["run-0", "run-1"]] * 2
     assert "mmlu[letter] accuracy of two" in history_html("History", series)
+
+
+def test_a_renamed_protocol_is_the_same_line(tmp_path):
+    other = replace(PLAIN, name="renamed")
+    runs = history(tmp_path, 3) + history(tmp_path, 6, protocol=other)
+    accuracy = make_series(runs, {})[0]
+    assert [point.value for point in accuracy.points] == [0.3, 0.6]
+    assert accuracy.protocol == "renamed"
