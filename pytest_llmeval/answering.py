@@ -411,6 +411,8 @@ class Answering:
     def _leave_out(self, item: pytest.Item) -> None:
         """Mark a test that was skipped after it had its answer: the item counts as not run."""
         for record in (*item.stash.get(_RECORDS, ()), *item.stash.get(_ARMS, ())):
+            if record.content_free:
+                continue  # it stands for other items, too
             self._save(item, replace(record, left_out=True))
 
     def _save(self, item: pytest.Item, record: Record) -> None:

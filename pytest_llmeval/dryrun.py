@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from rich import box
@@ -19,7 +18,6 @@ from pytest_llmeval.contentfree import carriers
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Request
 from pytest_llmeval.models import Model
-from pytest_llmeval.permutations import arrange
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.prices import Prices
 from pytest_llmeval.suite import Evaluated
@@ -32,8 +30,9 @@ TOKENS_PER_CHARACTER = 0.3
 class Estimate:
     """What one model would be asked about one benchmark.
 
-    ``requests`` has a permutation audit's and those without content, too. ``prompt_tokens`` is taken from the number of characters; ``answer_tokens`` is what the protocol
-    allows for, and more than most models use. ``cost`` follows from both, None without a price.
+    ``requests`` has those of other orders of options, and without content, too. ``prompt_tokens`` is
+    taken from the number of characters; ``answer_tokens`` is what the protocol allows for, and more
+    than most models use. ``cost`` follows from both, None without a price.
     ``first`` is the first request.
     """
 
@@ -80,33 +79,37 @@ def _estimate(
     protocol = one.protocol
     if model is not None and protocol.ask not in model.asks:
         protocol = protocol.with_generation()
-    requests, others = [], []
     carrying = carriers(items) if protocol.ask == "choices" else frozenset()
+    asked: list[tuple[int, Request]] = []
     for item in items:
         pool = one.dataset.pool.get(item.subject, ())
-        requests.append(protocol.request(item, pool, plan.seed))
-        others += [
-            protocol.request(shown, pool, plan.seed, arrange=partial(arrange, move=arm.shots))
-            for _, arm, shown in arms_of(item, one.arms, item.id in carrying)
+        arms = list(arms_of(item, one.arms, item.id in carrying))
+        # The same text in another order of options, as long but for shots that cannot be shown so.
+        times = protocol.answers_per_item + sum(arm.instead is None for _, arm, _ in arms)
+        asked.append((times, protocol.request(item, pool, plan.seed)))
+        asked += [
+            (1, protocol.request(shown, pool, plan.seed))
+            for _, arm, shown in arms
+            if arm.instead is not None
         ]
     prompts_sent = getattr(model, "prompts_sent", lambda request: 1)
-    samples = protocol.answers_per_item
-    asked = len(requests) * samples + len(others)
-    characters = samples * sum(len(one.prompt.text) * prompts_sent(one) for one in requests)
-    characters += sum(len(one.prompt.text) * prompts_sent(one) for one in others)
+    requests = sum(times for times, _ in asked)
+    characters = sum(
+        times * len(request.prompt.text) * prompts_sent(request) for times, request in asked
+    )
     prompt_tokens = math.ceil(characters * TOKENS_PER_CHARACTER)
-    answer_tokens = asked * protocol.decoding.max_tokens if protocol.ask == "text" else 0
+    answer_tokens = requests * protocol.decoding.max_tokens if protocol.ask == "text" else 0
     price = prices.models.get(spec.partition("?")[0])
     return Estimate(
         spec,
         one.benchmark.name,
         protocol.scorer,
-        len(requests),
-        asked,
+        len(items),
+        requests,
         prompt_tokens,
         answer_tokens,
         None if price is None else price.of(prompt_tokens, answer_tokens),
-        requests[0],
+        asked[0][1],
     )
 
 

@@ -176,7 +176,8 @@ class Evaluator:
     def _find_carriers(self) -> dict[tuple[int, int], frozenset[str]]:
         asked: dict[tuple[int, int], list[Item]] = {}
         for planned in self._plan.items:
-            if any(arm.instead is not None for arm in self._evaluated[planned.result].arms):
+            one = self._evaluated[planned.result]
+            if len(one.orders) < len(one.arms):
                 group = asked.setdefault((planned.model, planned.result), [])
                 group.append(self._items[planned.nodeid])
         return {group: carriers(items) for group, items in asked.items()}

@@ -21,6 +21,7 @@ from typing import Any
 from typing import NamedTuple
 
 from pytest_llmeval.contentfree import INPUTS
+from pytest_llmeval.contentfree import is_free
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.debias import AVERAGING
@@ -28,7 +29,6 @@ from pytest_llmeval.debias import balanced
 from pytest_llmeval.fingerprint import fingerprint
 from pytest_llmeval.fingerprint import protocol_content
 from pytest_llmeval.permutations import KEEP
-from pytest_llmeval.permutations import Arm
 from pytest_llmeval.permutations import order
 from pytest_llmeval.permutations import same_options
 from pytest_llmeval.suite import Evaluated
@@ -151,10 +151,13 @@ class Plan:
         return [one for one in self.results if one.responses_of == result and one.debias is None]
 
     def fingerprints(self, result: int) -> list[str]:
-        """Of all records that a planned result's items may have, in every order and other scorer."""
+        """Of all records about a planned result's items, in every order and under every scorer.
+
+        Those of content-free prompts, which are not about the item that carries them, are none.
+        """
         others = [other.ways[0] for other in self.other_scorers(result)]
         own = [way.fingerprint for way in (*self.results[result].ways, *others)]
-        arms = self.results[result].arms
+        arms = [arm for arm in self.results[result].arms if not is_free(arm)]
         return own + [arm_fingerprint(way, arm) for way in own for arm in arms]
 
     @cached_property
@@ -320,7 +323,7 @@ def _debiased(way: Way, how: str, one: Evaluated, seed: int) -> Way:
     made = {
         "method": how,
         "version": 2,
-        "orders": [arm.name for arm in _orders(one)] if how in AVERAGING else [],
+        "orders": [arm.name for arm in one.orders] if how in AVERAGING else [],
         "inputs": INPUTS if how == "contextual" else [],
         "items": None if alone else drawn,
         "seed": seed if how == "pride" or (drawn is not None and not alone) else None,
@@ -328,11 +331,6 @@ def _debiased(way: Way, how: str, one: Evaluated, seed: int) -> Way:
     content = {**way.protocol, "scorer": f"{way.scorer}+{how}", "scorer_debias": made}
     text = f"{way.fingerprint} {json.dumps(made)}"
     return Way(hashlib.sha256(text.encode()).hexdigest()[:16], content)
-
-
-def _orders(one: Evaluated) -> list[Arm]:
-    """The arms that show the options in another order, not those without content."""
-    return [arm for arm in one.arms if arm.instead is None]
 
 
 def _not_debiased(one: Evaluated, how: str) -> tuple[str, ...]:
@@ -348,7 +346,7 @@ def _not_debiased(one: Evaluated, how: str) -> tuple[str, ...]:
         if not balanced(
             [
                 shown
-                for move in (KEEP, *(arm.item for arm in _orders(one)))
+                for move in (KEEP, *(arm.item for arm in one.orders))
                 if (shown := order(alike[0], move)) is not None
             ]
         )
@@ -381,7 +379,7 @@ def _planned_result(one: Evaluated) -> PlannedResult:
         arms=[arm.name for arm in one.arms],
         same={
             item.id: equal
-            for item in (one.dataset.items if one.arms else ())
+            for item in (one.dataset.items if one.orders else ())
             if (equal := same_options(item))
         },
     )

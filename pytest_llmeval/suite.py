@@ -52,6 +52,11 @@ class Evaluated:
     arms: tuple[Arm, ...] = ()
     debias: tuple[str, ...] = ()
 
+    @property
+    def orders(self) -> tuple[Arm, ...]:
+        """The arms that show the options in another order, not those without content."""
+        return tuple(arm for arm in self.arms if arm.instead is None)
+
 
 class Suite:
     """All marked tests of a session. Data sets are loaded once per process and benchmark."""

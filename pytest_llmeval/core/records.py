@@ -70,3 +70,8 @@ class Record:
     response_of: str = ""
     order: str = ""
     detail: str = ""
+
+    @property
+    def content_free(self) -> bool:
+        """Whether it tells of a prompt without content, which its item only carries."""
+        return bool(self.order) and not self.gold

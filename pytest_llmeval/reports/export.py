@@ -53,8 +53,8 @@ COLUMNS = (
     Column(
         "order",
         "string",
-        "labels of the options as shown (DABC), where the row is of a permutation audit: it counts"
-        " there alone; null: the original order",
+        "labels of the options as shown (DABC), where the row is of a permutation audit, or, without"
+        " gold, of a content-free prompt: it counts there alone; null: the original order",
     ),
     Column("outcome", "string", "correct, wrong, unparsed or error"),
     Column("correct", "bool", "whether the outcome is correct; null for an error"),

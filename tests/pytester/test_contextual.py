@@ -317,3 +317,16 @@ def test_nothing_to_debias_is_told(planted):
     result = planted.run(CONTEXTUAL)
     result.stdout.fnmatch_lines(["--llm-debias: no benchmark of this run is answered by letter"])
     assert not free_of(planted)
+
+
+def test_a_skipped_carrier_leaves_what_it_carries(planted):
+    text = BENCHMARK.replace(
+        "def test_planted(answer):",
+        "def test_planted(answer, item):\n    if item.id == 'law-00':\n        pytest.skip('no')",
+    )
+    (planted.path / "test_bench.py").write_text(text)
+    planted.run(CONTEXTUAL)
+    found = results(planted)["letter+contextual"]
+    assert (found["answered"], found["missing"], rights(found)) == (40, 1, CALIBRATED)
+    again = planted.pytester.run("llmeval", "show", str(planted.run_folder))
+    assert again.ret == 0
