@@ -103,7 +103,8 @@ class ChunkScheduling:
         self._refill(node)
 
     def mark_test_pending(self, item: str) -> None:
-        raise RuntimeError("a chunk's tests are never sent again one by one")
+        # What xdist's own say that do not: plugins which run tests again ask.
+        raise NotImplementedError("a chunk's tests are never sent again one by one")
 
     def remove_pending_tests_from_node(self, node: Node, indices: Sequence[int]) -> None:
         raise RuntimeError("this scheduler does not steal tests")
@@ -208,6 +209,8 @@ class DeferredScheduling:
 
     def __init__(self, default: Any, choose: Callable[[], ChunkScheduling | None]) -> None:
         self._inner = default
+        #: Other plugins take the configuration from the scheduler, as xdist's own have it.
+        self.config = default.config
         self._choose = choose
         self._chosen = False
 

@@ -77,11 +77,15 @@ def one(self, request):
 """
 
 
-def test_a_dead_worker_costs_one_item_and_turns_the_build_red(project):
+@pytest.mark.parametrize("reruns", [(), ("--reruns=2",)])
+def test_a_dead_worker_costs_one_item_and_turns_the_build_red(project, reruns):
+    """Also where another plugin would have the test run again: a chunk is not sent twice."""
+    if reruns:
+        pytest.importorskip("pytest_rerunfailures")
     project.benchmark(**SIZES)
     project.model(one=DIES.format(where="request.id == 'law-0070'"))
     project.thresholds("[benchmarks.bench]\naccuracy = 0.5")
-    result = project.run("-n", "2")
+    result = project.run("-n", "2", *reruns)
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         ["*worker 'gw*' crashed while running*", "FAIL bench::accuracy*incomplete: 1 error*"],
