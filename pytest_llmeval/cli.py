@@ -50,6 +50,7 @@ from pytest_llmeval.runs.debiased import DEBIASED
 from pytest_llmeval.runs.hybrids import first_outcomes
 from pytest_llmeval.runs.hybrids import hybrid_line
 from pytest_llmeval.runs.hybrids import hybrids
+from pytest_llmeval.runs.pairs import pairs
 from pytest_llmeval.runs.run import disagreements
 from pytest_llmeval.sandbox.command import add_commands as add_sandbox_commands
 from pytest_llmeval.scaffold import add_commands as add_init_command
@@ -187,12 +188,16 @@ def _gate(options: argparse.Namespace) -> int:
         *_hybrid_lines(run, measurements),
     ]
     verdict = overall(verdicts, options.allow_undecided)
+    compared = pairs(measurements, lambda: run.records)
 
     def judged() -> JudgedRun:
+        metrics = run.metrics()
         return JudgedRun(
             path=run.path,
             manifest=run.manifest,
-            results=run.metrics()["results"],
+            results=metrics["results"],
+            hybrids=metrics.get("hybrids", ()),
+            pairs=metrics.get("pairs", ()),
             verdict=verdict,
             verdicts=verdicts,
             thresholds=options.thresholds.name,
@@ -200,7 +205,9 @@ def _gate(options: argparse.Namespace) -> int:
         )
 
     told = tell(judged, options.notify, os.environ)
-    print_parts(summary_parts(results, verdicts, [*notes, *told.notes], run.path, comparison))
+    print_parts(
+        summary_parts(results, verdicts, [*notes, *told.notes], run.path, comparison, compared)
+    )
     for command in told.commands:
         print(command)
     red = verdict == "fail"
@@ -226,7 +233,8 @@ def _show(options: argparse.Namespace) -> int:
     measurements = run.measurements()
     results = [one.result for one in measurements]
     notes = [*disagreements(measurements), *_hybrid_lines(run, measurements)]
-    print_parts(summary_parts(results, None, notes, run.path))
+    compared = pairs(measurements, lambda: run.records)
+    print_parts(summary_parts(results, None, notes, run.path, pairs=compared))
     return 0
 
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+from typing import ClassVar
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import ModelError
@@ -34,8 +35,10 @@ class Embedder:
     """Unit vectors of texts by ``encode``, which is asked once for every text, in batches.
 
     The last 50,000 texts are kept. ``texts`` and ``seconds`` tell what was encoded and how long
-    that took.
+    that took, ``seconds_in_all`` the same of all embedders of the process.
     """
+
+    seconds_in_all: ClassVar[float] = 0.0
 
     def __init__(self, encode: Encode, name: str) -> None:
         self.name = name
@@ -70,7 +73,9 @@ class Embedder:
 
         started = time.perf_counter()
         vectors = np.asarray(self._encode(texts), dtype=np.float32)
-        self.seconds += time.perf_counter() - started
+        took = time.perf_counter() - started
+        self.seconds += took
+        Embedder.seconds_in_all += took
         self.texts += len(texts)
         lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
         if vectors.ndim != 2 or len(vectors) != len(texts):

@@ -300,7 +300,9 @@ class Judging:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         run = self.run
         verdicts = run.verdicts if run.gated else None
-        parts = summary_parts(run.results, verdicts, run.notes, run.folder.path, run.comparison)
+        parts = summary_parts(
+            run.results, verdicts, run.notes, run.folder.path, run.comparison, run.pairs
+        )
         write_summary(terminalreporter, parts)
         for command in self._commands:
             terminalreporter.write_line(command)

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import asdict
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Outcome
@@ -79,6 +82,7 @@ class RunSession:
         self.outcomes = Outcomes(plan)
         self.verdicts: list[Verdict] = []
         self.results: list[Result] = []
+        self.pairs: Sequence[Mapping[str, Any]] = ()
         self._measurements: dict[tuple[int, int], Measurement] = {}
         self._records: list[Record] | None = None
         #: Model → how an endpoint is asked for choices, for text.
@@ -291,10 +295,11 @@ class RunSession:
             nothing = nothing_decided(self.verdicts, self.thresholds_name)
             if nothing is not None and not self.settings.allow_undecided:
                 self.verdicts.append(nothing)
-        metrics = metrics_json(measurements, self.settings.hybrid)
+        metrics = metrics_json(measurements, self._stored, self.settings.hybrid)
         self.notes += map(hybrid_line, metrics.get("hybrids", ()))
         if self.settings.hybrid and "hybrids" not in metrics:
             self.notes.append(f"no benchmark ran under {' and '.join(self.settings.hybrid)}")
+        self.pairs = metrics.get("pairs", ())
         self.folder.write("metrics.json", metrics)
         self.folder.write(
             "gates.json",

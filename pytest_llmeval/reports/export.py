@@ -72,7 +72,11 @@ COLUMNS = (
     Column("prompt_sha256", "string", "SHA-256 of the prompt"),
     Column("dropped_shots", "int64", "shots left out for want of room"),
     Column("tie", "bool", "whether the best choice was not unique"),
-    Column("seconds", "double", "the answer's share of what its batch took"),
+    Column(
+        "seconds",
+        "double",
+        "the answer's share of what its batch took, and what was embedded for it",
+    ),
     Column("error", "string", "what went wrong, for an error"),
     Column("counted", "bool", "false where the test came to no verdict: the answer counts nowhere"),
     Column(

@@ -50,8 +50,8 @@ class JudgedRun:
     """The documents of a run folder: ``run.json``, ``metrics.json``, ``gates.json``, comparison.
 
     ``verdict`` is ``pass``, ``fail`` or ``not gated``; ``results`` are the entries of
-    ``metrics.json``, ``hybrids`` its weighted ones; ``comparison`` is None without a baseline. ``thresholds`` is the name of the
-    gates' file, ``thresholds_path`` its path from where the session ran.
+    ``metrics.json``, ``hybrids`` its weighted ones, ``pairs`` its texts against letters; ``comparison``
+    is None without a baseline. ``thresholds`` is the name of the gates' file, ``thresholds_path`` its path from where the session ran.
     """
 
     path: Path
@@ -63,6 +63,7 @@ class JudgedRun:
     comparison: Mapping[str, Any] | None = None
     thresholds_path: str | None = None
     hybrids: Sequence[Mapping[str, Any]] = ()
+    pairs: Sequence[Mapping[str, Any]] = ()
 
     @property
     def models(self) -> list[str]:
@@ -139,6 +140,7 @@ def read_judged(path: Path, comparison: Mapping[str, Any] | None = None) -> Judg
             comparison=comparison or _document(folder, "comparison.json"),
             thresholds_path=gates.get("path"),
             hybrids=metrics.get("hybrids", ()),
+            pairs=metrics.get("pairs", ()),
         )
     except (KeyError, TypeError) as error:
         raise RunError(f"{path}: gates.json or metrics.json is damaged ({error})") from None

@@ -17,6 +17,10 @@ from pytest_llmeval.reports.judged import name_of
 from pytest_llmeval.reports.numbers import interval
 from pytest_llmeval.reports.numbers import number
 from pytest_llmeval.reports.numbers import signed
+from pytest_llmeval.reports.pairs import HEADER
+from pytest_llmeval.reports.pairs import pair_rows
+from pytest_llmeval.reports.pairs import pair_title
+from pytest_llmeval.reports.pairs import pair_words
 from pytest_llmeval.reports.text import cut
 from pytest_llmeval.reports.usage import duration
 from pytest_llmeval.runs.compare import run_name
@@ -46,6 +50,7 @@ def run_markdown(
     blocks.append(_counts(run))
     blocks += _gates(run)
     blocks += _results(run, used or {})
+    blocks += _pair(run)
     blocks += _regressed(run)
     blocks.append(", ".join(_about(run, link)))
     return "\n\n".join(block for block in blocks if block) + "\n"
@@ -139,6 +144,15 @@ def _results(run: JudgedRun, used: Mapping[Key, Spent]) -> Iterator[str]:
     ]
     yield gfm.table(header, rows)
     yield _rest(len(run.results), "results", "metrics.json")
+
+
+def _pair(run: JudgedRun) -> Iterator[str]:
+    """Texts against letters, of the first benchmark that has both."""
+    for pair in run.pairs[:1]:
+        more = f"; {len(run.pairs) - 1:,} more in `metrics.json`" if len(run.pairs) > 1 else ""
+        yield f"{gfm.plain(f'{pair_title(pair)}; {pair_words(pair)}')}{more}"
+        rows = [(gfm.cell(name), *cells) for name, *cells in pair_rows(pair)]
+        yield gfm.table(HEADER, rows)
 
 
 def _time(used: Spent | None) -> str:

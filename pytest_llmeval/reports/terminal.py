@@ -22,6 +22,8 @@ from pytest_llmeval.reports.comparison import comparison_parts
 from pytest_llmeval.reports.numbers import count
 from pytest_llmeval.reports.numbers import number
 from pytest_llmeval.reports.numbers import signed
+from pytest_llmeval.reports.pairs import Pair
+from pytest_llmeval.reports.pairs import pair_parts
 from pytest_llmeval.reports.runner import harmless
 from pytest_llmeval.reports.text import one_line
 from pytest_llmeval.reports.text import visible
@@ -75,8 +77,13 @@ def summary_parts(
     notes: Iterable[str],
     folder: Path,
     comparison: RunComparison | None = None,
+    pairs: Iterable[Pair] = (),
 ) -> Iterable[Any]:
-    """The summary as rich renderables, in order; ``verdicts`` is None when nothing was gated."""
+    """The summary as rich renderables, in order; ``verdicts`` is None when nothing was gated.
+
+    ``pairs``: texts against letters, as ``metrics.json`` has them.
+    """
+    pairs = list(pairs)
     models = list(dict.fromkeys(result.model for result in results))
     benchmarks = list(dict.fromkeys(result.benchmark for result in results))
     results = sorted(results, key=lambda result: benchmarks.index(result.benchmark))
@@ -89,6 +96,7 @@ def summary_parts(
         yield from _remarks(own)
         yield from _weakest_subjects(own)
         yield from audit_parts(result for result, _ in own)
+        yield from pair_parts(pair for pair in pairs if pair["model"] == model)
     if comparison is not None:
         yield from comparison_parts(comparison)
     if verdicts is not None:

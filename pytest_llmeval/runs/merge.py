@@ -28,10 +28,11 @@ _MAKING = ("started", "finished", "resumed", "command", "versions", "platform", 
 def merge(runs: Sequence[Run], out: Path) -> RunFolder:
     """Join all shards of one run into the new run folder ``out``.
 
-    Its ``metrics.json`` is, byte for byte, that of the run without shards. Raises ConfigError,
-    in one line, for runs that are no shards of one run, for shards that are missing, given
-    twice, cut short or share items, and where ``out`` is there already; MismatchError, naming
-    the fields with both values, where shards differ in models, protocols, data or draw.
+    Its ``metrics.json`` is, byte for byte, that of the run without shards, but for measured time.
+    Raises ConfigError, in one line, for runs that are no shards of one run, for shards that are
+    missing, given twice, cut short or share items, and where ``out`` is there already;
+    MismatchError, naming the fields with both values, where shards differ in models, protocols,
+    data or draw.
     """
     if out.exists():
         raise ConfigError(f"{out} exists already")

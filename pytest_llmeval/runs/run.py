@@ -28,6 +28,7 @@ from pytest_llmeval.runs.arms import audit_of
 from pytest_llmeval.runs.debiased import debiased
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.hybrids import hybrids
+from pytest_llmeval.runs.pairs import pairs
 from pytest_llmeval.runs.records import latest_records
 from pytest_llmeval.scorers.reading import Reading
 from pytest_llmeval.scorers.reading import summarise
@@ -86,12 +87,21 @@ class Measurement:
 
 
 def metrics_json(
-    measurements: Sequence[Measurement], hybrid: Mapping[str, float]
+    measurements: Sequence[Measurement],
+    records: Callable[[], Iterable[Record]],
+    hybrid: Mapping[str, float],
 ) -> dict[str, Any]:
-    """What ``metrics.json`` holds; ``hybrid``: the weights of a hybrid score that is asked for."""
-    mixed = list(hybrids(measurements, hybrid))
+    """What ``metrics.json`` holds.
+
+    ``records`` reads those of the run, for what few runs tell; ``hybrid``: the weights of a hybrid score
+    that is asked for.
+    """
+    more = {
+        "hybrids": list(hybrids(measurements, hybrid)),
+        "pairs": list(pairs(measurements, records)),
+    }
     results = [one.as_json() for one in measurements]
-    return {"results": results, **({"hybrids": mixed} if mixed else {})}
+    return {"results": results, **{name: found for name, found in more.items() if found}}
 
 
 def how_read(measurements: Sequence[Measurement]) -> Iterator[str]:
@@ -276,7 +286,9 @@ class Run:
 
     def metrics(self) -> dict[str, Any]:
         """What ``metrics.json`` holds, computed again from the records."""
-        return metrics_json(self.measurements(), self.manifest.get("hybrid", {}))
+        return metrics_json(
+            self.measurements(), lambda: self.records, self.manifest.get("hybrid", {})
+        )
 
     def _measure(
         self,

@@ -49,11 +49,15 @@ class Cost:
 
 
 def spent(records: Iterable[Record]) -> dict[Key, Spent]:
-    """What every result took; what another scorer read of its answers took nothing."""
+    """What every result took; what another scorer read of its answers took nothing.
+
+    Content-free prompts are what the calibrated result took.
+    """
     found: dict[Key, list[Record]] = {}
     for record in records:
         if not record.left_out and not record.response_of:
-            found.setdefault((record.model, record.benchmark, record.scorer), []).append(record)
+            scorer = f"{record.scorer}+contextual" if record.content_free else record.scorer
+            found.setdefault((record.model, record.benchmark, scorer), []).append(record)
     return {key: _spent(own) for key, own in found.items()}
 
 

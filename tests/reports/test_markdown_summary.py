@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from judged_runs import REGRESSION
@@ -30,18 +31,43 @@ def cells(text: str, header: str) -> list[list[str]]:
     return rows
 
 
+SIDE = {
+    "scorer": "matched",
+    "protocol": "matched",
+    "accuracy": 0.5,
+    "mean": 0.4,
+    "variance": 0.01,
+    "consistency": None,
+    "recall_std": 0.1,
+    "seconds": None,
+    "prompt_tokens": 70,
+    "completion_tokens": None,
+}
+PAIR = {
+    "model": "demo",
+    "benchmark": "mmlu",
+    "items": 57,
+    "arms": ["cyclic@1", "cyclic@2", "cyclic@3"],
+    "texts": SIDE,
+    "letters": {**SIDE, "scorer": "letter", "variance": 0.04},
+    "variance_ratio": 0.25,
+}
+
+
 def test_everything_bad_of_57_subjects_is_under_60_lines(tmp_path):
     before = {f"subject_{n:02d}": GOOD for n in range(57)}
     after = {f"subject_{n:02d}": WORSE + "e" for n in range(57)}
     before = {name: letters + "c" for name, letters in before.items()}
     run = judged(tmp_path, after, before, THRESHOLDS + REGRESSION, status="interrupted")
+    run = replace(run, results=[*run.results] * 12, pairs=[PAIR] * 3)
     text = run_markdown(run, "https://example.org/job/1")
     assert len(text.splitlines()) < 60
+    assert "; 2 more in `metrics.json`" in text
     assert len(run.failed) > 57
     assert "57 subjects are significantly worse" in text
     assert "and 47 more subjects in `comparison.json`" in text
     assert f"and {len(run.failed) - 10} more gates in `gates.json`" in text
-    assert "57 answers ended in errors" in text
+    assert "684 answers ended in errors" in text
     assert "The run is not finished" in text
     assert "[job](https://example.org/job/1)" in text
 
@@ -147,3 +173,16 @@ def test_the_documents_of_a_folder_give_the_same_summary(tmp_path):
 def test_a_run_without_documents_is_measured_from_its_records(tmp_path):
     run = judged(tmp_path, {"art": GOOD}, thresholds=None)
     assert read_judged(stored(tmp_path, {"art": GOOD})).results == run.results
+
+
+def test_texts_against_letters(tmp_path):
+    run = replace(judged(tmp_path, {"art": GOOD}), pairs=[PAIR])
+    text = run_markdown(run)
+    assert (
+        "mmlu, texts against letters: 57 items, as they are and in the 3 orders of 'cyclic'" in text
+    )
+    assert "texts over letters: 0.25: the texts are the steadier\n" in text
+    assert cells(text, "answers") == [
+        ["`matched`", "0.5000", "0.4000", "0.01000", "-", "0.1000", "-", "70"],
+        ["`letter`", "0.5000", "0.4000", "0.04000", "-", "0.1000", "-", "70"],
+    ]

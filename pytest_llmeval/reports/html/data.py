@@ -12,6 +12,11 @@ from typing import Any
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import fold
 from pytest_llmeval.reports.judged import JudgedRun
+from pytest_llmeval.reports.pairs import HEADER
+from pytest_llmeval.reports.pairs import Pair
+from pytest_llmeval.reports.pairs import pair_rows
+from pytest_llmeval.reports.pairs import pair_title
+from pytest_llmeval.reports.pairs import pair_words
 from pytest_llmeval.reports.usage import duration
 from pytest_llmeval.reports.words import gate_words
 from pytest_llmeval.reports.words import model_words
@@ -51,6 +56,7 @@ def report_data(sources: Sources) -> dict[str, Any]:
         "facts": _facts(run.manifest),
         "models": _models(run, measurements),
         "usage": _usage(run.manifest),
+        "pairs": [_pair(pair) for pair in sources.judged.pairs],
         "notes": [*_notes(run, measurements), *map(hybrid_line, sources.judged.hybrids)],
         "baseline": comparison and comparison["baseline"],
         "results": [{**one, "used": own} for one, own in zip(results, used, strict=True)],
@@ -59,6 +65,16 @@ def report_data(sources: Sources) -> dict[str, Any]:
 
 
 # The whole run ---------------------------------------------------------------------------
+
+
+def _pair(pair: Pair) -> dict[str, Any]:
+    return {
+        "model": pair["model"],
+        "title": pair_title(pair),
+        "header": HEADER,
+        "rows": pair_rows(pair),
+        "words": pair_words(pair),
+    }
 
 
 def _gates(run: JudgedRun) -> dict[str, Any]:
