@@ -13,6 +13,8 @@ import pytest
 
 from pytest_llmeval import embedding
 
+pytest.importorskip("sentence_transformers")  # asked for before anything runs, whatever embeds
+
 # Forty items; the model is asked for a text and for a letter.
 BENCHMARK = """
 import pytest
