@@ -45,7 +45,7 @@ def pair_title(pair: Pair) -> str:
     arms = pair["arms"]
     return (
         f"{pair['benchmark']}, texts against letters: {count(pair['items'], 'item')}, as they are and in"
-        f" the {len(arms)} orders of {family_of(arms[0])!r}"
+        f" {count(len(arms), 'order')} of {family_of(arms[0])!r}"
     )
 
 

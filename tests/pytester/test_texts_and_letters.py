@@ -74,7 +74,7 @@ def both(project):
 
 
 ROWS = [
-    "both, texts against letters: 40 items, as they are and in the 4 orders of 'test'",
+    "both, texts against letters: 40 items, as they are and in 4 orders of 'test'",
     "matched+minilm * 0.5000 * 0.5000 * 0.00000 * 1.0000 * 0.0000 * 50.0 * 2,600",
     "choice * 0.2500 * 0.2500 * 0.15000 * 0.3750 * 0.4330 * 100.0 * 2,600",
     "variance ratio, texts over letters: 0: the texts are the steadier",

@@ -178,9 +178,7 @@ def test_a_run_without_documents_is_measured_from_its_records(tmp_path):
 def test_texts_against_letters(tmp_path):
     run = replace(judged(tmp_path, {"art": GOOD}), pairs=[PAIR])
     text = run_markdown(run)
-    assert (
-        "mmlu, texts against letters: 57 items, as they are and in the 3 orders of 'cyclic'" in text
-    )
+    assert "mmlu, texts against letters: 57 items, as they are and in 3 orders of 'cyclic'" in text
     assert "texts over letters: 0.25: the texts are the steadier\n" in text
     assert cells(text, "answers") == [
         ["`matched`", "0.5000", "0.4000", "0.01000", "-", "0.1000", "-", "70"],
