@@ -190,10 +190,25 @@ def _connect(path: Path) -> sqlite3.Connection:
     database = sqlite3.connect(
         path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
-    database.execute("PRAGMA journal_mode = WAL")
+    _use_wal(database)
     # Enough for a killed process; a machine that loses power loses the last answers, no more.
     database.execute("PRAGMA synchronous = NORMAL")
     return database
+
+
+def _use_wal(database: sqlite3.Connection) -> None:
+    # The change of mode is the one statement that SQLite refuses at once, whatever the timeout,
+    # while another process does the same; every later one waits.
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorname.startswith("SQLITE_BUSY")
+            if not busy or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
 
 
 def _prepare(database: sqlite3.Connection) -> int:

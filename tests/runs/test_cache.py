@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from dataclasses import fields
 from dataclasses import replace
@@ -196,6 +197,19 @@ def test_several_processes_write_at_once(tmp_path: Path) -> None:
         process.communicate()
         assert process.returncode == 0
     assert ResponseCache(path).info().responses == {"m": 300}
+
+
+def test_a_cache_that_another_process_is_creating_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "cache"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("CREATE TABLE other (x)")
+    # SQLite itself does not wait here: without our own waiting this is "database is locked".
+    release = threading.Timer(0.3, other.execute, ("ROLLBACK",))
+    release.start()
+    ResponseCache(path).close()
+    release.join()
+    other.close()
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
