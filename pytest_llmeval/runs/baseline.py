@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import chain
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -70,8 +69,8 @@ def save_baseline(run: Run, file: Path) -> None:
     outcomes, and where the file cannot be written.
     """
     groups: dict[_Group, dict[str, dict[str, dict[int, Record]]]] = {}
-    for record in chain(run.records, run.computed_records()):
-        if not record.left_out and not record.order:
+    for _, records in run.answers():
+        for record in records:
             subjects = groups.setdefault(_group(record), {})
             items = subjects.setdefault(record.subject, {})
             items.setdefault(record.item, {})[record.sample] = record

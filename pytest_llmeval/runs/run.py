@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +41,9 @@ class Measurement:
     """What one model did on one benchmark under one scorer, item by item.
 
     ``protocol`` in full and its ``fingerprint``, ``data_hash`` and ``model_fingerprint`` say
-    what it may be compared with. ``scored_again``: by another scorer of another's responses.
+    what it may be compared with. ``protocols``: the fingerprints of its records, that of the first way
+    too, under which an item is booked that was lost before the model showed how it can be asked.
+    ``scored_again``: by another scorer of another's responses.
     ``asked``: how an endpoint was asked, where there are several ways (``top_logprobs``).
     """
 
@@ -47,6 +51,7 @@ class Measurement:
     items: Mapping[str, ItemOutcomes]
     protocol: Mapping[str, Any]
     fingerprint: str
+    protocols: frozenset[str]
     data_hash: str
     model_fingerprint: str | None
     scored_again: bool = False
@@ -155,6 +160,7 @@ def measure(
         items,
         way.protocol,
         way.fingerprint,
+        _protocols(planned),
         planned.data_hash,
         model_fingerprint,
         scored_again=planned.responses_of is not None,
@@ -220,65 +226,33 @@ class Run:
         if self.manifest["own_model"]:
             named = {record.model for record in self.records if record.model not in models}
             models = [min(named)] if named else models
-        records: dict[str, list[Record]] = {}
-        for record in self.records:
-            if not record.left_out:
-                records.setdefault(record.benchmark, []).append(record)
         planned, found = self.planned, []
         for model in models:
-            own = [self._measure(model, one, records) for one in planned]
+            own = [self._measure(model, one) for one in planned]
             for number, one in enumerate(planned):
                 # A baseline keeps their outcomes, having no log-probabilities.
                 computed = one.debias is not None and not own[number].items
                 if computed and one.responses_of is not None:
-                    first = own[one.responses_of]
-                    answers = records.get(one.benchmark, ())
-                    own[number] = self._debiased(model, one, first, answers)
+                    own[number] = self._debiased(model, one, own[one.responses_of])
             found += own
         return [one for one in found if one.items or not one.scored_again]
 
-    def _debiased(
-        self, model: str, planned: PlannedResult, first: Measurement, records: Iterable[Record]
-    ) -> Measurement:
-        mine = [one for one in records if one.model == model or self.manifest["own_model"]]
-        seed = self.manifest["seed"]
-        items = debiased(planned, first.fingerprint, first.items, mine, seed)
-        measured = measure(planned, planned.ways[0], model, items, first.model_fingerprint)
-        return replace(measured, asked=first.asked)
+    def answers(self) -> Iterator[tuple[Measurement, list[Record]]]:
+        """Every measurement with the records behind it, in the order in which they were written.
 
-    def computed_records(self) -> Iterator[Record]:
-        """What stands for the records of debiased results, which have none: outcomes alone.
-
-        Their responses are in the records of the result that they are computed from.
+        A debiased result has none; what stands for them is outcomes alone. Their responses are in
+        the records of the result that it is computed from.
         """
-        planned = {one.ways[0].fingerprint: one for one in self.planned if one.debias is not None}
-        for one in self.measurements() if planned else ():
-            mine = planned.get(one.fingerprint)
-            if mine is None or mine.responses_of is None:
-                continue
-            first = self.planned[mine.responses_of]
-            fingerprints = {way.fingerprint for way in first.ways}
-            for record in self.records:
-                if (
-                    record.benchmark == one.result.benchmark
-                    and record.protocol in fingerprints
-                    and (record.model == one.result.model or self.manifest["own_model"])
-                    and record.item in one.items
-                    and not record.left_out
-                ):
-                    yield replace(
-                        record,
-                        scorer=one.result.scorer,
-                        protocol=one.fingerprint,
-                        outcome=one.items[record.item].outcomes[record.sample],
-                        response_of=record.scorer,
-                        answer=None,
-                        text=None,
-                        reasoning=None,
-                        logprobs=(),
-                        seconds=None,
-                        tie=False,
-                    )
+        debiased = {one.ways[0].fingerprint: one for one in self.planned if one.debias is not None}
+        for one in self.measurements():
+            model, benchmark = one.result.model, one.result.benchmark
+            records = self._records(model, benchmark, one.protocols)
+            planned = debiased.get(one.fingerprint)
+            if planned is not None and planned.responses_of is not None and not records:
+                first = _protocols(self.planned[planned.responses_of])
+                asked = self._records(model, benchmark, first)
+                records = [_computed(record, one) for record in asked if record.item in one.items]
+            yield one, records
 
     def results(self) -> list[Result]:
         """The measurements without their items."""
@@ -290,61 +264,92 @@ class Run:
             self.measurements(), lambda: self.records, self.manifest.get("hybrid", {})
         )
 
-    def _measure(
-        self,
-        model: str,
-        planned: PlannedResult,
-        records: Mapping[str, Iterable[Record]],
-    ) -> Measurement:
-        fingerprints = {way.fingerprint for way in planned.ways}
-        # A user's own model is one, whatever its records call it: lost items go by the spec.
-        own = [
+    @cached_property
+    def _counted(self) -> Mapping[str, Sequence[Record]]:
+        """Benchmark → the records that count."""
+        found: dict[str, list[Record]] = {}
+        for record in self.records:
+            if not record.left_out:
+                found.setdefault(record.benchmark, []).append(record)
+        return found
+
+    def _records(
+        self, model: str, benchmark: str, protocols: Container[str] | None = None
+    ) -> list[Record]:
+        """What a model did on a benchmark, under these protocols or any.
+
+        A user's own model is one, whatever its records call it: lost items go by the spec.
+        """
+        own_model = self.manifest["own_model"]
+        return [
             record
-            for record in records.get(planned.benchmark, ())
-            if record.protocol in fingerprints
-            and (record.model == model or self.manifest["own_model"])
+            for record in self._counted.get(benchmark, ())
+            if (own_model or record.model == model)
+            and (protocols is None or record.protocol in protocols)
         ]
+
+    def _measure(self, model: str, planned: PlannedResult) -> Measurement:
+        own = self._records(model, planned.benchmark, _protocols(planned))
         weights = next((r.model_fingerprint for r in own if r.model_fingerprint), None)
         way = planned.way_of(record.protocol for record in own)
         asked = self.manifest.get("asked", {}).get(model, {}).get(way.ask, "")
         measurement = measure(planned, way, model, dict(_outcomes(own)), weights)
-        about = (model, self.manifest["own_model"])
-        audit = self._audit(planned, way, measurement, *about, records)
+        audit = self._audit(planned, way, measurement)
         return replace(measurement, asked=asked, result=replace(measurement.result, audit=audit))
 
-    def _audit(
-        self,
-        planned: PlannedResult,
-        way: Way,
-        measurement: Measurement,
-        model: str,
-        own_model: bool,
-        records: Mapping[str, Iterable[Record]],
-    ) -> Audit | None:
+    def _debiased(self, model: str, planned: PlannedResult, first: Measurement) -> Measurement:
+        records = self._records(model, planned.benchmark)
+        items = debiased(planned, first.fingerprint, first.items, records, self.manifest["seed"])
+        measured = measure(planned, planned.ways[0], model, items, first.model_fingerprint)
+        return replace(measured, asked=first.asked)
+
+    def _audit(self, planned: PlannedResult, way: Way, measurement: Measurement) -> Audit | None:
         if not planned.arms:
             return None
-        numbers = {
-            fingerprint: number
-            for number, fingerprint in enumerate(
-                [way.fingerprint, *(arm_fingerprint(way.fingerprint, arm) for arm in planned.arms)]
-            )
-        }
+        arms = [arm_fingerprint(way.fingerprint, arm) for arm in planned.arms]
+        numbers = {protocol: number for number, protocol in enumerate([way.fingerprint, *arms])}
         found: dict[str, list[InArm]] = {item: [] for item in measurement.items}
-        for record in records.get(planned.benchmark, ()):
-            number = numbers.get(record.protocol)
-            if number is not None and record.item in found and (own_model or record.model == model):
-                found[record.item].append(InArm.of(record, number))
+        for record in self._records(measurement.result.model, planned.benchmark, numbers):
+            if record.item in found:
+                found[record.item].append(InArm.of(record, numbers[record.protocol]))
         return audit_of(planned.arms, found.items(), planned.same)
 
 
-def _outcomes(records: Iterable[Record]) -> Iterator[tuple[str, ItemOutcomes]]:
-    # In the order written: an item lost with a worker may have an earlier answer under another
-    # scorer or name, and one that was resumed a later one.
-    by_item: dict[str, dict[int, Record]] = {}
+def _protocols(planned: PlannedResult) -> frozenset[str]:
+    return frozenset(way.fingerprint for way in planned.ways)
+
+
+def _computed(record: Record, debiased: Measurement) -> Record:
+    """What stands for a record in a result that is computed from that of the record."""
+    return replace(
+        record,
+        scorer=debiased.result.scorer,
+        protocol=debiased.fingerprint,
+        outcome=debiased.items[record.item].outcomes[record.sample],
+        response_of=record.scorer,
+        answer=None,
+        text=None,
+        reasoning=None,
+        logprobs=(),
+        seconds=None,
+        tie=False,
+    )
+
+
+def samples_of(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """The records of one result by item, samples in order; the one written last counts.
+
+    An item lost with a worker may have an earlier answer under another scorer or name, and one
+    that was resumed a later one.
+    """
+    found: dict[str, dict[int, Record]] = {}
     for record in records:
-        by_item.setdefault(record.item, {})[record.sample] = record
-    for item, by_sample in by_item.items():
-        samples = [by_sample[sample] for sample in sorted(by_sample)]
+        found.setdefault(record.item, {})[record.sample] = record
+    return {item: [samples[n] for n in sorted(samples)] for item, samples in found.items()}
+
+
+def _outcomes(records: Iterable[Record]) -> Iterator[tuple[str, ItemOutcomes]]:
+    for item, samples in samples_of(records).items():
         yield (
             item,
             ItemOutcomes(

@@ -32,14 +32,6 @@ ItemRecords = Mapping[str, Sequence[Record]]
 """Item → the records of its samples, in order."""
 
 
-def by_item(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """The records of one result by item, samples in order."""
-    found: dict[str, dict[int, Record]] = {}
-    for record in records:
-        found.setdefault(record.item, {})[record.sample] = record
-    return {item: [samples[n] for n in sorted(samples)] for item, samples in found.items()}
-
-
 def index(
     items: ItemRecords,
     flips: Mapping[str, str],

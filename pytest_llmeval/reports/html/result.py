@@ -23,11 +23,11 @@ from pytest_llmeval.reports.words import tie_words
 from pytest_llmeval.runs.prompts import StoredPrompt
 from pytest_llmeval.runs.run import Measurement
 from pytest_llmeval.runs.run import Run
+from pytest_llmeval.runs.run import samples_of
 from pytest_llmeval.runs.run import truncated
 
 from .areas import areas_of
 from .gather import Sources
-from .items import by_item
 from .items import details
 from .items import index
 
@@ -59,29 +59,10 @@ class Answered:
 
 
 def answered(run: Run) -> list[Answered]:
-    """The run's measurements with their records, which are found as the measurements find them.
-
-    An item that was lost before the model showed how it can be asked is booked under the first way.
-    """
-    every = (*run.records, *run.computed_records())
+    """The run's measurements with their records by item."""
     found = []
-    for one in run.measurements():
-        ways = {
-            way.fingerprint
-            for planned in run.planned
-            if planned.benchmark == one.result.benchmark
-            and one.fingerprint in {way.fingerprint for way in planned.ways}
-            for way in planned.ways
-        }
-        records = (
-            record
-            for record in every
-            if record.benchmark == one.result.benchmark
-            and record.protocol in ways
-            and (record.model == one.result.model or run.manifest["own_model"])
-            and not record.left_out
-        )
-        items = by_item(records)
+    for one, records in run.answers():
+        items = samples_of(records)
         found.append(Answered(one, {item: items[item][: one.result.samples] for item in one.items}))
     return found
 
