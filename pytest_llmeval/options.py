@@ -69,7 +69,7 @@ _OPTIONS = (
     _Option("seed", "count", 0, "seed of everything that is drawn", "N"),
     _Option("limit", "count", None, "evaluate only N items of every subject, drawn by seed", "N"),
     _Option("shard", "text", None, "run only part I of N, to be joined by `llmeval merge`", "I/N"),
-    _Option("thresholds", "path", None, "gates (default: thresholds.toml in rootdir)", "FILE"),
+    _Option("thresholds", "path", None, "gates (default: thresholds.toml in the rootdir)", "FILE"),
     _Option("baseline", "text", None, "run to compare with: a folder, a file, or a name", "RUN"),
     _Option("allow-mismatch", "flag", False, "compare even what differs; without a verdict"),
     _Option("runs", "path", "runs", "folder that holds the run folders", "DIR"),
@@ -166,7 +166,7 @@ def add_options(parser: pytest.Parser) -> None:
 def read_settings(config: pytest.Config) -> Settings:
     """Read the options; the command line wins over the ini file.
 
-    Paths on the command line start from the working folder, others from pytest's rootdir.
+    Paths on the command line start from the working folder, others from the project's.
     Raises ConfigError for a value that is not what the option takes.
     """
     from pytest_llmeval.prices import Prices
@@ -182,7 +182,7 @@ def read_settings(config: pytest.Config) -> Settings:
             "--llm-sandbox none runs code that models wrote on this machine, as you: it needs"
             f" --{TRUST} on the command line"
         )
-    standing = config.rootpath / "thresholds.toml"
+    standing = _project(config) / "thresholds.toml"
     prices = Prices() if value["prices"] is None else load_prices(value["prices"])
     return Settings(
         models=tuple(dict.fromkeys(value["model"])),
@@ -210,7 +210,7 @@ def read_settings(config: pytest.Config) -> Settings:
         shard=_shard(value["shard"]),
         thresholds=value["thresholds"] or (standing if standing.exists() else None),
         baseline=value["baseline"],
-        baselines=config.rootpath / "baselines",
+        baselines=_project(config) / "baselines",
         allow_mismatch=value["allow-mismatch"],
         sandbox=value["sandbox"],
         runs=value["runs"],
@@ -227,11 +227,22 @@ def is_dry_run(config: pytest.Config) -> bool:
     return bool(config.getoption("--llm-dry-run") or config.getini("llm_dry_run"))
 
 
+def _project(config: pytest.Config) -> Path:
+    """The folder of thresholds, baselines and runs: pytest's rootdir where the project names it.
+
+    Without an ini file, a ``setup.py`` or ``--rootdir`` pytest makes one up, the folder that all
+    arguments share, and takes the values of options for arguments: ``--llm-data /data`` makes it ``/``.
+    """
+    root = config.rootpath
+    named = config.inipath or config.getoption("rootdir") or (root / "setup.py").is_file()
+    return root if named else config.invocation_params.dir
+
+
 def _read(config: pytest.Config, option: _Option) -> Any:
     value = config.getoption(f"--llm-{option.flag}")
     source, start = f"--llm-{option.flag}", config.invocation_params.dir
     if value is None:
-        start = config.rootpath
+        start = _project(config)
         ini = f"llm_{option.flag.replace('-', '_')}"
         value, source = config.getini(ini), f"{ini} in {config.inipath}"
     if option.kind == "path" and value:

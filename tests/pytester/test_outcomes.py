@@ -194,3 +194,25 @@ def test_the_short_summary_says_what_passed(project, workers):
     lines = project.run("-rA", "-n", workers).outlines
     told = [line for line in lines if line.endswith("test_bench.py::test_bench[law-0001]")]
     assert told == ["PASSED test_bench.py::test_bench[law-0001]"]
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)])
+def test_a_run_stays_in_the_folder_it_was_started_in(project, tmp_path_factory, workers):
+    # pytest takes the value for a test argument, and what all arguments share for its rootdir.
+    elsewhere = tmp_path_factory.mktemp("data")
+    project.thresholds("[benchmarks.bench]\naccuracy = 0.1")
+    result = project.run("test_bench.py", "--llm-data", elsewhere, *workers)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["PASS bench::accuracy*"])
+    assert len(project.document("metrics.json")["results"]) == 1
+
+
+def test_the_rootdir_that_an_ini_file_or_an_option_names_holds_the_runs(project, monkeypatch):
+    inner = project.path / "inner"
+    inner.mkdir()
+    monkeypatch.chdir(inner)
+    assert project.run("..", "--rootdir=..").ret == 0
+    (project.path / "pytest.ini").write_text("[pytest]\n")
+    assert project.run("..").ret == 0
+    assert len(list((project.path / "runs").iterdir())) == 2
+    assert not (inner / "runs").exists()
