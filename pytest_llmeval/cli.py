@@ -15,6 +15,8 @@ from typing import NoReturn
 
 from pytest_llmeval.catalog import NAMES
 from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core import Outcome
+from pytest_llmeval.gates import Thresholds
 from pytest_llmeval.gates import check_names
 from pytest_llmeval.gates import collected_benchmarks
 from pytest_llmeval.gates import errors_allowed
@@ -35,6 +37,7 @@ from pytest_llmeval.reports.telling import tell
 from pytest_llmeval.reports.terminal import print_parts
 from pytest_llmeval.reports.terminal import say
 from pytest_llmeval.reports.terminal import summary_parts
+from pytest_llmeval.reports.words import failed_items_words
 from pytest_llmeval.runs import Measurement
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs import compare
@@ -181,13 +184,15 @@ def _gate(options: argparse.Namespace) -> int:
     nothing = nothing_decided(verdicts, options.thresholds.name)
     if nothing is not None and not options.allow_undecided:
         verdicts.append(nothing)
+    items_failed = _items_failed(thresholds, measurements)
     notes = [
+        *([failed_items_words(items_failed)] if items_failed else []),
         *unused_models(thresholds, models),
         *noise_warnings(thresholds, found),
         *disagreements(measurements),
         *_hybrid_lines(run, measurements),
     ]
-    verdict = overall(verdicts, options.allow_undecided)
+    verdict = "fail" if items_failed else overall(verdicts, options.allow_undecided)
     compared = pairs(measurements, lambda: run.records)
 
     def judged() -> JudgedRun:
@@ -202,6 +207,7 @@ def _gate(options: argparse.Namespace) -> int:
             verdicts=verdicts,
             thresholds=options.thresholds.name,
             comparison=None if comparison is None else reports.comparison_json(comparison),
+            items_failed=items_failed,
         )
 
     told = tell(judged, options.notify, os.environ)
@@ -210,14 +216,17 @@ def _gate(options: argparse.Namespace) -> int:
     )
     for command in told.commands:
         print(command)
-    red = verdict == "fail"
-    # Items that ended in errors turn the build red as they do in a session.
-    red |= any(
-        counts.error and not errors_allowed(thresholds, result, subject)
-        for result in results
-        for subject, counts in result.subjects.items()
+    return 1 if verdict == "fail" else 0
+
+
+def _items_failed(thresholds: Thresholds, measurements: Iterable[Measurement]) -> int:
+    """Items with errors that the file does not allow for, which turn a session red too."""
+    return sum(
+        Outcome.ERROR in item.outcomes and not errors_allowed(thresholds, one.result, item.subject)
+        for one in measurements
+        if not one.scored_again
+        for item in one.items.values()
     )
-    return 1 if red else 0
 
 
 def _hybrid_lines(run: Run, measurements: Iterable[Measurement]) -> Iterable[str]:

@@ -246,7 +246,8 @@ class Judging:
             self.run.usage = add(self._usage)
             self.run.notes += dict.fromkeys(self._warnings)
             interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
-            self.run.finish(bool(interrupted or session.shouldfail or session.shouldstop))
+            cut_short = bool(interrupted or session.shouldfail or session.shouldstop)
+            self.run.finish(cut_short, self._failed)
         except RunError as error:
             self._failed_to_write = str(error)
         self._report_gates(session)
@@ -276,7 +277,7 @@ class Judging:
         if exitstatus == pytest.ExitCode.INTERRUPTED and self._stopped_by_xdist:
             return pytest.ExitCode.TESTS_FAILED
         # Item errors that `max_errors` allows for are no failure of the build.
-        tolerated = session.testsfailed == sum(map(self.run.tolerates, self._failed))
+        tolerated = session.testsfailed == len(self._failed)
         if exitstatus == pytest.ExitCode.TESTS_FAILED and tolerated and not red:
             return pytest.ExitCode.OK
         return exitstatus

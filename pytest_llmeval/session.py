@@ -81,6 +81,8 @@ class RunSession:
         self.notes: list[str] = []
         self.outcomes = Outcomes(plan)
         self.verdicts: list[Verdict] = []
+        #: Tests of items that turn the build red, whatever the gates say.
+        self.items_failed = 0
         self.results: list[Result] = []
         self.pairs: Sequence[Mapping[str, Any]] = ()
         self._measurements: dict[tuple[int, int], Measurement] = {}
@@ -269,14 +271,18 @@ class RunSession:
 
     # The end ---------------------------------------------------------------------------
 
-    def finish(self, cut_short: bool) -> None:
-        """Compute metrics and verdicts and write them to the run folder."""
+    def finish(self, cut_short: bool, failed: Iterable[str] = ()) -> None:
+        """Compute metrics and verdicts and write them to the run folder.
+
+        ``failed``: the ids of the items' tests that failed.
+        """
         self._leave_out_unreported()
         self._writer.close()
         self._note_what_happened()
         self._measurements = self.outcomes.measurements(self._stored, self.notes)
         measurements = list(self._measurements.values())
         self.results = [measurement.result for measurement in measurements]
+        self.items_failed = sum(not self._tolerates(nodeid) for nodeid in {*failed})
         self.notes += disagreements(measurements)
         self.notes += how_read(measurements)
         if self.thresholds is None:
@@ -307,6 +313,7 @@ class RunSession:
                 "thresholds": self.settings.thresholds and self.settings.thresholds.name,
                 "path": self.settings.thresholds and run_name(self.settings.thresholds),
                 "verdict": self.verdict,
+                "items_failed": self.items_failed,
                 "gates": [asdict(verdict) for verdict in self.verdicts],
             },
         )
@@ -361,12 +368,14 @@ class RunSession:
 
     @property
     def verdict(self) -> str:
-        """``pass``, ``fail``, or ``not gated``."""
+        """``pass``, ``fail``, or ``not gated``: of the build, as far as it is ours."""
+        if self.items_failed:
+            return "fail"
         if not self.gated:
             return "not gated"
         return overall(self.verdicts, self.settings.allow_undecided)
 
-    def tolerates(self, nodeid: str) -> bool:
+    def _tolerates(self, nodeid: str) -> bool:
         """Whether a test is an item error that the file's ``max_errors`` allow for."""
         outcome = self.outcomes.by_nodeid.get(nodeid)
         if self.thresholds is None or outcome is None or outcome.outcome != Outcome.ERROR:

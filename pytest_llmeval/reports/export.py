@@ -160,6 +160,7 @@ def as_document(run: Run, judged: JudgedRun) -> dict[str, Any]:
         "version": VERSION,
         "run": {"name": run.path.name, **{key: run.manifest.get(key) for key in _KEPT}},
         "verdict": judged.verdict,
+        "items_failed": judged.items_failed,
         "thresholds": judged.thresholds,
         "protocols": {
             way.fingerprint: way.protocol for planned in run.planned for way in planned.ways

@@ -14,6 +14,7 @@ from pytest_llmeval.gates import describe
 from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.reports.text import cut
 from pytest_llmeval.reports.text import visible
+from pytest_llmeval.reports.words import failed_items_words
 
 _SHOWN = 10
 """How many annotations of a kind GitHub shows for one step; the last one tells of the others."""
@@ -32,8 +33,10 @@ def job_link(environment: Mapping[str, str]) -> str | None:
 
 
 def annotate(run: JudgedRun) -> list[str]:
-    """An ``::error`` for every failed gate, a ``::warning`` for every other red or worse thing."""
+    """An ``::error`` for every failed gate and for the failed items, a ``::warning`` for every other red or worse thing."""
     errors = [("gate failed", describe(one)) for one in run.failed]
+    if run.items_failed:
+        errors.append(("items failed", failed_items_words(run.items_failed)))
     warnings = [("gate undecided", describe(one)) for one in run.undecided]
     warnings += [(f"{one.subject} got worse", one.words) for one in run.regressed()]
     return [*_commands("error", errors), *_commands("warning", warnings)]

@@ -134,7 +134,7 @@ def make_series(runs: Sequence[JudgedRun], baselines: Mapping[str, str]) -> list
                 lines.setdefault((*key, metric), []).append(
                     _point(run, result, value, interval, baselines)
                 )
-                if run.verdict != "not gated":
+                if run.verdicts:
                     bounds[*key, metric] = _bound(run, result, metric)
     return [
         Series(key[0], names[key[1]], *key[1:], tuple(points), bounds.get(key))

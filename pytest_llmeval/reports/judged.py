@@ -51,7 +51,9 @@ class JudgedRun:
 
     ``verdict`` is ``pass``, ``fail`` or ``not gated``; ``results`` are the entries of
     ``metrics.json``, ``hybrids`` its weighted ones, ``pairs`` its texts against letters; ``comparison``
-    is None without a baseline. ``thresholds`` is the name of the gates' file, ``thresholds_path`` its path from where the session ran.
+    is None without a baseline. ``thresholds`` is the name of the gates' file, ``thresholds_path`` its
+    path from where the session ran. ``items_failed``: items that turned the build red, whatever the
+    gates say: by an error that no gate allows for, or as wrong under ``--llm-wrong=fail``.
     """
 
     path: Path
@@ -64,6 +66,7 @@ class JudgedRun:
     thresholds_path: str | None = None
     hybrids: Sequence[Mapping[str, Any]] = ()
     pairs: Sequence[Mapping[str, Any]] = ()
+    items_failed: int = 0
 
     @property
     def models(self) -> list[str]:
@@ -141,6 +144,7 @@ def read_judged(path: Path, comparison: Mapping[str, Any] | None = None) -> Judg
             thresholds_path=gates.get("path"),
             hybrids=metrics.get("hybrids", ()),
             pairs=metrics.get("pairs", ()),
+            items_failed=gates.get("items_failed", 0),
         )
     except (KeyError, TypeError) as error:
         raise RunError(f"{path}: gates.json or metrics.json is damaged ({error})") from None

@@ -23,6 +23,7 @@ from pytest_llmeval.reports.pairs import pair_title
 from pytest_llmeval.reports.pairs import pair_words
 from pytest_llmeval.reports.text import cut
 from pytest_llmeval.reports.usage import duration
+from pytest_llmeval.reports.words import failed_items_words
 from pytest_llmeval.runs.compare import run_name
 from pytest_llmeval.runs.usage import Cost
 from pytest_llmeval.runs.usage import Key
@@ -71,7 +72,7 @@ def _about(run: JudgedRun, link: str | None) -> Iterator[str]:
 def _counts(run: JudgedRun) -> str:
     """How many gates and items there were, in one paragraph."""
     of = f" of {gfm.code(run.thresholds)}" if run.thresholds else ""
-    if run.verdict == "not gated":
+    if not run.verdicts:
         parts = ["No gate was judged."]
     else:
         total = [one for one in run.verdicts if one.status != "not run"]
@@ -79,6 +80,8 @@ def _counts(run: JudgedRun) -> str:
             f"{sum(one.status == 'pass' for one in total):,} of {len(total):,} gates{of} passed,"
             f" {len(run.failed):,} failed, {len(run.undecided):,} undecided."
         ]
+    if run.items_failed:
+        parts.append(f"**{failed_items_words(run.items_failed)}.**")
     if run.errors:
         parts.append(f"**{run.errors:,} answers ended in errors:** the results are incomplete.")
     status = run.manifest.get("status")

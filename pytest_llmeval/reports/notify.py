@@ -21,6 +21,7 @@ from pytest_llmeval.gates import describe
 from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.reports.text import cut
 from pytest_llmeval.reports.text import one_line
+from pytest_llmeval.reports.words import failed_items_words
 
 SCHEMA = "pytest-llmeval/notification"
 VERSION = 1
@@ -60,6 +61,7 @@ def payload(run: JudgedRun, link: str | None = None) -> dict[str, Any]:
             "undecided": len(undecided),
             "not_run": sum(verdict.status == "not run" for verdict in run.verdicts),
         },
+        "items_failed": run.items_failed,
         "failed_gates": failed,
         "undecided_gates": undecided,
         "baseline": run.comparison and run.comparison["baseline"],
@@ -89,6 +91,8 @@ def _text(run: JudgedRun) -> str:
         text += f"; {len(run.failed)} gates failed, first: {describe(run.failed[0])}"
     if worse := run.regressed():
         text += f"; {len(worse)} subjects worse, most: {worse[0].subject} ({worse[0].drop:+.4f})"
+    if run.items_failed:
+        text += f"; {failed_items_words(run.items_failed)}"
     if run.errors:
         text += f"; {run.errors} answers ended in errors"
     return one_line(text)

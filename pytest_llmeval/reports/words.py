@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_llmeval.gates import Verdict
+from pytest_llmeval.reports.numbers import count
 
 _SCORERS = {
     "letter": "The letter with the highest log-likelihood is its answer",
@@ -102,8 +103,13 @@ _VERDICTS = {
 }
 
 
-def verdict_words(verdict: str, counts: Mapping[Any, int]) -> str:
-    """The verdict with how many gates came to which status."""
+def failed_items_words(items: int) -> str:
+    """``1 item turned the build red``."""
+    return f"{count(items, 'item')} turned the build red"
+
+
+def verdict_words(verdict: str, counts: Mapping[Any, int], items_failed: int = 0) -> str:
+    """The verdict with how many gates came to which status, and how many items failed."""
     told = [
         f"{counts[status]:,} {words}"
         for status, words in (
@@ -114,5 +120,9 @@ def verdict_words(verdict: str, counts: Mapping[Any, int]) -> str:
         )
         if counts.get(status)
     ]
+    if items_failed and not (counts.get("fail") or counts.get("undecided")):
+        verdict = "pass" if counts.get("pass") else "not gated"
     head = _VERDICTS.get(verdict, verdict)
+    if items_failed:
+        head += f"; {failed_items_words(items_failed)}"
     return f"{head}: {', '.join(told)}" if told else head

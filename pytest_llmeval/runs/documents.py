@@ -152,6 +152,7 @@ class _Gate(_Part):
 class _Gates(_Part):
     verdict: str
     gates: list[_Gate]
+    items_failed: int = 0
     thresholds: str | None = None
 
 

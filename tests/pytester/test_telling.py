@@ -122,6 +122,57 @@ def test_a_stored_run_that_is_judged_again_is_told_of_too(project, github, capsy
     assert json.loads(file.read_text())["gates"]["failed"] == 2
 
 
+ONE_ERROR = """
+def one(self, request):
+    if request.id == "zoo-0002":
+        return Response(request.id, error="lost")
+    return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
+"""
+
+
+@pytest.mark.parametrize(
+    "gates", ["[benchmarks.bench.subjects.art]\naccuracy = 0.1\n", None], ids=["gated", "not gated"]
+)
+def test_a_build_that_an_error_turned_red_is_told_as_failed(
+    project, github, capsys, monkeypatch, gates
+):
+    project.model(one=ONE_ERROR)
+    if gates is None:
+        (project.path / "thresholds.toml").unlink()
+    else:
+        project.thresholds(gates)
+    file = project.path / "told.json"
+    result = project.run("--llm-notify", command(file), "--llm-report=html")
+    assert result.ret == 1
+    told = json.loads(file.read_text())
+    assert (told["verdict"], told["items_failed"]) == ("fail", 1)
+    assert "1 item turned the build red" in told["text"]
+    gates_json = project.document("gates.json")
+    assert (gates_json["verdict"], gates_json["items_failed"]) == ("fail", 1)
+    result.stdout.fnmatch_lines(["::error title=llmeval%3A items failed::1 item turned*"])
+    assert "### llmeval: failed" in github.read_text()
+    assert "**1 item turned the build red.**" in github.read_text()
+    head = "Nothing was gated" if gates is None else "Every gate passed"
+    page = (project.run_folder / "report.html").read_text()
+    assert "<strong>FAIL</strong>" in page
+    assert f"{head}; 1 item turned the build red" in page
+    if gates is not None:  # judged again, the stored run is as red
+        capsys.readouterr()
+        monkeypatch.chdir(project.path)
+        assert main(["gate", str(project.run_folder), "--notify", command(file)]) == 1
+        assert json.loads(file.read_text())["items_failed"] == 1
+        assert "1 item turned the build red" in capsys.readouterr().out
+
+
+def test_wrong_items_that_are_failures_are_told_as_such(project, github):
+    project.thresholds("[benchmarks.bench]\naccuracy = 0.1\n")
+    result = project.run("--llm-wrong=fail")
+    assert result.ret == 1
+    wrong = sum(line.startswith("FAILED test_bench") for line in result.outlines)
+    assert project.document("gates.json")["items_failed"] == wrong == 3
+    assert "### llmeval: failed" in github.read_text()
+
+
 def test_reports_are_written_into_the_run_folder(project):
     project.thresholds(RED)
     result = project.run("--llm-report=markdown,codequality,json,parquet")

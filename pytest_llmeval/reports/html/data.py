@@ -83,7 +83,7 @@ def _gates(run: JudgedRun) -> dict[str, Any]:
     shown.sort(key=lambda verdict: _STATUSES.index(verdict.status))
     return {
         "verdict": run.verdict,
-        "verdict_words": verdict_words(run.verdict, counts),
+        "verdict_words": verdict_words(run.verdict, counts, run.items_failed),
         "gates_file": run.thresholds,
         "gates": [_gate(verdict) for verdict in shown],
     }
