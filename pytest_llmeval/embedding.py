@@ -8,7 +8,6 @@ which needs no network. Nothing is imported before a model is loaded.
 from __future__ import annotations
 
 import hashlib
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -19,7 +18,6 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
-from typing import ClassVar
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import ModelError
@@ -41,16 +39,12 @@ _KEPT = 50_000
 class Embedder:
     """Unit vectors of texts by ``encode``, which is asked once for every text, in batches.
 
-    The last 50,000 texts are kept. ``texts`` and ``seconds`` tell what was encoded and how long
-    that took, ``seconds_in_all`` the same of all embedders of the process.
+    The last 50,000 texts are kept. ``texts``: how many were encoded.
     """
-
-    seconds_in_all: ClassVar[float] = 0.0
 
     def __init__(self, encode: Encode, name: str) -> None:
         self.name = name
         self.texts = 0
-        self.seconds = 0.0
         self._encode = encode
         self._known: OrderedDict[str, Matrix] = OrderedDict()
 
@@ -78,11 +72,7 @@ class Embedder:
     def _encoded(self, texts: Sequence[str]) -> Matrix:
         import numpy as np
 
-        started = time.perf_counter()
         vectors = np.asarray(self._encode(texts), dtype=np.float32)
-        took = time.perf_counter() - started
-        self.seconds += took
-        Embedder.seconds_in_all += took
         self.texts += len(texts)
         lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
         if vectors.ndim != 2 or len(vectors) != len(texts):

@@ -30,7 +30,6 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core import Score
 from pytest_llmeval.core import mend
-from pytest_llmeval.embedding import Embedder
 from pytest_llmeval.executing import Executor
 from pytest_llmeval.models import Model
 from pytest_llmeval.permutations import ORIGINAL
@@ -468,7 +467,6 @@ class Evaluator:
         scorers = (blank.scorer, *(one.scorer for one in self._unscored(planned.result, blank)))
         verdicts: dict[str, Score] = {}
         waiting: dict[str, str] = {}
-        embedding = Embedder.seconds_in_all
         for scorer in scorers:
             try:
                 made = read(item, response, scorer)
@@ -484,10 +482,10 @@ class Evaluator:
                 program = replace(made, id=f"{planned.nodeid} {blank.sample} {scorer}")
                 waiting[program.id] = scorer
                 self._executor(planned).submit(program)
-        embedding = Embedder.seconds_in_all - embedding
-        if embedding and response.seconds is not None and not from_disk:
-            # Part of what the answer cost, beside answers that are read without it.
-            response = replace(response, seconds=response.seconds + embedding)
+        scoring = sum(score.seconds for score in verdicts.values())
+        if scoring and response.seconds is not None and not from_disk:
+            # Part of what the answer cost, beside answers that are read without a model.
+            response = replace(response, seconds=response.seconds + scoring)
         one = _Undecided(planned, blank, response, verdicts, waiting, from_disk, stored)
         if not waiting:
             self._enter(one)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import field
 from enum import StrEnum
 
 
@@ -20,7 +21,8 @@ class Score:
     """A scorer's verdict. ``answer`` is the label or text that was read, None if unparsed.
 
     ``tie``: two choices shared the highest value and the first of them was taken. ``detail``: how
-    the answer was read, in the scorer's own words, where that is worth counting.
+    the answer was read, in the scorer's own words, where that is worth counting. ``seconds``: what a
+    model that the scorer asked took, which is part of what the answer cost.
     """
 
     outcome: Outcome
@@ -28,6 +30,7 @@ class Score:
     tie: bool = False
     error: str | None = None
     detail: str = ""
+    seconds: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ alone: taking the first would be a position bias. Where the paper guesses, a rep
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -48,28 +49,28 @@ _BOX = re.compile(r"\\f?box(?:ed)?\s*(?=\{)")
 
 def matched(item: Item, response: Response) -> Score:
     """With the default embedding model, loaded when the first text is no option."""
-    return _scored(item, response, _lazy(DEFAULT))
+    return matched_with(DEFAULT)(item, response)
 
 
 def matched_with(model: str) -> Callable[[Item, Response], Score]:
     """With another model, such as ``minilm``."""
-    return matched_by(_lazy(model))
+
+    def score(item: Item, response: Response) -> Score:
+        return _scored(item, response, lambda: load_embedder(model))
+
+    return score
 
 
 def matched_by(embed: Embed) -> Callable[[Item, Response], Score]:
     """With any function from texts to vectors."""
 
     def score(item: Item, response: Response) -> Score:
-        return _scored(item, response, embed)
+        return _scored(item, response, lambda: embed)
 
     return score
 
 
-def _lazy(model: str) -> Embed:
-    return lambda texts: load_embedder(model)(texts)
-
-
-def _scored(item: Item, response: Response, embed: Embed) -> Score:
+def _scored(item: Item, response: Response, load: Callable[[], Embed]) -> Score:
     fault = what_is_wrong(item, response, options=True)
     if fault is not None:
         return Score(Outcome.ERROR, error=fault)
@@ -78,32 +79,35 @@ def _scored(item: Item, response: Response, embed: Embed) -> Score:
     if span is None:
         return Score(Outcome.UNPARSED)
     draws = Draws("matched", item.id, response.sample or 0)
-    index, reading, tie = match(span, item.options, embed, draws)
+    same = span.options or equal_options(span.text, item.options)
+    reading, seconds = Reading(span.level, "text"), 0.0
+    if not same:
+        embed = load()
+        started = time.perf_counter()
+        same, reading = _most_similar(span, item.options, embed)
+        seconds = time.perf_counter() - started
+    index = draws.one_of(same)
     return Score(
         Outcome.CORRECT if index == item.gold else Outcome.WRONG,
         answer=LABELS[index],
-        tie=tie,
+        tie=len(same) > 1,
         detail=reading.text,
+        seconds=seconds,
     )
 
 
-def match(
-    span: Span, options: Sequence[str], embed: Embed, draws: Draws
-) -> tuple[int, Reading, bool]:
-    """The option that the span means, how that was read, and whether it was drawn from several."""
-    same = span.options or equal_options(span.text, options)
-    if same:
-        return draws.one_of(same), Reading(span.level, "text"), len(same) > 1
-    said = _tidy(span.text)
+def _most_similar(
+    span: Span, options: Sequence[str], embed: Embed
+) -> tuple[tuple[int, ...], Reading]:
+    """The options that are nearest in meaning to what the span says, and how sure that is."""
     texts = list(dict.fromkeys(options))
-    similarities = _cosines(embed([said, *texts]))
+    similarities = _cosines(embed([_tidy(span.text), *texts]))
     highest = max(similarities)
     nearest = [t for t, s in zip(texts, similarities, strict=True) if s >= highest - _EQUAL]
     others = [s for t, s in zip(texts, similarities, strict=True) if t not in nearest]
     same = tuple(n for n, option in enumerate(options) if option in nearest)
     margin = 0.0 if len(nearest) > 1 else highest - max(others, default=highest)
-    reading = Reading(span.level, "similarity", highest, margin)
-    return draws.one_of(same), reading, len(same) > 1
+    return same, Reading(span.level, "similarity", highest, margin)
 
 
 def equal_options(text: str, options: Sequence[str]) -> tuple[int, ...]:

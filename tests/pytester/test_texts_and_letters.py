@@ -159,9 +159,9 @@ def test_a_stored_run_tells_what_its_session_told(both):
 @pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs the extra bias")
 def test_what_is_embedded_is_part_of_the_cost(both, monkeypatch):
     clock = count()
-    monkeypatch.setattr(embedding, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    embed = embedding.Embedder(lambda texts: numpy.eye(len(texts), 8), "planted")
     scorer = import_module("pytest_llmeval.scorers.matched")  # the package has its function there
+    monkeypatch.setattr(scorer, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    embed = embedding.Embedder(lambda texts: numpy.eye(len(texts), 8), "planted")
     monkeypatch.setattr(scorer, "load_embedder", lambda _: embed)
     (both.path / "conftest.py").write_text(MODEL.replace("{text}.", "number {text} I think."))
     both.run("-k", "texts and 07", "--llm-allow-undecided")
