@@ -43,5 +43,6 @@ def _one(shown: Verdict, members: list[Verdict] | None) -> Verdict:
         reason = f"{len(members)} subjects were not run" if len(members) > 1 else shown.reason
         return replace(shown, subject=None, n=0, reason=reason)
     worst = min(measured, key=lambda one: math.inf if one.room is None else one.room)
-    reason = f"worst of {len(members)} subjects: {worst.subject}"
+    which = f"worst of {len(members)} subjects" if len(members) > 1 else "only subject"
+    reason = f"{which}: {worst.subject}"
     return replace(worst, id=shown.id, subject=None, reason=reason)

@@ -14,6 +14,7 @@ from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.reports.judged import Regressed
 from pytest_llmeval.reports.judged import key_of
 from pytest_llmeval.reports.judged import name_of
+from pytest_llmeval.reports.numbers import count
 from pytest_llmeval.reports.numbers import interval
 from pytest_llmeval.reports.numbers import number
 from pytest_llmeval.reports.numbers import signed
@@ -83,7 +84,7 @@ def _counts(run: JudgedRun) -> str:
     if run.items_failed:
         parts.append(f"**{failed_items_words(run.items_failed)}.**")
     if run.errors:
-        parts.append(f"**{run.errors:,} answers ended in errors:** the results are incomplete.")
+        parts.append(f"**{count(run.errors, 'answer')} ended in errors:** the results are incomplete.")
     status = run.manifest.get("status")
     if status != "finished" and "merged" not in run.manifest:
         parts.append(f"**The run is not finished** ({gfm.plain(str(status))}).")
@@ -180,7 +181,7 @@ def _regressed(run: JudgedRun) -> Iterator[str]:
         yield f"No subject is significantly worse than in the baseline {baseline}."
         return
     yield (
-        f"**{len(worse):,} subjects are significantly worse** than in the baseline {baseline}"
+        f"**{count(len(worse), 'subject')} significantly worse** than in the baseline {baseline}"
         " (exact paired test, Holm-adjusted):"
     )
     header = ("subject", "n", "baseline", "candidate", "drop", "p")

@@ -19,6 +19,7 @@ from typing import Any
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import describe
 from pytest_llmeval.reports.judged import JudgedRun
+from pytest_llmeval.reports.numbers import count
 from pytest_llmeval.reports.text import cut
 from pytest_llmeval.reports.text import one_line
 from pytest_llmeval.reports.words import failed_items_words
@@ -88,13 +89,13 @@ def _text(run: JudgedRun) -> str:
     names = ", ".join(run.models)
     text = f"llmeval {run.verdict}: {names}"
     if run.failed:
-        text += f"; {len(run.failed)} gates failed, first: {describe(run.failed[0])}"
+        text += f"; {count(len(run.failed), 'gate')} failed, first: {describe(run.failed[0])}"
     if worse := run.regressed():
-        text += f"; {len(worse)} subjects worse, most: {worse[0].subject} ({worse[0].drop:+.4f})"
+        text += f"; {count(len(worse), 'subject')} worse, most: {worse[0].subject} ({worse[0].drop:+.4f})"
     if run.items_failed:
         text += f"; {failed_items_words(run.items_failed)}"
     if run.errors:
-        text += f"; {run.errors} answers ended in errors"
+        text += f"; {count(run.errors, 'answer')} ended in errors"
     return one_line(text)
 
 

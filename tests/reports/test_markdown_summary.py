@@ -64,7 +64,7 @@ def test_everything_bad_of_57_subjects_is_under_60_lines(tmp_path):
     assert len(text.splitlines()) < 60
     assert "; 2 more in `metrics.json`" in text
     assert len(run.failed) > 57
-    assert "57 subjects are significantly worse" in text
+    assert "57 subjects significantly worse" in text
     assert "and 47 more subjects in `comparison.json`" in text
     assert f"and {len(run.failed) - 10} more gates in `gates.json`" in text
     assert "684 answers ended in errors" in text
