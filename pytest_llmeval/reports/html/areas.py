@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from collections.abc import Mapping
 
 # As the evaluation code of Hendrycks et al. 2021 (arXiv:2009.03300) sums them up, categories.py.
@@ -35,11 +35,18 @@ _MMLU: Mapping[str, str] = {
 _AREA_OF = {subject: area for area, subjects in _MMLU.items() for subject in subjects.split()}
 
 
-def areas_of(subjects: Iterable[str]) -> dict[str, list[str]] | None:
+_FEWEST = 3
+"""Subjects that are divided into areas. One alone has a name of MMLU's by chance: miscellaneous."""
+
+
+def areas_of(subjects: Collection[str]) -> dict[str, list[str]] | None:
     """Area → its subjects, in the areas' order; None where a subject's area is not known.
 
-    By the names of the subjects, so that another data set with MMLU's subjects has them too.
+    By the names of the subjects, so that another data set with MMLU's subjects has them too. None
+    for one or two subjects.
     """
+    if len(subjects) < _FEWEST:
+        return None
     found: dict[str, list[str]] = {area: [] for area in _MMLU}
     for subject in sorted(subjects):
         area = _AREA_OF.get(subject)
