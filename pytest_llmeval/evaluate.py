@@ -411,6 +411,11 @@ class Evaluator:
                 self._outstanding -= 1
                 self._take(members[response.id], answered, response)
                 self._decide()
+                if not any(blank.values()):
+                    # Nobody would come back here, and the model go on holding what it works with.
+                    if callable(close := getattr(responses, "close", None)):
+                        close()
+                    break
                 yield
         except (ConfigError, ModelError) as error:
             raise Unanswerable(f"model {model.name}: {error}") from None

@@ -84,7 +84,9 @@ def _counts(run: JudgedRun) -> str:
     if run.items_failed:
         parts.append(f"**{failed_items_words(run.items_failed)}.**")
     if run.errors:
-        parts.append(f"**{count(run.errors, 'answer')} ended in errors:** the results are incomplete.")
+        parts.append(
+            f"**{count(run.errors, 'answer')} ended in errors:** the results are incomplete."
+        )
     status = run.manifest.get("status")
     if status != "finished" and "merged" not in run.manifest:
         parts.append(f"**The run is not finished** ({gfm.plain(str(status))}).")

@@ -153,3 +153,40 @@ def test_specs_that_name_nothing(project, spec):
     result = project.run(f"--llm-model={spec}")
     assert result.ret == 4
     assert len([line for line in result.errlines if line]) == 1
+
+
+HOLDS = """
+import pytest
+from pytest_llmeval import Response
+
+@pytest.fixture(scope="session")
+def model():
+    class Holds:
+        name = "holds"
+        fingerprint = "weights-1"
+        asks = frozenset({"choices"})
+
+        def answer(self, requests):
+            with open("held.txt", "a") as file:
+                file.write("takes ")
+            try:
+                for request in requests:
+                    yield Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
+            finally:
+                with open("held.txt", "a") as file:
+                    file.write("gives ")
+    return Holds()
+"""
+
+
+@pytest.mark.parametrize("more", [(), ("--llm-permutations", "cyclic"), ("-n2",)])
+def test_what_a_model_holds_for_a_chunk_is_given_back_with_its_last_answer(project, more):
+    project.model(HOLDS)
+    assert project.run(*more).ret == 0
+    held = (project.path / "held.txt").read_text().split()
+    if "-n2" in more:
+        assert held.count("takes") == held.count("gives") == 3
+    else:
+        # Three subjects, a chunk each: what texts were made with would fill the memory else.
+        assert held == ["takes", "gives"] * (len(held) // 2)
+        assert len(held) >= 6
