@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def _export(options: argparse.Namespace) -> int:
 def _write(options: argparse.Namespace, material: Material) -> None:
     file = write(options.format, material, options.out)
     size = file.stat().st_size
-    shown = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1000:,.0f} kB"
+    shown = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{math.ceil(size / 1000):,} kB"
     print(f"wrote {file} ({shown})")
 
 
