@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 FLOOR = 1e-10
 
+METHODS = ("cyclic", "pride", "contextual", "batch")
+"""What ``--llm-debias`` knows."""
+
 AVERAGING = ("cyclic", "pride")
-"""Methods of ``--llm-debias`` that need every option at every position as often."""
+"""Those of them that need every option at every position as often."""
 
 
 def averaged(logprobs: Sequence[Sequence[float]], orders: Sequence[Sequence[int]]) -> Array:

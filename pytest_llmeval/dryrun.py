@@ -99,7 +99,7 @@ def _estimate(
     )
     prompt_tokens = math.ceil(characters * TOKENS_PER_CHARACTER)
     answer_tokens = requests * protocol.decoding.max_tokens if protocol.ask == "text" else 0
-    price = prices.models.get(spec.partition("?")[0])
+    price = prices.of(spec)
     return Estimate(
         spec,
         one.benchmark.name,

@@ -18,6 +18,8 @@ import pytest
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Protocol
+from pytest_llmeval.debias import AVERAGING
+from pytest_llmeval.debias import METHODS
 from pytest_llmeval.spelling import suggestion
 
 if TYPE_CHECKING:
@@ -274,8 +276,10 @@ def _read(config: pytest.Config, option: _Option) -> Any:
 
 def _hybrid(text: str | None) -> dict[str, float]:
     """Scorer → weight; the weights are positive and sum to 1."""
+    if text is None:
+        return {}
     weights: dict[str, float] = {}
-    for part in (text or "").split(",") if text else ():
+    for part in text.split(","):
         scorer, equals, weight = part.strip().rpartition("=")
         try:
             weights[scorer] = float(weight)
@@ -285,15 +289,11 @@ def _hybrid(text: str | None) -> dict[str, float]:
             raise ConfigError(
                 f"--llm-hybrid {text}: SCORER=WEIGHT,… was expected, such as matched=0.7,choice=0.3"
             )
-    if weights and not math.isclose(math.fsum(weights.values()), 1.0, rel_tol=1e-9):
+    if not math.isclose(math.fsum(weights.values()), 1.0, rel_tol=1e-9):
         raise ConfigError(
             f"--llm-hybrid {text}: the weights sum to {sum(weights.values()):g}, not 1"
         )
     return weights
-
-
-DEBIAS = ("cyclic", "pride", "contextual", "batch")
-_OVER_ORDERS = ("cyclic", "pride")
 
 
 def _debias(text: str | None, permutations: str | None) -> tuple[str, ...]:
@@ -302,9 +302,9 @@ def _debias(text: str | None, permutations: str | None) -> tuple[str, ...]:
         return ()
     found = tuple(dict.fromkeys(text.split(",")))
     for name in found:
-        if name not in DEBIAS:
-            raise ConfigError(f"--llm-debias {text}: unknown {name!r}{suggestion(name, DEBIAS)}")
-        if name in _OVER_ORDERS and permutations not in ("cyclic", "full"):
+        if name not in METHODS:
+            raise ConfigError(f"--llm-debias {text}: unknown {name!r}{suggestion(name, METHODS)}")
+        if name in AVERAGING and permutations not in ("cyclic", "full"):
             raise ConfigError(
                 f"--llm-debias {name} averages over orders of the options: add"
                 " --llm-permutations cyclic"

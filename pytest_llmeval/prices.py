@@ -41,6 +41,10 @@ class Prices:
     currency: str = ""
     models: Mapping[str, Price] = field(default_factory=dict)
 
+    def of(self, model: str) -> Price | None:
+        """The price of the model of that spec, if it is known."""
+        return self.models.get(priced_as(model))
+
     def money(self, amount: float) -> str:
         """An amount to be read by people: two significant digits at least, and the currency."""
         small = 0 < amount < 0.001
@@ -48,6 +52,11 @@ class Prices:
             1 - math.floor(math.log10(amount)) if small else 2 if amount == 0 or amount >= 10 else 4
         )
         return f"{amount:,.{digits}f} {self.currency}".rstrip()
+
+
+def priced_as(model: str) -> str:
+    """The model as price tables name it."""
+    return model.partition("?")[0]
 
 
 class _Price(BaseModel):

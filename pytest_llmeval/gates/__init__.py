@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .fold import fold
-from .hybrids import FirstOutcomes
 from .judge import errors_allowed
 from .judge import judge
 from .names import CollectedBenchmark
@@ -25,7 +24,6 @@ __all__ = [
     "Bound",
     "CollectedBenchmark",
     "Comparisons",
-    "FirstOutcomes",
     "Thresholds",
     "Verdict",
     "check_names",

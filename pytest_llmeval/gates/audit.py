@@ -25,7 +25,7 @@ def audited(metric: str, audit: Audit | None) -> tuple[float, tuple[float, float
     return value, family.consistency_interval if metric == "consistency" else None
 
 
-def audited_of(metric: str, audit: Audit) -> str:
+def audited_of(audit: Audit) -> str:
     """What the value was computed from, in words."""
     family = audit.main
     assert family is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Mapping
 
-from pytest_llmeval.core import Outcome
+from pytest_llmeval.metrics import FirstOutcomes
 from pytest_llmeval.metrics import Hybrid
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import hybrid_of
@@ -24,9 +24,6 @@ from .thresholds import Bound
 from .verdict import Scope
 from .verdict import Status
 from .verdict import Verdict
-
-FirstOutcomes = Mapping[tuple[str, str, str], Mapping[str, Outcome]]
-"""(model, benchmark, scorer) → item → outcome of its first answer."""
 
 
 def judge_hybrids(

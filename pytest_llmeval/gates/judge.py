@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_llmeval.metrics import Counts
+from pytest_llmeval.metrics import FirstOutcomes
 from pytest_llmeval.metrics import Result
 
 from .audit import AUDITED
@@ -24,7 +25,6 @@ from .decide import decide
 from .decide import decide_by_interval
 from .decide import decide_chance
 from .decide import decide_finite
-from .hybrids import FirstOutcomes
 from .hybrids import judge_hybrids
 from .measure import NO_CHANCE
 from .measure import Estimate
@@ -349,7 +349,7 @@ def _judge_audited(
     if not result.counts.missing:
         estimate = Estimate(value, value, value)
         status = decide(bound, Measured(estimate, estimate, result.audit.items))
-        reason = audited_of(metric, result.audit)
+        reason = audited_of(result.audit)
     return scope.verdict(
         metric, bound, status, reason, measured=value, interval=interval, n=result.audit.items
     )

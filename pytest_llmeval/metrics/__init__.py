@@ -24,6 +24,7 @@ from .comparison import Comparison
 from .comparison import Difference
 from .comparison import compare_items
 from .diagnosis import diagnose
+from .hybrid import FirstOutcomes
 from .hybrid import Hybrid
 from .hybrid import hybrid_name
 from .hybrid import hybrid_of
@@ -83,6 +84,7 @@ __all__ = [
     "Counts",
     "Difference",
     "FamilyResult",
+    "FirstOutcomes",
     "Hybrid",
     "ItemOutcomes",
     "PositionResult",

@@ -18,6 +18,10 @@ _NEXT_PART = re.compile(r"\s*\+\s*(?=[0-9.]+(?:[eE][-+]?[0-9]+)?\s*[*\s])")
 _PART = re.compile(r"([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*[*\s]\s*(\S+)")
 
 
+FirstOutcomes = Mapping[tuple[str, str, str], Mapping[str, Outcome]]
+"""(model, benchmark, scorer) → item → outcome of its first answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hybrid:
     """``value`` in [0, 1] over ``items``; ``name`` says what it is made of.

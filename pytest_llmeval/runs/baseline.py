@@ -21,10 +21,10 @@ from pytest_llmeval.runs.run import truncated
 from pytest_llmeval.spelling import suggestion
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+"""What a baseline may be called: the stem of its file."""
 
 BASELINES = Path("baselines")
 """Where a baseline is looked for by its name, and saved, unless told otherwise."""
-"""What a baseline may be called: the stem of its file."""
 
 _KIND = "baseline"
 _LETTERS = {

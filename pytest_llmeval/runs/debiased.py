@@ -20,11 +20,10 @@ from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.metrics import ItemOutcomes
-from pytest_llmeval.options import DEBIAS
 from pytest_llmeval.plan import PlannedResult
 from pytest_llmeval.plan import arm_fingerprint
 
-DEBIASED = tuple(f"letter+{how}" for how in DEBIAS)
+DEBIASED = tuple(f"letter+{how}" for how in debias.METHODS)
 """Results that ``--llm-debias`` adds to those by letter."""
 
 

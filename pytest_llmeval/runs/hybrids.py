@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 from pytest_llmeval.core import Outcome
-from pytest_llmeval.gates import FirstOutcomes
+from pytest_llmeval.metrics import FirstOutcomes
 from pytest_llmeval.metrics import hybrid_name
 from pytest_llmeval.metrics import hybrid_of
 

@@ -13,6 +13,7 @@ from pytest_llmeval.core import Record
 from pytest_llmeval.models.endpoint.usage import Price
 from pytest_llmeval.plan import PlannedResult
 from pytest_llmeval.prices import Prices
+from pytest_llmeval.prices import priced_as
 
 Counts = Mapping[str, float]
 
@@ -101,9 +102,9 @@ def with_usage(manifest: Mapping[str, Any], rows: Rows, prices: Prices) -> dict[
     total = add(manifest.get("usage", ()), ((*about, counts) for about, counts in rows.items()))
     value = {**manifest, **_usage(total)}
     priced = {
-        spec: asdict(price)
+        priced_as(model): asdict(price)
         for model, _ in total
-        if (price := prices.models.get(spec := _spec(model))) is not None
+        if (price := prices.of(model)) is not None
     }
     if priced:
         value["prices"] = {"currency": prices.currency, "models": priced}
@@ -121,7 +122,7 @@ def merged_usage(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def cost(model: str, counts: Counts, prices: Prices) -> float | None:
     """What the tokens cost; None for a model without a price."""
-    price = prices.models.get(_spec(model))
+    price = prices.of(model)
     if price is None:
         return None
     return price.of(
@@ -161,8 +162,3 @@ def costs(manifest: Mapping[str, Any], results: Iterable[Key]) -> dict[Key, Cost
 
 def _usage(rows: Rows) -> dict[str, Any]:
     return {"usage": [[*about, counts] for about, counts in rows.items()]} if rows else {}
-
-
-def _spec(model: str) -> str:
-    """The model as price tables name it."""
-    return model.partition("?")[0]

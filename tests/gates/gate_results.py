@@ -7,13 +7,13 @@ from typing import Any
 
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.gates import Comparisons
-from pytest_llmeval.gates import FirstOutcomes
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import describe
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.metrics import Comparison
 from pytest_llmeval.metrics import Counts
+from pytest_llmeval.metrics import FirstOutcomes
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import aggregate

@@ -61,6 +61,3 @@ class Price:
         cheap = self.input if self.cached_input is None else self.cached_input
         total = (prompt - cached) * self.input + cached * cheap + completion * self.output
         return total / _MILLION
-
-    def of_usage(self, usage: Usage) -> float:
-        return self.of(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
