@@ -47,7 +47,6 @@ from pytest_llmeval.runs.arms import InArm
 from pytest_llmeval.runs.prompts import write_prompts
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import read_records
-from pytest_llmeval.runs.run import truncated
 from pytest_llmeval.sandbox import Sandbox
 from pytest_llmeval.sandbox import open_sandbox
 from pytest_llmeval.suite import Evaluated
@@ -332,7 +331,7 @@ class Answering:
             scorer=first.scorer,
             protocol=first.protocol,
             fingerprint=first.model_fingerprint,
-            truncated=sum(map(truncated, records)),
+            truncated=sum(one.truncated for one in records),
             dropped_shots=first.dropped_shots > 0,
             tie=first.tie,
             details=[one.detail for one in records] if first.detail else [],
@@ -341,7 +340,7 @@ class Answering:
             others={
                 scorer: (
                     [str(record.outcome) for record in others],
-                    sum(map(truncated, others)),
+                    sum(one.truncated for one in others),
                     others[0].tie,
                 )
                 for scorer, others in self._evaluate().others(item.nodeid).items()

@@ -53,8 +53,8 @@ from pytest_llmeval.runs.debiased import DEBIASED
 from pytest_llmeval.runs.hybrids import first_outcomes
 from pytest_llmeval.runs.hybrids import hybrid_line
 from pytest_llmeval.runs.hybrids import hybrids
+from pytest_llmeval.runs.measurement import disagreements
 from pytest_llmeval.runs.pairs import pairs
-from pytest_llmeval.runs.run import disagreements
 from pytest_llmeval.sandbox.command import add_commands as add_sandbox_commands
 from pytest_llmeval.scaffold import add_commands as add_init_command
 from pytest_llmeval.scorers import SCORERS

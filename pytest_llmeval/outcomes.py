@@ -21,8 +21,8 @@ from pytest_llmeval.runs.arms import InArm
 from pytest_llmeval.runs.arms import audit_of
 from pytest_llmeval.runs.debiased import debiased
 from pytest_llmeval.runs.debiased import what_is_lacking
-from pytest_llmeval.runs.run import Measurement
-from pytest_llmeval.runs.run import measure
+from pytest_llmeval.runs.measurement import Measurement
+from pytest_llmeval.runs.measurement import measure
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,11 @@ class PlannedResult:
     def scorer(self) -> str:
         return self.ways[0].scorer
 
+    @property
+    def protocols(self) -> frozenset[str]:
+        """The fingerprints of all ways in which its answers may be asked for."""
+        return frozenset(way.fingerprint for way in self.ways)
+
     def way_of(self, fingerprints: Iterable[str]) -> Way:
         """The way that answers were asked for, from the fingerprints of their records.
 

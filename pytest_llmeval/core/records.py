@@ -75,6 +75,11 @@ class Record:
     detail: str = ""
 
     @property
+    def truncated(self) -> bool:
+        """Whether the answer ended because it had reached the token limit."""
+        return self.finish_reason == "length" and self.outcome is not Outcome.ERROR
+
+    @property
     def content_free(self) -> bool:
         """Whether it tells of a prompt without content, which its item only carries."""
         return bool(self.order) and not self.gold

@@ -26,8 +26,8 @@ from pytest_llmeval.reports.numbers import interval
 from pytest_llmeval.reports.numbers import number
 from pytest_llmeval.reports.numbers import signed
 from pytest_llmeval.reports.text import one_line
-from pytest_llmeval.runs.compare import Mismatch
 from pytest_llmeval.runs.compare import RunComparison
+from pytest_llmeval.runs.differences import Mismatch
 
 FLIPS = 10
 """How many items that changed are listed each way, unless asked otherwise."""

@@ -21,7 +21,6 @@ from pytest_llmeval.core import mend
 from pytest_llmeval.plan import arm_fingerprint
 from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.runs.run import Run
-from pytest_llmeval.runs.run import truncated
 
 SCHEMA = "pytest-llmeval/run"
 VERSION = 1
@@ -136,7 +135,7 @@ def _row(record: Record, run: Run, protocol: str | None) -> dict[str, Any]:
         "reasoning": record.reasoning,
         "logprobs": [None if value == -math.inf else value for value in record.logprobs] or None,
         "finish_reason": record.finish_reason,
-        "truncated": truncated(record),
+        "truncated": record.truncated,
         "prompt_tokens": record.prompt_tokens,
         "completion_tokens": record.completion_tokens,
         "prompt_sha256": record.prompt_sha256,

@@ -127,7 +127,7 @@ def read_judged(path: Path, comparison: Mapping[str, Any] | None = None) -> Judg
     ``comparison``: instead of the session's own, as ``comparison_json`` gives it. Raises RunError, in one line, for what is missing or damaged.
     """
     folder = RunFolder(path)
-    manifest = folder.read_manifest()
+    manifest = folder.read("run.json")
     gates = _document(folder, "gates.json") or {"verdict": "not gated", "gates": []}
     metrics = _document(folder, "metrics.json") or load_run(path).metrics()
     try:

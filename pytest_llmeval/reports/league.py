@@ -19,8 +19,8 @@ from pytest_llmeval.reports.numbers import ALPHA
 from pytest_llmeval.reports.numbers import interval
 from pytest_llmeval.reports.numbers import number
 from pytest_llmeval.reports.numbers import signed
-from pytest_llmeval.runs.compare import League
-from pytest_llmeval.runs.compare import Standing
+from pytest_llmeval.runs.league import League
+from pytest_llmeval.runs.league import Standing
 
 _OTHER_ITEMS = "accuracies are not over the same items; drops are"
 _LEAGUE_COLUMNS = ("n", "accuracy", "95 % interval", "macro", "gain", "drop", "p")

@@ -25,7 +25,7 @@ from pytest_llmeval.reports.pairs import pair_words
 from pytest_llmeval.reports.text import cut
 from pytest_llmeval.reports.usage import duration
 from pytest_llmeval.reports.words import failed_items_words
-from pytest_llmeval.runs.compare import run_name
+from pytest_llmeval.runs.folder import run_name
 from pytest_llmeval.runs.usage import Cost
 from pytest_llmeval.runs.usage import Key
 from pytest_llmeval.runs.usage import Spent

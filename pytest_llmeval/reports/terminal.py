@@ -29,7 +29,7 @@ from pytest_llmeval.reports.text import one_line
 from pytest_llmeval.reports.text import visible
 from pytest_llmeval.reports.words import tie_words
 from pytest_llmeval.runs.compare import RunComparison
-from pytest_llmeval.runs.compare import run_name
+from pytest_llmeval.runs.folder import run_name
 
 _WEAKEST = 5
 _STYLES = {"pass": "green", "fail": "red", "undecided": "yellow", "not run": "dim"}

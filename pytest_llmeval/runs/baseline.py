@@ -17,7 +17,6 @@ from pytest_llmeval.runs.documents import check_document
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
-from pytest_llmeval.runs.run import truncated
 from pytest_llmeval.spelling import suggestion
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -177,7 +176,7 @@ def _pack(items: dict[str, dict[int, Record]]) -> dict[str, Any]:
 
 def _letter(record: Record) -> str:
     letter = _LETTERS[record.outcome]
-    return letter.upper() if truncated(record) else letter
+    return letter.upper() if record.truncated else letter
 
 
 def _unpack_block(block: dict[str, Any]) -> Iterator[Record]:

@@ -7,55 +7,18 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.metrics import Comparison
-from pytest_llmeval.metrics import Difference
-from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import compare_items
-from pytest_llmeval.metrics import holm
-from pytest_llmeval.runs.run import Measurement
+from pytest_llmeval.runs.differences import Mismatch
+from pytest_llmeval.runs.differences import MismatchError
+from pytest_llmeval.runs.differences import listed
+from pytest_llmeval.runs.differences import mismatches_of
+from pytest_llmeval.runs.differences import refusal
+from pytest_llmeval.runs.folder import run_name
+from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.run import Run
-
-_SHOWN_FIELDS = 8
-_SHOWN_CHARACTERS = 40
-
-
-class MismatchError(ConfigError):
-    """Two runs of different protocols or data: their numbers say nothing about the models."""
-
-
-class _Absent:
-    """The value of a field that one side does not have."""
-
-    def __repr__(self) -> str:
-        return "(absent)"
-
-
-ABSENT = _Absent()
-
-
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """One field in which two results that belong together differ, such as ``shots`` 5 against 0.
-
-    ``result`` is named as ``mmlu[letter]``; ``field`` is a path into the protocol
-    (``template.question``), or ``data`` for the content hash.
-    """
-
-    result: str
-    field: str
-    baseline: Any
-    candidate: Any
-
-    @property
-    def text(self) -> str:
-        """The field with both values, shortened to where they differ."""
-        one, other = _shown(self.baseline, self.candidate)
-        return f"{self.field} {one} against {other}"
 
 
 @dataclass(frozen=True)
@@ -80,8 +43,7 @@ class RunComparison:
 
     def differences(self, comparison: Comparison) -> list[Mismatch]:
         """In what the two sides differ though they must not."""
-        name = f"{comparison.benchmark}[{comparison.scorer}]"
-        return [mismatch for mismatch in self.mismatches if mismatch.result == name]
+        return [mismatch for mismatch in self.mismatches if mismatch.result == comparison.name]
 
     def for_gates(self) -> dict[tuple[str, str, str], Comparison | str]:
         """By (candidate's model, benchmark, scorer) what gates are judged by.
@@ -92,43 +54,13 @@ class RunComparison:
         for comparison in self.comparisons:
             key = (comparison.candidate, comparison.benchmark, comparison.scorer)
             if differences := self.differences(comparison):
-                texts = _listed(mismatch.text for mismatch in differences)
+                texts = listed(mismatch.text for mismatch in differences)
                 found[key] = f"protocols or data differ ({texts}): no verdict"
             elif key in found:
                 found[key] = f"{self.baseline} has several models, none of them {key[0]}"
             else:
                 found[key] = comparison
         return found
-
-
-@dataclass(frozen=True)
-class Standing:
-    """A row of a league table: one model of one run.
-
-    ``against_best`` is the paired difference to the first row, its ``adjusted`` p value
-    Holm-adjusted over all rows but the first; None in the first row, and where no row is first.
-    """
-
-    run: str
-    model: str
-    result: Result
-    against_best: Difference | None
-
-
-@dataclass(frozen=True)
-class League:
-    """Several runs under one (benchmark, scorer), best accuracy first.
-
-    Runs with fewer answers than others follow those, and runs with errors come last: a part of
-    the items may be the easy one. ``mismatches`` as in a RunComparison, each with the run's
-    name before the field. ``same_items`` false: accuracies are not over the same items.
-    """
-
-    benchmark: str
-    scorer: str
-    standings: tuple[Standing, ...]
-    mismatches: tuple[Mismatch, ...] = ()
-    same_items: bool = True
 
 
 def compare(baseline: Run, candidate: Run, *, allow_mismatch: bool = False) -> RunComparison:
@@ -151,12 +83,12 @@ def compare(baseline: Run, candidate: Run, *, allow_mismatch: bool = False) -> R
             f"{names[0]} and {names[1]} have no result in common:"
             f" {_contents(left)} against {_contents(right)}"
         )
-    mismatches = _mismatches(pairs)
+    mismatches = mismatches_of(pairs)
     if mismatches and not allow_mismatch:
-        raise _refusal(names[0], names[1], mismatches)
+        raise refusal(names[0], names[1], mismatches)
     return RunComparison(
         *names,
-        comparisons=tuple(_compare_pair(one, other) for one, other in pairs),
+        comparisons=tuple(compare_pair(one, other) for one, other in pairs),
         mismatches=tuple(mismatches),
         only_baseline=_unpaired(left, [one for one, _ in pairs]),
         only_candidate=_unpaired(right, [other for _, other in pairs]),
@@ -189,77 +121,9 @@ def check_comparable(
         raise ConfigError(
             f"baseline {name} has {has or 'nothing'}, this run {runs}: none in common"
         )
-    mismatches = _mismatches(pairs)
+    mismatches = mismatches_of(pairs)
     if mismatches and not allow_mismatch:
-        raise _refusal(f"baseline {name}", "this run", mismatches)
-
-
-def league(runs: Sequence[Run], *, allow_mismatch: bool = False) -> list[League]:
-    """The standings of every (benchmark, scorer) of the runs, each against the best.
-
-    Raises MismatchError where a run differs from the first that has the result in protocol or
-    data, unless ``allow_mismatch``; then rows have no p value that means anything, as in
-    ``compare``.
-    """
-    groups: dict[tuple[str, str], list[tuple[str, Measurement]]] = {}
-    for run in runs:
-        for one in run.measurements():
-            key = (one.result.benchmark, one.result.scorer)
-            groups.setdefault(key, []).append((run_name(run.path), one))
-    tables = []
-    for (benchmark, scorer), entries in groups.items():
-        mismatches: list[Mismatch] = []
-        (first_name, first), *others = entries
-        for name, one in others:
-            found = _mismatches([(first, one)])
-            if found and not allow_mismatch:
-                raise _refusal(first_name, name, found)
-            mismatches += [replace(entry, field=f"{name}: {entry.field}") for entry in found]
-        same = all(one.items.keys() == first.items.keys() for _, one in others)
-        tables.append(League(benchmark, scorer, _standings(entries), tuple(mismatches), same))
-    return tables
-
-
-def differing_fields(
-    baseline: Mapping[str, Any], candidate: Mapping[str, Any]
-) -> list[tuple[str, Any, Any]]:
-    """The fields of two nested documents that differ, as (path, value, other value).
-
-    Shallow fields first, otherwise in the order of the documents. ``ABSENT`` stands for a field
-    that one side lacks; a tuple and a list of the same values are equal, as they are in JSON.
-    """
-    found = list(_walk((), baseline, candidate))
-    found.sort(key=lambda entry: len(entry[0]))
-    return [(".".join(path), one, other) for path, one, other in found]
-
-
-def describe_differences(differences: Iterable[tuple[str, Any, Any]]) -> str:
-    """Differing fields on one line: ``shots 5 against 0; template.delimiter ' ' against ''``."""
-    return _listed(Mismatch("", *difference).text for difference in differences)
-
-
-def run_name(path: Path) -> str:
-    """A run's path as one would type it from here."""
-    here, whole = Path.cwd(), Path.cwd() / path
-    return str(whole.relative_to(here) if whole.is_relative_to(here) else whole)
-
-
-def protocol_differences(one: Measurement, other: Measurement) -> list[tuple[str, Any, Any]]:
-    """The fields in which two results must not differ but do; empty if they may be compared."""
-    found: list[tuple[str, Any, Any]] = []
-    if one.fingerprint != other.fingerprint:
-        found = differing_fields(one.protocol, other.protocol)
-        # Documents can agree where fingerprints differ when one was edited, or is of a version
-        # of this tool that counts other fields in.
-        found = found or [("protocol fingerprint", one.fingerprint, other.fingerprint)]
-    if one.data_hash != other.data_hash:
-        found.append(("data", one.data_hash, other.data_hash))
-    # Letters read from the likeliest tokens are not log-likelihoods, nor is a chat plain text.
-    ask = one.protocol["ask"]
-    told = ask == "choices" or (one.asked and other.asked)
-    if told and one.asked != other.asked:
-        found.append(("asked by", one.asked or ask, other.asked or ask))
-    return found
+        raise refusal(f"baseline {name}", "this run", mismatches)
 
 
 # Pairing ---------------------------------------------------------------------------------
@@ -308,7 +172,8 @@ def _contents(models: Mapping[str, Mapping[tuple[str, str], Measurement]]) -> st
 # Comparing -------------------------------------------------------------------------------
 
 
-def _compare_pair(baseline: Measurement, candidate: Measurement) -> Comparison:
+def compare_pair(baseline: Measurement, candidate: Measurement) -> Comparison:
+    """Two measurements of one result, item by item. MismatchError where an item changed its subject."""
     sizes = {subject: baseline.result.items(subject) for subject in baseline.result.subjects}
     for subject in candidate.result.subjects:  # others only where other data was allowed
         sizes[subject] = max(sizes.get(subject, 0), candidate.result.items(subject))
@@ -325,90 +190,3 @@ def _compare_pair(baseline: Measurement, candidate: Measurement) -> Comparison:
         )
     except ValueError as error:  # an item that changed its subject: other data was allowed
         raise MismatchError(f"{baseline.name} cannot be compared: {error}") from None
-
-
-def _standings(entries: Sequence[tuple[str, Measurement]]) -> tuple[Standing, ...]:
-    most = max(one.result.counts.answered for _, one in entries)
-    # Sorting is stable: equal accuracies stay in the order given.
-    ranked = sorted(entries, key=lambda entry: _rank(entry[1].result, most))
-    best = ranked[0][1]
-    if best.result.accuracy is None:
-        return tuple(Standing(name, one.result.model, one.result, None) for name, one in ranked)
-    differences = [_compare_pair(best, one).overall for _, one in ranked[1:]]
-    adjusted = holm([difference.p_value for difference in differences])
-    against = [
-        replace(difference, adjusted=p) for difference, p in zip(differences, adjusted, strict=True)
-    ]
-    return tuple(
-        Standing(name, one.result.model, one.result, difference)
-        for (name, one), difference in zip(ranked, [None, *against], strict=True)
-    )
-
-
-def _rank(result: Result, most: int) -> tuple[bool, bool, float]:
-    value = result.accuracy
-    return value is None, result.counts.answered < most, -(value or 0.0)
-
-
-# Mismatches ------------------------------------------------------------------------------
-
-
-def _mismatches(pairs: Iterable[tuple[Measurement, Measurement]]) -> list[Mismatch]:
-    """Every difference once, however many models ran under the same two protocols."""
-    seen: set[tuple[str, ...]] = set()
-    found = []
-    for one, other in pairs:
-        about = (one.name, one.fingerprint, other.fingerprint, one.data_hash, other.data_hash)
-        if about not in seen:
-            seen.add(about)
-            found += [Mismatch(one.name, *entry) for entry in protocol_differences(one, other)]
-    return found
-
-
-def _refusal(one: str, other: str, mismatches: Sequence[Mismatch]) -> MismatchError:
-    by_result: dict[str, list[str]] = {}
-    for mismatch in mismatches:
-        by_result.setdefault(mismatch.result, []).append(mismatch.text)
-    texts = "; ".join(f"{name}: {_listed(fields)}" for name, fields in by_result.items())
-    return MismatchError(f"{one} and {other} cannot be compared: {texts}")
-
-
-def _listed(texts: Iterable[str]) -> str:
-    every = list(texts)
-    more = len(every) - _SHOWN_FIELDS
-    return "; ".join(every[:_SHOWN_FIELDS] + ([f"and {more} more fields"] if more > 0 else []))
-
-
-def _walk(
-    path: tuple[str, ...], one: Any, other: Any
-) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        for key in dict.fromkeys([*one, *other]):
-            yield from _walk((*path, key), one.get(key, ABSENT), other.get(key, ABSENT))
-    elif _plain(one) != _plain(other):
-        yield path, one, other
-
-
-def _plain(value: Any) -> Any:
-    """The value with every tuple a list, and true and false told apart from 1 and 0."""
-    if isinstance(value, Mapping):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    return (value,) if isinstance(value, bool) else value
-
-
-def _shown(one: Any, other: Any) -> tuple[str, str]:
-    """Both values on one line each, cut to the neighbourhood of their first difference."""
-    texts = repr(one), repr(other)
-    if max(map(len, texts)) <= _SHOWN_CHARACTERS:
-        return texts
-    pairs = zip(*texts, strict=False)
-    first = next((at for at, (a, b) in enumerate(pairs) if a != b), min(map(len, texts)))
-    start = max(0, first - _SHOWN_CHARACTERS // 4)
-    return _cut(texts[0], start), _cut(texts[1], start)
-
-
-def _cut(text: str, start: int) -> str:
-    end = start + _SHOWN_CHARACTERS
-    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"

@@ -68,10 +68,6 @@ class RunFolder:
         check_document(name, value, file)
         return value
 
-    def read_manifest(self) -> dict[str, Any]:
-        """``run.json``. Raises RunError without it."""
-        return self.read("run.json")
-
     def claim(self) -> None:
         """Keep other sessions out of this folder until this process ends.
 
@@ -102,6 +98,12 @@ class RunFolder:
         except OSError as error:
             reason = error.strerror or error
             raise RunError(f"cannot write {self.path / name}: {reason}") from error
+
+
+def run_name(path: Path) -> str:
+    """A run's path as one would type it from here."""
+    here, whole = Path.cwd(), Path.cwd() / path
+    return str(whole.relative_to(here) if whole.is_relative_to(here) else whole)
 
 
 def _meant(path: Path) -> str:
@@ -151,7 +153,7 @@ def find_resumable(root: Path, plan: Plan) -> RunFolder | str | None:
     for file in candidates:
         folder = RunFolder(file.parent)
         try:
-            manifest = folder.read_manifest()
+            manifest = folder.read("run.json")
         except RunError as error:
             damage = damage or error
             continue

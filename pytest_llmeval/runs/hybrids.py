@@ -6,16 +6,13 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 from typing import Any
 
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.metrics import FirstOutcomes
 from pytest_llmeval.metrics import hybrid_name
 from pytest_llmeval.metrics import hybrid_of
-
-if TYPE_CHECKING:
-    from pytest_llmeval.runs.run import Measurement
+from pytest_llmeval.runs.measurement import Measurement
 
 
 def first_outcomes(measurements: Iterable[Measurement]) -> FirstOutcomes:

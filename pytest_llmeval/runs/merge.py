@@ -10,15 +10,15 @@ from typing import Any
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import RunError
-from pytest_llmeval.runs.compare import MismatchError
-from pytest_llmeval.runs.compare import describe_differences
-from pytest_llmeval.runs.compare import differing_fields
-from pytest_llmeval.runs.compare import run_name
+from pytest_llmeval.runs.differences import MismatchError
+from pytest_llmeval.runs.differences import describe_differences
+from pytest_llmeval.runs.differences import differing_fields
 from pytest_llmeval.runs.folder import RunFolder
+from pytest_llmeval.runs.folder import run_name
+from pytest_llmeval.runs.measurement import count_answers
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import key
 from pytest_llmeval.runs.run import Run
-from pytest_llmeval.runs.run import count_answers
 from pytest_llmeval.runs.usage import merged_usage
 
 # What run.json says of a shard's own making: kept beside its name.

@@ -11,18 +11,15 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from typing import Any
 
 from pytest_llmeval.core import Record
 from pytest_llmeval.metrics import variance_ratio
 from pytest_llmeval.metrics.audit import FamilyResult
+from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.usage import Key
 from pytest_llmeval.runs.usage import Spent
 from pytest_llmeval.runs.usage import spent
-
-if TYPE_CHECKING:
-    from pytest_llmeval.runs.run import Measurement
 
 TEXTS = "matched"
 LETTERS = ("choice", "letter")

@@ -14,14 +14,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
 from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
-from pytest_llmeval.metrics import aggregate
-from pytest_llmeval.metrics import summarize
 from pytest_llmeval.plan import PlannedResult
 from pytest_llmeval.plan import Way
 from pytest_llmeval.plan import arm_fingerprint
@@ -30,65 +27,11 @@ from pytest_llmeval.runs.arms import audit_of
 from pytest_llmeval.runs.debiased import debiased
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.hybrids import hybrids
+from pytest_llmeval.runs.measurement import Measurement
+from pytest_llmeval.runs.measurement import count_answers
+from pytest_llmeval.runs.measurement import measure
 from pytest_llmeval.runs.pairs import pairs
 from pytest_llmeval.runs.records import latest_records
-from pytest_llmeval.scorers.reading import Reading
-from pytest_llmeval.scorers.reading import summarise
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """What one model did on one benchmark under one scorer, item by item.
-
-    ``protocol`` in full and its ``fingerprint``, ``data_hash`` and ``model_fingerprint`` say
-    what it may be compared with. ``protocols``: the fingerprints of its records, that of the first way
-    too, under which an item is booked that was lost before the model showed how it can be asked.
-    ``scored_again``: by another scorer of another's responses.
-    ``asked``: how an endpoint was asked, where there are several ways (``top_logprobs``).
-    """
-
-    result: Result
-    items: Mapping[str, ItemOutcomes]
-    protocol: Mapping[str, Any]
-    fingerprint: str
-    protocols: frozenset[str]
-    data_hash: str
-    model_fingerprint: str | None
-    scored_again: bool = False
-    asked: str = ""
-
-    def _reading(self) -> dict[str, Any]:
-        """How the answers were read, where the scorer tells: by level, and how sure that was."""
-        told = [
-            (detail, outcome is Outcome.CORRECT)
-            for item in self.items.values()
-            for detail, outcome in zip(item.details, item.outcomes, strict=False)
-        ]
-        if not told:
-            return {}
-        levels: dict[str, dict[str, int]] = {}
-        for detail, correct in told:
-            reading = Reading.from_text(detail)
-            level = "unread" if reading is None else f"{reading.level} {reading.by}"
-            entry = levels.setdefault(level, {"answers": 0, "correct": 0})
-            entry["answers"] += 1
-            entry["correct"] += correct
-        ordered = dict(sorted(levels.items(), key=lambda one: -one[1]["answers"]))
-        return {"extraction": ordered, "reading": summarise(detail for detail, _ in told)}
-
-    @property
-    def name(self) -> str:
-        """The result's name, such as ``mmlu[letter]``."""
-        return f"{self.result.benchmark}[{self.result.scorer}]"
-
-    def as_json(self) -> dict[str, Any]:
-        """The entry in ``metrics.json``: the numbers, and what they may be compared with."""
-        return {
-            **summarize(self.result),
-            **self._reading(),
-            "protocol_fingerprint": self.fingerprint,
-            "data_hash": self.data_hash,
-        }
 
 
 def metrics_json(
@@ -107,101 +50,6 @@ def metrics_json(
     }
     results = [one.as_json() for one in measurements]
     return {"results": results, **{name: found for name, found in more.items() if found}}
-
-
-def how_read(measurements: Sequence[Measurement]) -> Iterator[str]:
-    """How the scorers that tell it have read the answers, one line for every such result."""
-    whose = _whose(measurements)
-    for one in measurements:
-        read = one.as_json().get("extraction")
-        if read is not None:
-            levels = ", ".join(f"{level} {told['answers']:,}" for level, told in read.items())
-            yield f"{whose(one)}{one.name}: answers read as {levels}"
-
-
-def _whose(measurements: Sequence[Measurement]) -> Callable[[Measurement], str]:
-    """What opens a sentence about a measurement: its model, where there are several."""
-    several = len({one.result.model for one in measurements}) > 1
-    return lambda one: f"{one.result.model} " if several else ""
-
-
-def measure(
-    planned: PlannedResult,
-    way: Way,
-    model: str,
-    items: Mapping[str, ItemOutcomes],
-    model_fingerprint: str | None,
-) -> Measurement:
-    """The measurement of a planned result, asked for in one of its ways, from its items' outcomes.
-
-    Outcomes beyond the way's samples are those of an item lost before the way was known.
-    """
-    most = max(way.samples for way in planned.ways)
-    if most > way.samples:
-        items = {
-            name: replace(item, outcomes=item.outcomes[: way.samples])
-            if way.samples < len(item.outcomes) <= most
-            else item
-            for name, item in items.items()
-        }
-    result = aggregate(
-        items.values(),
-        model=model,
-        benchmark=planned.benchmark,
-        scorer=way.scorer,
-        protocol=way.name,
-        chance=planned.chance,
-        sizes=planned.subjects,
-        samples=way.samples,
-        drawn=planned.drawn,
-    )
-    return Measurement(
-        result,
-        items,
-        way.protocol,
-        way.fingerprint,
-        _protocols(planned),
-        planned.data_hash,
-        model_fingerprint,
-        scored_again=planned.responses_of is not None,
-    )
-
-
-def disagreements(measurements: Sequence[Measurement]) -> Iterator[str]:
-    """How far scorers of the same responses disagree, one line for every other scorer."""
-    whose = _whose(measurements)
-    for other in measurements:
-        if not other.scored_again:
-            continue
-        for first in measurements:
-            about = (first.result.model, first.result.benchmark, _without_scorer(first.protocol))
-            if first.scored_again or about != (
-                other.result.model,
-                other.result.benchmark,
-                _without_scorer(other.protocol),
-            ):
-                continue
-            pairs = [
-                (one is Outcome.CORRECT, another is Outcome.CORRECT)
-                for item, outcomes in first.items.items()
-                if item in other.items
-                for one, another in zip(outcomes.outcomes, other.items[item].outcomes, strict=False)
-            ]
-            more, less = pairs.count((False, True)), pairs.count((True, False))
-            yield (
-                f"{whose(other)}{other.result.benchmark}: of {len(pairs):,} answers {other.result.scorer} counts"
-                f" {more:,} as right that {first.result.scorer} does not, and {less:,} the other"
-                " way round"
-            )
-
-
-def _without_scorer(protocol: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in protocol.items() if not name.startswith("scorer")}
-
-
-def truncated(record: Record) -> bool:
-    """Whether an answer ended because it had reached the token limit."""
-    return record.finish_reason == "length" and record.outcome is not Outcome.ERROR
 
 
 @dataclass(frozen=True)
@@ -249,7 +97,7 @@ class Run:
             records = self._records(model, benchmark, one.protocols)
             planned = debiased.get(one.fingerprint)
             if planned is not None and planned.responses_of is not None and not records:
-                first = _protocols(self.planned[planned.responses_of])
+                first = self.planned[planned.responses_of].protocols
                 asked = self._records(model, benchmark, first)
                 records = [_computed(record, one) for record in asked if record.item in one.items]
             yield one, records
@@ -289,7 +137,7 @@ class Run:
         ]
 
     def _measure(self, model: str, planned: PlannedResult) -> Measurement:
-        own = self._records(model, planned.benchmark, _protocols(planned))
+        own = self._records(model, planned.benchmark, planned.protocols)
         weights = next((r.model_fingerprint for r in own if r.model_fingerprint), None)
         way = planned.way_of(record.protocol for record in own)
         asked = self.manifest.get("asked", {}).get(model, {}).get(way.ask, "")
@@ -313,10 +161,6 @@ class Run:
             if record.item in found:
                 found[record.item].append(InArm.of(record, numbers[record.protocol]))
         return audit_of(planned.arms, found.items(), planned.same)
-
-
-def _protocols(planned: PlannedResult) -> frozenset[str]:
-    return frozenset(way.fingerprint for way in planned.ways)
 
 
 def _computed(record: Record, debiased: Measurement) -> Record:
@@ -355,7 +199,7 @@ def _outcomes(records: Iterable[Record]) -> Iterator[tuple[str, ItemOutcomes]]:
             ItemOutcomes(
                 subject=samples[0].subject,
                 outcomes=tuple(record.outcome for record in samples),
-                truncated=sum(map(truncated, samples)),
+                truncated=sum(one.truncated for one in samples),
                 dropped_shots=samples[0].dropped_shots > 0,
                 tie=samples[0].tie,
                 details=tuple(one.detail for one in samples) if samples[0].detail else (),
@@ -366,7 +210,7 @@ def _outcomes(records: Iterable[Record]) -> Iterator[tuple[str, ItemOutcomes]]:
 def load_run(path: str | Path) -> Run:
     """Read a run folder. Raises RunError, in one line, for what is missing or damaged in it."""
     folder = RunFolder(Path(path))
-    manifest = folder.read_manifest()
+    manifest = folder.read("run.json")
     run = Run(folder.path, manifest, tuple(latest_records(folder.records)))
     try:
         counted = count_answers(run.measurements())
@@ -376,8 +220,3 @@ def load_run(path: str | Path) -> Run:
     if told != counted:
         raise RunError(f"{folder.records} has {counted:,} of the {told:,} answers of its run.json")
     return run
-
-
-def count_answers(measurements: Iterable[Measurement]) -> int:
-    """How many answers and errors were counted: what ``run.json`` tells of a run at its end."""
-    return sum(one.result.counts.attempted for one in measurements)

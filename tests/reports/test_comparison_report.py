@@ -19,11 +19,11 @@ from pytest_llmeval.reports.comparison import comparison_parts
 from pytest_llmeval.reports.league import league_json
 from pytest_llmeval.reports.league import league_markdown
 from pytest_llmeval.reports.league import league_parts
-from pytest_llmeval.runs.compare import ABSENT
-from pytest_llmeval.runs.compare import League
-from pytest_llmeval.runs.compare import Mismatch
 from pytest_llmeval.runs.compare import RunComparison
-from pytest_llmeval.runs.compare import Standing
+from pytest_llmeval.runs.differences import ABSENT
+from pytest_llmeval.runs.differences import Mismatch
+from pytest_llmeval.runs.league import League
+from pytest_llmeval.runs.league import Standing
 
 LETTERS = {"c": Outcome.CORRECT, "w": Outcome.WRONG, "e": Outcome.ERROR}
 LONGEST = "high_school_government_and_politics"

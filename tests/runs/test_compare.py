@@ -15,9 +15,9 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.runs import MismatchError
 from pytest_llmeval.runs import compare
 from pytest_llmeval.runs import league
-from pytest_llmeval.runs.compare import ABSENT
-from pytest_llmeval.runs.compare import describe_differences
-from pytest_llmeval.runs.compare import differing_fields
+from pytest_llmeval.runs.differences import ABSENT
+from pytest_llmeval.runs.differences import describe_differences
+from pytest_llmeval.runs.differences import differing_fields
 
 ITEMS = {"art-0": "c", "art-1": "c", "law-0": "w", "law-1": "c"}
 

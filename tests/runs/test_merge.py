@@ -73,7 +73,7 @@ def test_samples_and_several_models(make_run, tmp_path):
 
 def test_the_manifest_says_what_was_joined(make_run, tmp_path):
     folder = merge(cut(make_run, 2), tmp_path / "merged")
-    manifest = folder.read_manifest()
+    manifest = folder.read("run.json")
     assert manifest["shard"] is None
     assert manifest["status"] == "finished"
     assert manifest["selected"] == 12

@@ -22,9 +22,9 @@ from pytest_llmeval.reports.words import gate_words
 from pytest_llmeval.reports.words import model_words
 from pytest_llmeval.reports.words import verdict_words
 from pytest_llmeval.runs.hybrids import hybrid_line
-from pytest_llmeval.runs.run import Measurement
+from pytest_llmeval.runs.measurement import Measurement
+from pytest_llmeval.runs.measurement import disagreements
 from pytest_llmeval.runs.run import Run
-from pytest_llmeval.runs.run import disagreements
 from pytest_llmeval.runs.usage import Key
 from pytest_llmeval.runs.usage import Spent
 from pytest_llmeval.runs.usage import cost

@@ -20,11 +20,10 @@ from pytest_llmeval.metrics import wilson_interval
 from pytest_llmeval.reports.judged import key_of
 from pytest_llmeval.reports.words import protocol_words
 from pytest_llmeval.reports.words import tie_words
+from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.prompts import StoredPrompt
-from pytest_llmeval.runs.run import Measurement
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import samples_of
-from pytest_llmeval.runs.run import truncated
 
 from .areas import areas_of
 from .gather import Sources
@@ -200,7 +199,7 @@ def _calibration(records: Iterable[Record]) -> dict[str, Any] | None:
 
 def _why_unparsed(record: Record) -> str:
     """What is to be seen of an answer that could not be read."""
-    if truncated(record):
+    if record.truncated:
         return "cut off at the token limit"
     if record.text is not None and not record.text.strip():
         return "nothing was written"

@@ -1,0 +1,97 @@
+"""Several runs in one table, each against the best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
+
+from pytest_llmeval.metrics import Difference
+from pytest_llmeval.metrics import Result
+from pytest_llmeval.metrics import holm
+from pytest_llmeval.runs.compare import compare_pair
+from pytest_llmeval.runs.differences import Mismatch
+from pytest_llmeval.runs.differences import mismatches_of
+from pytest_llmeval.runs.differences import refusal
+from pytest_llmeval.runs.folder import run_name
+from pytest_llmeval.runs.measurement import Measurement
+from pytest_llmeval.runs.run import Run
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A row of a league table: one model of one run.
+
+    ``against_best`` is the paired difference to the first row, its ``adjusted`` p value
+    Holm-adjusted over all rows but the first; None in the first row, and where no row is first.
+    """
+
+    run: str
+    model: str
+    result: Result
+    against_best: Difference | None
+
+
+@dataclass(frozen=True)
+class League:
+    """Several runs under one (benchmark, scorer), best accuracy first.
+
+    Runs with fewer answers than others follow those, and runs with errors come last: a part of
+    the items may be the easy one. ``mismatches`` as in a RunComparison, each with the run's
+    name before the field. ``same_items`` false: accuracies are not over the same items.
+    """
+
+    benchmark: str
+    scorer: str
+    standings: tuple[Standing, ...]
+    mismatches: tuple[Mismatch, ...] = ()
+    same_items: bool = True
+
+
+def league(runs: Sequence[Run], *, allow_mismatch: bool = False) -> list[League]:
+    """The standings of every (benchmark, scorer) of the runs, each against the best.
+
+    Raises MismatchError where a run differs from the first that has the result in protocol or
+    data, unless ``allow_mismatch``; then rows have no p value that means anything, as in
+    ``compare``.
+    """
+    groups: dict[tuple[str, str], list[tuple[str, Measurement]]] = {}
+    for run in runs:
+        for one in run.measurements():
+            key = (one.result.benchmark, one.result.scorer)
+            groups.setdefault(key, []).append((run_name(run.path), one))
+    tables = []
+    for (benchmark, scorer), entries in groups.items():
+        mismatches: list[Mismatch] = []
+        (first_name, first), *others = entries
+        for name, one in others:
+            found = mismatches_of([(first, one)])
+            if found and not allow_mismatch:
+                raise refusal(first_name, name, found)
+            mismatches += [replace(entry, field=f"{name}: {entry.field}") for entry in found]
+        same = all(one.items.keys() == first.items.keys() for _, one in others)
+        tables.append(League(benchmark, scorer, _standings(entries), tuple(mismatches), same))
+    return tables
+
+
+def _standings(entries: Sequence[tuple[str, Measurement]]) -> tuple[Standing, ...]:
+    most = max(one.result.counts.answered for _, one in entries)
+    # Sorting is stable: equal accuracies stay in the order given.
+    ranked = sorted(entries, key=lambda entry: _rank(entry[1].result, most))
+    best = ranked[0][1]
+    if best.result.accuracy is None:
+        return tuple(Standing(name, one.result.model, one.result, None) for name, one in ranked)
+    differences = [compare_pair(best, one).overall for _, one in ranked[1:]]
+    adjusted = holm([difference.p_value for difference in differences])
+    against = [
+        replace(difference, adjusted=p) for difference, p in zip(differences, adjusted, strict=True)
+    ]
+    return tuple(
+        Standing(name, one.result.model, one.result, difference)
+        for (name, one), difference in zip(ranked, [None, *against], strict=True)
+    )
+
+
+def _rank(result: Result, most: int) -> tuple[bool, bool, float]:
+    value = result.accuracy
+    return value is None, result.counts.answered < most, -(value or 0.0)

@@ -1,0 +1,172 @@
+"""What one model did on one benchmark under one scorer, and what measurements tell together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
+
+from pytest_llmeval.core import Outcome
+from pytest_llmeval.metrics import ItemOutcomes
+from pytest_llmeval.metrics import Result
+from pytest_llmeval.metrics import aggregate
+from pytest_llmeval.metrics import summarize
+from pytest_llmeval.plan import PlannedResult
+from pytest_llmeval.plan import Way
+from pytest_llmeval.scorers.reading import Reading
+from pytest_llmeval.scorers.reading import summarise
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one model did on one benchmark under one scorer, item by item.
+
+    ``protocol`` in full and its ``fingerprint``, ``data_hash`` and ``model_fingerprint`` say
+    what it may be compared with. ``protocols``: the fingerprints of its records, that of the first way
+    too, under which an item is booked that was lost before the model showed how it can be asked.
+    ``scored_again``: by another scorer of another's responses.
+    ``asked``: how an endpoint was asked, where there are several ways (``top_logprobs``).
+    """
+
+    result: Result
+    items: Mapping[str, ItemOutcomes]
+    protocol: Mapping[str, Any]
+    fingerprint: str
+    protocols: frozenset[str]
+    data_hash: str
+    model_fingerprint: str | None
+    scored_again: bool = False
+    asked: str = ""
+
+    @property
+    def name(self) -> str:
+        """The result's name, such as ``mmlu[letter]``."""
+        return self.result.name
+
+    def reading(self) -> dict[str, Any]:
+        """How the answers were read, where the scorer tells: by level, and how sure that was."""
+        told = [
+            (detail, outcome is Outcome.CORRECT)
+            for item in self.items.values()
+            for detail, outcome in zip(item.details, item.outcomes, strict=False)
+        ]
+        if not told:
+            return {}
+        levels: dict[str, dict[str, int]] = {}
+        for detail, correct in told:
+            reading = Reading.from_text(detail)
+            level = "unread" if reading is None else f"{reading.level} {reading.by}"
+            entry = levels.setdefault(level, {"answers": 0, "correct": 0})
+            entry["answers"] += 1
+            entry["correct"] += correct
+        ordered = dict(sorted(levels.items(), key=lambda one: -one[1]["answers"]))
+        return {"extraction": ordered, "reading": summarise(detail for detail, _ in told)}
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry in ``metrics.json``: the numbers, and what they may be compared with."""
+        return {
+            **summarize(self.result),
+            **self.reading(),
+            "protocol_fingerprint": self.fingerprint,
+            "data_hash": self.data_hash,
+        }
+
+
+def measure(
+    planned: PlannedResult,
+    way: Way,
+    model: str,
+    items: Mapping[str, ItemOutcomes],
+    model_fingerprint: str | None,
+) -> Measurement:
+    """The measurement of a planned result, asked for in one of its ways, from its items' outcomes.
+
+    Outcomes beyond the way's samples are those of an item lost before the way was known.
+    """
+    most = max(way.samples for way in planned.ways)
+    if most > way.samples:
+        items = {
+            name: replace(item, outcomes=item.outcomes[: way.samples])
+            if way.samples < len(item.outcomes) <= most
+            else item
+            for name, item in items.items()
+        }
+    result = aggregate(
+        items.values(),
+        model=model,
+        benchmark=planned.benchmark,
+        scorer=way.scorer,
+        protocol=way.name,
+        chance=planned.chance,
+        sizes=planned.subjects,
+        samples=way.samples,
+        drawn=planned.drawn,
+    )
+    return Measurement(
+        result,
+        items,
+        way.protocol,
+        way.fingerprint,
+        planned.protocols,
+        planned.data_hash,
+        model_fingerprint,
+        scored_again=planned.responses_of is not None,
+    )
+
+
+def disagreements(measurements: Sequence[Measurement]) -> Iterator[str]:
+    """How far scorers of the same responses disagree, one line for every other scorer."""
+    whose = _whose(measurements)
+    for other in measurements:
+        if not other.scored_again:
+            continue
+        for first in measurements:
+            about = (first.result.model, first.result.benchmark, _without_scorer(first.protocol))
+            if first.scored_again or about != (
+                other.result.model,
+                other.result.benchmark,
+                _without_scorer(other.protocol),
+            ):
+                continue
+            pairs = [
+                (one is Outcome.CORRECT, another is Outcome.CORRECT)
+                for item, outcomes in first.items.items()
+                if item in other.items
+                for one, another in zip(outcomes.outcomes, other.items[item].outcomes, strict=False)
+            ]
+            more, less = pairs.count((False, True)), pairs.count((True, False))
+            yield (
+                f"{whose(other)}{other.result.benchmark}: of {len(pairs):,} answers {other.result.scorer} counts"
+                f" {more:,} as right that {first.result.scorer} does not, and {less:,} the other"
+                " way round"
+            )
+
+
+def how_read(measurements: Sequence[Measurement]) -> Iterator[str]:
+    """How the scorers that tell it have read the answers, one line for every such result."""
+    whose = _whose(measurements)
+    for one in measurements:
+        read = one.reading().get("extraction")
+        if read is not None:
+            levels = ", ".join(f"{level} {told['answers']:,}" for level, told in read.items())
+            yield f"{whose(one)}{one.name}: answers read as {levels}"
+
+
+def _whose(measurements: Sequence[Measurement]) -> Callable[[Measurement], str]:
+    """What opens a sentence about a measurement: its model, where there are several."""
+    several = len({one.result.model for one in measurements}) > 1
+    return lambda one: f"{one.result.model} " if several else ""
+
+
+def _without_scorer(protocol: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in protocol.items() if not name.startswith("scorer")}
+
+
+def count_answers(measurements: Iterable[Measurement]) -> int:
+    """How many answers and errors were counted: what ``run.json`` tells of a run at its end."""
+    return sum(one.result.counts.attempted for one in measurements)
