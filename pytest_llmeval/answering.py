@@ -30,8 +30,8 @@ from pytest_llmeval.dryrun import dry_run_parts
 from pytest_llmeval.dryrun import estimates
 from pytest_llmeval.evaluate import Evaluator
 from pytest_llmeval.evaluate import Recovered
-from pytest_llmeval.evaluate import Unanswerable
 from pytest_llmeval.exchange import Exchange
+from pytest_llmeval.executing import Executor
 from pytest_llmeval.judging import judge_here
 from pytest_llmeval.judging import run_folder_here
 from pytest_llmeval.loaded import LoadedModels
@@ -41,6 +41,8 @@ from pytest_llmeval.outcomes import Reported
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import Selected
 from pytest_llmeval.plan import make_plan
+from pytest_llmeval.recording import Recorder
+from pytest_llmeval.recording import Unanswerable
 from pytest_llmeval.reports.formats import FORMATS
 from pytest_llmeval.reports.terminal import write_summary
 from pytest_llmeval.runs.arms import InArm
@@ -67,7 +69,6 @@ class Answering:
         self._items: dict[str, Item] = {}
         self._plan = Plan()
         self._evaluator: Evaluator | None = None
-        self._writer: RecordWriter | None = None
         self.models = LoadedModels(config, self.settings)
         #: What a dry run found.
         self._estimates: list[Estimate] | None = None
@@ -260,16 +261,10 @@ class Answering:
 
     def _evaluate(self) -> Evaluator:
         if self._evaluator is None:
-            self._writer = RecordWriter(run_folder_here(self.config).records)
-            self._evaluator = Evaluator(
-                self._plan,
-                self.suite,
-                self._items,
-                self._writer,
-                self._recover,
-                self._upcoming,
-                self._open_sandbox,
-            )
+            about = (self._plan, list(self.suite), self._items)
+            writer = RecordWriter(run_folder_here(self.config).records)
+            recorder = Recorder(*about, writer, Executor(self._open_sandbox))
+            self._evaluator = Evaluator(*about, recorder, self._recover, self._upcoming)
         return self._evaluator
 
     def _open_sandbox(self) -> Sandbox:
@@ -343,7 +338,7 @@ class Answering:
                     sum(one.truncated for one in others),
                     others[0].tie,
                 )
-                for scorer, others in self._evaluate().others(item.nodeid).items()
+                for scorer, others in self._evaluate().recorder.others(item.nodeid).items()
             },
             arms=self._arms(item, first),
         ).to_wire()
@@ -358,7 +353,7 @@ class Answering:
         if not moved:
             return {}
         entries = {first.scorer: [tuple(InArm.of(one, one.sample)) for one in (first, *moved)]}
-        for scorer, others in self._evaluate().others(item.nodeid, moved=True).items():
+        for scorer, others in self._evaluate().recorder.others(item.nodeid, moved=True).items():
             entries[scorer] = [tuple(InArm.of(one, one.sample)) for one in others]
         return entries
 
@@ -416,14 +411,14 @@ class Answering:
 
     def _save(self, item: pytest.Item, record: Record) -> None:
         try:
-            self._evaluate().settle(item.nodeid, record)
+            self._evaluate().recorder.settle(item.nodeid, record)
         except Unanswerable as failure:
             item.session.shouldfail = str(failure)
 
     @property
     def warnings(self) -> list[str]:
         """What is to be told of this process's answering at the end."""
-        return self._evaluator.warnings if self._evaluator is not None else []
+        return self._evaluator.recorder.warnings if self._evaluator is not None else []
 
     def pytest_sessionfinish(self) -> None:
         if hasattr(self.config, "workeroutput"):
@@ -435,9 +430,7 @@ class Answering:
             self.config.workeroutput["llmeval_warnings"] = self.warnings
         self.models.close()
         if self._evaluator is not None:
-            self._evaluator.close()
-        if self._writer is not None:
-            self._writer.close()
+            self._evaluator.recorder.close()
 
     def keep_prompts(self) -> None:
         """Leave the prompts in the run folder where a report is to show them; one process does.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Item
@@ -12,6 +11,9 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
+from pytest_llmeval.plan import Plan
+from pytest_llmeval.plan import Way
+from pytest_llmeval.plan import arm_fingerprint
 from pytest_llmeval.sandbox import Program
 from pytest_llmeval.scorers import get_scorer
 
@@ -62,21 +64,6 @@ def in_original_order(score: Score, shown: str) -> Score:
     return replace(score, answer=shown[LABELS.index(answer)])
 
 
-def stored_key(record: Record) -> tuple[Any, ...]:
-    """What an earlier record must share with a planned sample to be its answer, beside the prompt."""
-    return (record.model, record.protocol, record.benchmark, record.item, record.sample)
-
-
-def reusable(stored: Record, planned: Record) -> bool:
-    """Whether an earlier record holds the same model's answer to the same prompt."""
-    return (
-        bool(stored.logprobs or stored.text is not None)
-        and stored.prompt_sha256 == planned.prompt_sha256
-        and stored.model_fingerprint == planned.model_fingerprint
-        and stored.data == planned.data
-    )
-
-
 def response_of(record: Record, missing_shots: int) -> Response:
     """The response that a record was made of."""
     return Response(
@@ -89,4 +76,35 @@ def response_of(record: Record, missing_shots: int) -> Response:
         completion_tokens=record.completion_tokens,
         dropped_shots=record.dropped_shots - missing_shots,
         seconds=record.seconds,
+    )
+
+
+def under_other_scorers(plan: Plan, result: int, record: Record) -> tuple[Record, ...]:
+    """What becomes of a record's response under the other scorers, without a response."""
+    planned = plan.results[result]
+    arm = planned.arms[record.sample - 1] if record.order else ""
+
+    def of_arm(way: Way) -> str:
+        return arm_fingerprint(way.fingerprint, arm) if arm else way.fingerprint
+
+    if record.protocol != of_arm(planned.ways[0]):
+        return ()  # a model that gives only text has one way to score it
+    return tuple(
+        replace(
+            record,
+            scorer=other.scorer,
+            protocol=of_arm(other.ways[0]),
+            response_of=record.scorer,
+            answer=None,
+            text=None,
+            reasoning=None,
+            logprobs=(),
+            prompt_sha256="",
+            prompt_tokens=None,
+            completion_tokens=None,
+            seconds=None,
+            tie=False,
+            detail="",
+        )
+        for other in plan.other_scorers(result)
     )

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import pytest
-
 from pytest_llmeval import Item
 from pytest_llmeval import Outcome
 from pytest_llmeval import Response
@@ -41,14 +37,3 @@ def test_a_scorer_that_raises_is_an_error(monkeypatch):
     assert record.outcome is Outcome.ERROR
     assert "no module named grader" in record.error
     assert record.text == "B"  # kept: it can be scored again
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"prompt_sha256": "x"}, {"model_fingerprint": "x"}, {"data": "x"}, {"text": None}],
-)
-def test_what_an_earlier_record_must_share_to_be_used_again(change):
-    stored = replace(BLANK, text="B", prompt_sha256="p", model_fingerprint="f", data="d")
-    planned = replace(stored, text=None)
-    assert scoring.reusable(stored, planned)
-    assert not scoring.reusable(replace(stored, **change), planned)
