@@ -28,7 +28,7 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.plan import PlannedResult
-from pytest_llmeval.plan import ways
+from pytest_llmeval.planning import ways
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.prompts import write_prompts
 from pytest_llmeval.runs.records import RecordWriter

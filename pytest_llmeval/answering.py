@@ -39,8 +39,8 @@ from pytest_llmeval.models import load_model
 from pytest_llmeval.options import read_settings
 from pytest_llmeval.outcomes import Reported
 from pytest_llmeval.plan import Plan
-from pytest_llmeval.plan import Selected
-from pytest_llmeval.plan import make_plan
+from pytest_llmeval.planning import Selected
+from pytest_llmeval.planning import make_plan
 from pytest_llmeval.recording import Recorder
 from pytest_llmeval.recording import Unanswerable
 from pytest_llmeval.reports.formats import FORMATS

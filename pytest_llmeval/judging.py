@@ -21,8 +21,8 @@ from pytest_llmeval.gates import describe
 from pytest_llmeval.gates import fold
 from pytest_llmeval.options import Settings
 from pytest_llmeval.options import read_settings
-from pytest_llmeval.plan import CHUNK_SIZE
 from pytest_llmeval.plan import Plan
+from pytest_llmeval.planning import CHUNK_SIZE
 from pytest_llmeval.reports.bounded import bound
 from pytest_llmeval.reports.bounded import fit
 from pytest_llmeval.reports.bounded import name
@@ -151,7 +151,7 @@ class Judging:
         self._commands: list[str] = []
         self._stopped_by_xdist = False
         self._ended = False
-        self._progress = Progress.start(config, run)
+        self._progress = Progress.start(config, run.folder.records, run.plan)
 
     def crashed(self, nodeid: str) -> None:
         """Tell the other workers, before they are given the dead one's chunks."""

@@ -18,7 +18,7 @@ from pytest_llmeval.core import Record
 from pytest_llmeval.core import Template
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.plan import PlannedResult
-from pytest_llmeval.plan import ways
+from pytest_llmeval.planning import ways
 from pytest_llmeval.reports.html import Sources
 from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.runs import Run

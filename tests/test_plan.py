@@ -12,10 +12,10 @@ from pytest_llmeval import Dataset
 from pytest_llmeval import Item
 from pytest_llmeval import Protocol
 from pytest_llmeval.permutations import arms
-from pytest_llmeval.plan import CHUNK_SIZE
 from pytest_llmeval.plan import Plan
-from pytest_llmeval.plan import Selected
-from pytest_llmeval.plan import make_plan
+from pytest_llmeval.planning import CHUNK_SIZE
+from pytest_llmeval.planning import Selected
+from pytest_llmeval.planning import make_plan
 from pytest_llmeval.prompts import LMEVAL_MMLU
 from pytest_llmeval.suite import Evaluated
 

@@ -17,10 +17,10 @@ from typing import TextIO
 
 import pytest
 
+from pytest_llmeval.plan import Plan
 from pytest_llmeval.reports.runner import harmless
 from pytest_llmeval.reports.tracking import Tracked
 from pytest_llmeval.reports.tracking import Tracking
-from pytest_llmeval.session import RunSession
 
 _TTY_SECONDS = 0.5
 _PLAIN_SECONDS = 30.0
@@ -46,7 +46,7 @@ class Progress:
         self._thread = threading.Thread(target=self._watch, name="llmeval-progress", daemon=True)
 
     @classmethod
-    def start(cls, config: pytest.Config, run: RunSession) -> Progress | None:
+    def start(cls, config: pytest.Config, records: Path, plan: Plan) -> Progress | None:
         """Start showing progress where somebody reads it; None with ``-q`` or without stdout."""
         if config.get_verbosity() < 0 or not config.pluginmanager.hasplugin("terminalreporter"):
             return None
@@ -55,7 +55,7 @@ class Progress:
             stream = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
         except (OSError, ValueError, AttributeError):
             return None
-        progress = cls(stream, run.folder.records, Tracking(run.plan), stream.isatty())
+        progress = cls(stream, records, Tracking(plan), stream.isatty())
         progress._thread.start()
         return progress
 
