@@ -68,7 +68,7 @@ def _options() -> str:
 
 def _commands() -> str:
     blocks = ["# The command `llmeval`\n\nWhat can be done with stored runs, without a model."]
-    for name, parser in _subcommands(cli._parser()):
+    for name, parser in _subcommands(cli.make_parser()):
         blocks.append(f"## {name}\n\n{_code(parser.format_help())}")
     return "\n\n".join(blocks) + "\n"
 

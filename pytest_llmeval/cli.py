@@ -4,34 +4,30 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
 import sys
 from collections.abc import Iterable
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from typing import NoReturn
 
-from pytest_llmeval.catalog import NAMES
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.gates import Thresholds
-from pytest_llmeval.gates import check_names
 from pytest_llmeval.gates import collected_benchmarks
 from pytest_llmeval.gates import errors_allowed
-from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
-from pytest_llmeval.gates import nothing_decided
 from pytest_llmeval.gates import overall
 from pytest_llmeval.gates import unused_models
-from pytest_llmeval.reports import comparison as reports
+from pytest_llmeval.gating import check_thresholds
+from pytest_llmeval.gating import verdicts_on
+from pytest_llmeval.reports.cli import ANY_RUN
+from pytest_llmeval.reports.cli import add_allow_mismatch
 from pytest_llmeval.reports.cli import add_commands as add_report_commands
+from pytest_llmeval.reports.cli import whole_number
+from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.judged import JudgedRun
-from pytest_llmeval.reports.league import league_json
-from pytest_llmeval.reports.league import league_markdown
-from pytest_llmeval.reports.league import league_parts
 from pytest_llmeval.reports.runner import harmless
 from pytest_llmeval.reports.telling import tell
 from pytest_llmeval.reports.terminal import print_parts
@@ -41,7 +37,6 @@ from pytest_llmeval.reports.words import failed_items_words
 from pytest_llmeval.runs import Measurement
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs import compare
-from pytest_llmeval.runs import league
 from pytest_llmeval.runs import load_baseline
 from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs import merge
@@ -49,20 +44,14 @@ from pytest_llmeval.runs import save_baseline
 from pytest_llmeval.runs.baseline import BASELINES
 from pytest_llmeval.runs.baseline import NAME
 from pytest_llmeval.runs.cache import ResponseCache
-from pytest_llmeval.runs.debiased import DEBIASED
-from pytest_llmeval.runs.hybrids import first_outcomes
-from pytest_llmeval.runs.hybrids import hybrid_line
-from pytest_llmeval.runs.hybrids import hybrids
+from pytest_llmeval.runs.hybrids import hybrid_lines
 from pytest_llmeval.runs.measurement import disagreements
 from pytest_llmeval.runs.pairs import pairs
 from pytest_llmeval.sandbox.command import add_commands as add_sandbox_commands
 from pytest_llmeval.scaffold import add_commands as add_init_command
-from pytest_llmeval.scorers import SCORERS
 
 USAGE_ERROR = 4
 """pytest's exit code for a user's mistake; the other codes are pytest's too."""
-
-_ANY_RUN = "run folder, baseline file, or name of a baseline in baselines/"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -74,7 +63,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return 0 (passed), 1 (a gate failed) or 4 (a user's mistake)."""
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     for stream in (sys.stdout, sys.stderr):
         # A log that cannot hold a character must not cost the verdict.
         if isinstance(stream, io.TextIOWrapper):
@@ -87,35 +76,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> _Parser:
+def make_parser() -> _Parser:
+    """The parser of all commands."""
     parser = _Parser(prog="llmeval", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     gate = commands.add_parser("gate", help="judge a stored run again")
     gate.add_argument("run", type=Path, metavar="RUN")
     gate.add_argument("thresholds", type=Path, nargs="?", default=Path("thresholds.toml"))
-    gate.add_argument("--baseline", metavar="RUN", help=f"compare with it: {_ANY_RUN}")
-    _add_allow_mismatch(gate)
+    gate.add_argument("--baseline", metavar="RUN", help=f"compare with it: {ANY_RUN}")
+    add_allow_mismatch(gate)
     gate.add_argument("--allow-undecided", action="store_true")
     gate.add_argument("--notify", metavar="CMD_OR_URL", help="tell the verdict, as --llm-notify")
     gate.set_defaults(command=_gate)
 
-    show = commands.add_parser("show", help="show a stored run")
-    show.add_argument("run", type=Path, metavar="RUN")
-    show.add_argument("--protocol", action="store_true", help="print its protocols in full")
-    show.set_defaults(command=_show)
-
-    both = commands.add_parser(
-        "compare", help="compare stored runs item by item; more than two make a league table"
-    )
-    both.add_argument("baseline", metavar="BASELINE", help=_ANY_RUN)
-    both.add_argument("candidates", metavar="RUN", nargs="+", help=_ANY_RUN)
-    both.add_argument("--format", choices=("terminal", "json", "markdown"), default="terminal")
-    both.add_argument(
-        "--flips", type=_count, default=reports.FLIPS, metavar="N", help="changed items to list"
-    )
-    _add_allow_mismatch(both)
-    both.set_defaults(command=_compare)
+    add_report_commands(commands)
 
     baseline = commands.add_parser("baseline", help="save a run's outcomes as a small file for git")
     baseline.add_argument("run", type=Path, metavar="RUN")
@@ -131,25 +106,12 @@ def _parser() -> _Parser:
     cache = commands.add_parser("cache", help="what a response cache holds, or make room in it")
     cache.add_argument("action", choices=("info", "prune"))
     cache.add_argument("file", type=Path, metavar="FILE")
-    cache.add_argument("--older-than", type=_count, metavar="DAYS", help="prune these only")
+    cache.add_argument("--older-than", type=whole_number, metavar="DAYS", help="prune these only")
     cache.set_defaults(command=_cache)
 
-    add_report_commands(commands)
     add_sandbox_commands(commands)
     add_init_command(commands)
     return parser
-
-
-def _add_allow_mismatch(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--allow-mismatch", action="store_true", help="compare even what differs; without a verdict"
-    )
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(text)
 
 
 def _gate(options: argparse.Namespace) -> int:
@@ -167,32 +129,29 @@ def _gate(options: argparse.Namespace) -> int:
         )
         for result in results
     )
-    check_names(thresholds, NAMES, found, known_scorers={*SCORERS, *DEBIASED})
-    models = list(dict.fromkeys(result.model for result in results))
+    check_thresholds(thresholds, found)
     comparison = None
     if options.baseline is not None:
         baseline = load_baseline(options.baseline, BASELINES)
         comparison = compare(baseline, run, allow_mismatch=options.allow_mismatch)
-    verdicts = judge(
+    file, lenient = options.thresholds.name, options.allow_undecided
+    verdicts = verdicts_on(
+        measurements,
         thresholds,
-        results,
-        models=models,
-        collected=[planned["benchmark"] for planned in run.manifest["results"]],
-        comparisons=None if comparison is None else comparison.for_gates(),
-        outcomes=first_outcomes(measurements),
+        file,
+        [planned.benchmark for planned in run.planned],
+        None if comparison is None else comparison.for_gates(),
+        allow_undecided=lenient,
     )
-    nothing = nothing_decided(verdicts, options.thresholds.name)
-    if nothing is not None and not options.allow_undecided:
-        verdicts.append(nothing)
     items_failed = _items_failed(thresholds, measurements)
     notes = [
         *([failed_items_words(items_failed)] if items_failed else []),
-        *unused_models(thresholds, models),
+        *unused_models(thresholds, {result.model for result in results}),
         *noise_warnings(thresholds, found),
         *disagreements(measurements),
-        *_hybrid_lines(run, measurements),
+        *hybrid_lines(measurements, run.hybrid),
     ]
-    verdict = "fail" if items_failed else overall(verdicts, options.allow_undecided)
+    verdict = "fail" if items_failed else overall(verdicts, lenient)
     compared = pairs(measurements, lambda: run.records)
 
     def judged() -> JudgedRun:
@@ -205,8 +164,8 @@ def _gate(options: argparse.Namespace) -> int:
             pairs=metrics.get("pairs", ()),
             verdict=verdict,
             verdicts=verdicts,
-            thresholds=options.thresholds.name,
-            comparison=None if comparison is None else reports.comparison_json(comparison),
+            thresholds=file,
+            comparison=None if comparison is None else comparison_json(comparison),
             items_failed=items_failed,
         )
 
@@ -227,45 +186,6 @@ def _items_failed(thresholds: Thresholds, measurements: Iterable[Measurement]) -
         if not one.scored_again
         for item in one.items.values()
     )
-
-
-def _hybrid_lines(run: Run, measurements: Iterable[Measurement]) -> Iterable[str]:
-    return map(hybrid_line, hybrids(measurements, run.manifest.get("hybrid", {})))
-
-
-def _show(options: argparse.Namespace) -> int:
-    run = load_run(options.run)
-    if options.protocol:
-        for text in _protocols(run):
-            say(text)
-        return 0
-    measurements = run.measurements()
-    results = [one.result for one in measurements]
-    notes = [*disagreements(measurements), *_hybrid_lines(run, measurements)]
-    compared = pairs(measurements, lambda: run.records)
-    print_parts(summary_parts(results, None, notes, run.path, pairs=compared))
-    return 0
-
-
-def _compare(options: argparse.Namespace) -> int:
-    names = [options.baseline, *options.candidates]
-    runs = [load_baseline(name, BASELINES) for name in names]
-    allowed, flips = options.allow_mismatch, options.flips
-    if len(runs) > 2:
-        tables = league(runs, allow_mismatch=allowed)
-        parts, value = league_parts(tables), league_json(tables)
-        markdown = league_markdown(tables)
-    else:
-        found = compare(*runs, allow_mismatch=allowed)
-        parts, value = reports.comparison_parts(found, flips), reports.comparison_json(found)
-        markdown = reports.comparison_markdown(found, flips)
-    if options.format == "json":
-        say(_json(value))
-    elif options.format == "markdown":
-        say(markdown.removesuffix("\n"))
-    else:
-        print_parts(parts)
-    return 0
 
 
 def _baseline(options: argparse.Namespace) -> int:
@@ -312,38 +232,3 @@ def _contents(run: Run) -> str:
         text += f", {counts.missing:,} answers not asked for" if counts.missing else ""
         texts.append(text)
     return "; ".join(texts)
-
-
-def _protocols(run: Run) -> Iterable[str]:
-    """Every protocol that the run's numbers rest on, in full."""
-    for planned in run.planned:
-        for way in planned.ways:
-            answered = [
-                one
-                for one in run.measurements()
-                if one.result.benchmark == planned.benchmark and one.fingerprint == way.fingerprint
-            ]
-            if not answered:
-                continue
-            name, data = answered[0].name, planned.data_hash
-            yield f"{name}, protocol {way.fingerprint}, data {data}"
-            models = {one.result.model: one.model_fingerprint for one in answered}
-            yield _json(
-                {
-                    "protocol": way.protocol,
-                    "shots_of_the_first_item": planned.shots,
-                    "benchmark": {
-                        "name": planned.benchmark,
-                        "version": planned.version,
-                        "data": data,
-                        "items": sum(planned.subjects.values()),
-                    },
-                    "seed": run.manifest.get("seed"),
-                    "limit": run.manifest.get("limit"),
-                    "models": models,
-                }
-            )
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)

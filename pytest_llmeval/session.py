@@ -17,18 +17,18 @@ from typing import Any
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
+from pytest_llmeval.gates import CollectedBenchmark
 from pytest_llmeval.gates import Comparisons
 from pytest_llmeval.gates import Thresholds
 from pytest_llmeval.gates import Verdict
-from pytest_llmeval.gates import check_names
 from pytest_llmeval.gates import collected_benchmarks
 from pytest_llmeval.gates import errors_allowed
-from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
-from pytest_llmeval.gates import nothing_decided
 from pytest_llmeval.gates import overall
 from pytest_llmeval.gates import unused_models
+from pytest_llmeval.gating import check_thresholds
+from pytest_llmeval.gating import verdicts_on
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.models import load_model
 from pytest_llmeval.options import Settings
@@ -43,13 +43,11 @@ from pytest_llmeval.runs.baseline import load_baseline
 from pytest_llmeval.runs.compare import RunComparison
 from pytest_llmeval.runs.compare import check_comparable
 from pytest_llmeval.runs.compare import compare
-from pytest_llmeval.runs.debiased import DEBIASED
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.folder import create_run
 from pytest_llmeval.runs.folder import describe
 from pytest_llmeval.runs.folder import find_resumable
 from pytest_llmeval.runs.folder import run_name
-from pytest_llmeval.runs.hybrids import first_outcomes
 from pytest_llmeval.runs.hybrids import hybrid_line
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import count_answers
@@ -64,7 +62,6 @@ from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.runs.run import metrics_json
 from pytest_llmeval.runs.usage import Rows
 from pytest_llmeval.runs.usage import with_usage
-from pytest_llmeval.scorers import SCORERS
 
 
 class RunSession:
@@ -142,34 +139,24 @@ class RunSession:
         if self.settings.thresholds is None:
             return None
         thresholds = load_thresholds(self.settings.thresholds)
-        collected = collected_benchmarks(
-            (
-                result.benchmark,
-                result.scorer,
-                result.subjects,
-                result.chance,
-                self._samples(number),
-            )
-            for number, result in enumerate(self.plan.results)
-        )
-        # The catalog is asked for names only here, where a file names benchmarks.
-        from pytest_llmeval.catalog import NAMES
-
-        check_names(thresholds, NAMES, collected, known_scorers={*SCORERS, *DEBIASED})
+        check_thresholds(thresholds, self._collected())
         self.notes += unused_models(thresholds, self.settings.models)
         # The noise is that of the items drawn.
-        drawn = collected_benchmarks(
+        self.notes += noise_warnings(thresholds, self._collected(drawn=True))
+        return thresholds
+
+    def _collected(self, drawn: bool = False) -> dict[str, CollectedBenchmark]:
+        """What the gates need to know of the benchmarks: their own sizes, or those of a draw."""
+        return collected_benchmarks(
             (
                 result.benchmark,
                 result.scorer,
-                result.drawn or result.subjects,
+                (result.drawn if drawn else None) or result.subjects,
                 result.chance,
                 self._samples(number),
             )
             for number, result in enumerate(self.plan.results)
         )
-        self.notes += noise_warnings(thresholds, drawn)
-        return thresholds
 
     def _samples(self, result: int) -> int:
         """The most answers per item that a model of the run may be asked for."""
@@ -287,20 +274,16 @@ class RunSession:
         self.notes += how_read(measurements)
         if self.thresholds is None:
             self.notes.append("nothing was gated: no thresholds.toml")
-        models = list(dict.fromkeys(result.model for result in self.results))
         comparisons = self._compare()
         if self.thresholds is not None and self.gated:
-            self.verdicts = judge(
+            self.verdicts = verdicts_on(
+                measurements,
                 self.thresholds,
-                self.results,
-                models,
+                self.thresholds_name,
                 [planned.benchmark for planned in self.plan.results],
                 comparisons,
-                first_outcomes(measurements),
+                allow_undecided=self.settings.allow_undecided,
             )
-            nothing = nothing_decided(self.verdicts, self.thresholds_name)
-            if nothing is not None and not self.settings.allow_undecided:
-                self.verdicts.append(nothing)
         metrics = metrics_json(measurements, self._stored, self.settings.hybrid)
         self.notes += map(hybrid_line, metrics.get("hybrids", ()))
         if self.settings.hybrid and "hybrids" not in metrics:

@@ -1,14 +1,19 @@
-"""``llmeval report``, ``export`` and ``history``: a stored run told again, and runs over time."""
+"""``llmeval show``, ``compare``, ``report``, ``export`` and ``history``: stored runs told again."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core import RunError
+from pytest_llmeval.reports.comparison import FLIPS
 from pytest_llmeval.reports.comparison import comparison_json
+from pytest_llmeval.reports.comparison import comparison_markdown
+from pytest_llmeval.reports.comparison import comparison_parts
 from pytest_llmeval.reports.formats import Material
 from pytest_llmeval.reports.formats import require
 from pytest_llmeval.reports.formats import write
@@ -17,26 +22,50 @@ from pytest_llmeval.reports.history import history_parts
 from pytest_llmeval.reports.history import make_series
 from pytest_llmeval.reports.history import read_history
 from pytest_llmeval.reports.history_html import history_html
+from pytest_llmeval.reports.league import league_json
+from pytest_llmeval.reports.league import league_markdown
+from pytest_llmeval.reports.league import league_parts
 from pytest_llmeval.reports.terminal import print_parts
+from pytest_llmeval.reports.terminal import say
+from pytest_llmeval.reports.terminal import summary_parts
+from pytest_llmeval.runs import Run
 from pytest_llmeval.runs import compare
+from pytest_llmeval.runs import league
 from pytest_llmeval.runs import load_baseline
 from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs.baseline import BASELINES
+from pytest_llmeval.runs.hybrids import hybrid_lines
+from pytest_llmeval.runs.measurement import disagreements
+from pytest_llmeval.runs.pairs import pairs
+
+ANY_RUN = "run folder, baseline file, or name of a baseline in baselines/"
+"""What an argument takes that names a run to compare."""
 
 
 def add_commands(commands: Any) -> None:
     """Add the commands to the subparsers of ``llmeval``."""
+    show = commands.add_parser("show", help="show a stored run")
+    show.add_argument("run", type=Path, metavar="RUN")
+    show.add_argument("--protocol", action="store_true", help="print its protocols in full")
+    show.set_defaults(command=_show)
+
+    both = commands.add_parser(
+        "compare", help="compare stored runs item by item; more than two make a league table"
+    )
+    both.add_argument("baseline", metavar="BASELINE", help=ANY_RUN)
+    both.add_argument("candidates", metavar="RUN", nargs="+", help=ANY_RUN)
+    both.add_argument("--format", choices=("terminal", "json", "markdown"), default="terminal")
+    both.add_argument(
+        "--flips", type=whole_number, default=FLIPS, metavar="N", help="changed items to list"
+    )
+    add_allow_mismatch(both)
+    both.set_defaults(command=_compare)
+
     report = commands.add_parser("report", help="write a stored run for people to read")
     report.add_argument("run", type=Path, metavar="RUN")
     report.add_argument("--format", choices=("html", "markdown", "codequality"), default="html")
-    report.add_argument(
-        "--baseline",
-        metavar="RUN",
-        help="compare with it: run folder, baseline file, or name of a baseline in baselines/",
-    )
-    report.add_argument(
-        "--allow-mismatch", action="store_true", help="compare even what differs; without a verdict"
-    )
+    report.add_argument("--baseline", metavar="RUN", help=f"compare with it: {ANY_RUN}")
+    add_allow_mismatch(report)
     _add_out(report)
     report.set_defaults(command=_report)
 
@@ -55,10 +84,59 @@ def add_commands(commands: Any) -> None:
     many.set_defaults(command=_history)
 
 
+def add_allow_mismatch(parser: argparse.ArgumentParser) -> None:
+    """Add what lets a command compare unlike runs."""
+    parser.add_argument(
+        "--allow-mismatch", action="store_true", help="compare even what differs; without a verdict"
+    )
+
+
+def whole_number(text: str) -> int:
+    """Reads a whole number from 0."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
 def _add_out(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="instead of the file that --llm-report leaves"
     )
+
+
+def _show(options: argparse.Namespace) -> int:
+    run = load_run(options.run)
+    if options.protocol:
+        for text in _protocols(run):
+            say(text)
+        return 0
+    measurements = run.measurements()
+    results = [one.result for one in measurements]
+    notes = [*disagreements(measurements), *hybrid_lines(measurements, run.hybrid)]
+    compared = pairs(measurements, lambda: run.records)
+    print_parts(summary_parts(results, None, notes, run.path, pairs=compared))
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    names = [options.baseline, *options.candidates]
+    runs = [load_baseline(name, BASELINES) for name in names]
+    allowed, flips = options.allow_mismatch, options.flips
+    if len(runs) > 2:
+        tables = league(runs, allow_mismatch=allowed)
+        parts, value = league_parts(tables), league_json(tables)
+        markdown = league_markdown(tables)
+    else:
+        found = compare(*runs, allow_mismatch=allowed)
+        parts, value = comparison_parts(found, flips), comparison_json(found)
+        markdown = comparison_markdown(found, flips)
+    if options.format == "json":
+        say(_json(value))
+    elif options.format == "markdown":
+        say(markdown.removesuffix("\n"))
+    else:
+        print_parts(parts)
+    return 0
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -83,7 +161,7 @@ def _write(options: argparse.Namespace, material: Material) -> None:
     file = write(options.format, material, options.out)
     size = file.stat().st_size
     shown = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{math.ceil(size / 1000):,} kB"
-    print(f"wrote {file} ({shown})")
+    say(f"wrote {file} ({shown})")
 
 
 def _history(options: argparse.Namespace) -> int:
@@ -95,5 +173,40 @@ def _history(options: argparse.Namespace) -> int:
             options.html.write_text(history_html(f"History of {options.folder}", series), "utf-8")
         except OSError as error:
             raise RunError(f"cannot write {options.html}: {error.strerror or error}") from None
-        print(f"wrote {options.html}")
+        say(f"wrote {options.html}")
     return 0
+
+
+def _protocols(run: Run) -> Iterable[str]:
+    """Every protocol that the run's numbers rest on, in full."""
+    for planned in run.planned:
+        for way in planned.ways:
+            answered = [
+                one
+                for one in run.measurements()
+                if one.result.benchmark == planned.benchmark and one.fingerprint == way.fingerprint
+            ]
+            if not answered:
+                continue
+            name, data = answered[0].name, planned.data_hash
+            yield f"{name}, protocol {way.fingerprint}, data {data}"
+            models = {one.result.model: one.model_fingerprint for one in answered}
+            yield _json(
+                {
+                    "protocol": way.protocol,
+                    "shots_of_the_first_item": planned.shots,
+                    "benchmark": {
+                        "name": planned.benchmark,
+                        "version": planned.version,
+                        "data": data,
+                        "items": sum(planned.subjects.values()),
+                    },
+                    "seed": run.manifest.get("seed"),
+                    "limit": run.manifest.get("limit"),
+                    "models": models,
+                }
+            )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)

@@ -48,6 +48,13 @@ def hybrids(
                 yield {**about, **asdict(hybrid), "interval": list(hybrid.interval)}
 
 
+def hybrid_lines(
+    measurements: Iterable[Measurement], weights: Mapping[str, float]
+) -> Iterator[str]:
+    """The hybrid scores in words, one line for each."""
+    return map(hybrid_line, hybrids(measurements, weights))
+
+
 def hybrid_line(hybrid: Mapping[str, Any]) -> str:
     """A hybrid score in words."""
     name = f"{hybrid['benchmark']}: {hybrid['name']}"

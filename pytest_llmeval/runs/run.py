@@ -65,6 +65,12 @@ class Run:
         """The results that the run set out to measure, for each of its models."""
         return [PlannedResult.from_json(value) for value in self.manifest["results"]]
 
+    @property
+    def hybrid(self) -> Mapping[str, float]:
+        """The weights of the hybrid score that was asked for; empty where none was."""
+        weights: Mapping[str, float] = self.manifest.get("hybrid", {})
+        return weights
+
     def measurements(self) -> list[Measurement]:
         """One per (model, benchmark, scorer), in the order of ``run.json``.
 
@@ -108,9 +114,7 @@ class Run:
 
     def metrics(self) -> dict[str, Any]:
         """What ``metrics.json`` holds, computed again from the records."""
-        return metrics_json(
-            self.measurements(), lambda: self.records, self.manifest.get("hybrid", {})
-        )
+        return metrics_json(self.measurements(), lambda: self.records, self.hybrid)
 
     @cached_property
     def _counted(self) -> Mapping[str, Sequence[Record]]:

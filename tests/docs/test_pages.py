@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import pytest
 
-from pytest_llmeval.cli import _parser
 from pytest_llmeval.cli import main
+from pytest_llmeval.cli import make_parser
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.prices import load_prices
 
@@ -240,7 +240,7 @@ def test_options_and_commands_that_are_named_exist(pytester):
     """Also those in sentences, in workflows, and in commands that are not run here."""
     told = pytester.runpytest_inprocess("--help", "-p", "no:hypothesispytest").stdout.str()
     options = set(re.findall(r"--llm-[a-z-]+[a-z]", told))
-    (commands,) = [action.choices for action in _parser()._actions if action.choices]
+    (commands,) = [action.choices for action in make_parser()._actions if action.choices]
     for page in PAGES:
         if page == "decisions.md":
             continue  # what was decided then is not what is so now
