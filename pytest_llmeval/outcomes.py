@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -72,6 +73,62 @@ class Outcomes:
         self.asked.setdefault(group, set()).add(one.protocol)
         if one.fingerprint is not None:
             self._weights.setdefault(group, one.fingerprint)
+
+    def lose(self, nodeid: str, reason: str) -> list[Record]:
+        """Take an item whose test ended without an outcome; the records of its errors.
+
+        There are as many as it may turn out to have been asked for.
+        """
+        planned = self.plan.by_nodeid[nodeid]
+        result, spec = self.plan.results[planned.result], self.plan.models[planned.model]
+        way = self.way(planned.model, planned.result)
+        # A model that gives only text has one way to score it.
+        scorers = self.plan.other_scorers(planned.result) if way == result.ways[0] else []
+        others = [one.ways[0] for one in scorers]
+        lost = [str(Outcome.ERROR)] * max(way.samples for way in result.ways)
+        self.by_nodeid[nodeid] = Reported(
+            lost[0],
+            lost,
+            spec,
+            way.scorer,
+            way.fingerprint,
+            others={other.scorer: (lost, 0, False) for other in others},
+        )
+        error = Record(
+            model=spec,
+            benchmark=result.benchmark,
+            scorer=way.scorer,
+            item=planned.item,
+            subject=planned.subject,
+            outcome=Outcome.ERROR,
+            answer=None,
+            gold="",
+            error=reason,
+            protocol=way.fingerprint,
+            data=result.data_hash,
+        )
+        every = [
+            error,
+            *(
+                replace(error, scorer=one.scorer, protocol=one.fingerprint, response_of=way.scorer)
+                for one in others
+            ),
+        ]
+        return [replace(one, sample=sample) for sample in range(len(lost)) for one in every]
+
+    def remarks(self) -> Iterator[str]:
+        """What is to be said of how the outcomes came about."""
+        reported = self.by_nodeid.values()
+        if reused := sum(one.reused for one in reported):
+            yield f"{reused:,} answers were taken from what the run had on disk"
+        contradicted = [len(one.samples) > 1 for one in reported if one.contradicted]
+        if alone := contradicted.count(False):
+            yield f"{alone:,} items count as correct by their test's body, against the scorer"
+        if several := contradicted.count(True):
+            yield (
+                f"{several:,} items are judged otherwise by their test's body than by the"
+                " scorer, whose outcomes of their samples count"
+            )
 
     def way(self, model: int, result: int) -> Way:
         """How a model is asked for a result, as far as is known."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -33,7 +34,6 @@ from pytest_llmeval.metrics import Result
 from pytest_llmeval.models import load_model
 from pytest_llmeval.options import Settings
 from pytest_llmeval.outcomes import Outcomes
-from pytest_llmeval.outcomes import Reported
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.formats import Material
@@ -92,12 +92,7 @@ class RunSession:
         self.usage: Rows = {}
         self._began = time.monotonic()
         self._check_models()
-        self.notes += dict.fromkeys(w for result in plan.results for w in result.warnings)
-        self.notes += greedy_samples(plan)
-        if settings.debias and not any(result.debias for result in plan.results):
-            self.notes.append("--llm-debias: no benchmark of this run is answered by letter")
-        if settings.permutations and not any(result.arms for result in plan.results):
-            self.notes.append("--llm-permutations: no benchmark of this run has options")
+        self.notes += remarks(plan, settings)
         self.thresholds = self._read_thresholds()
         self.baseline = self._read_baseline()
         if self.settings.shard is not None:
@@ -211,50 +206,7 @@ class RunSession:
 
     def receive_failure(self, nodeid: str, reason: str) -> None:
         """Note a planned test whose report failed without an outcome (a dead worker, say)."""
-        planned = self.plan.by_nodeid[nodeid]
-        result = self.plan.results[planned.result]
-        spec = self.plan.models[planned.model]
-        way = self.outcomes.way(planned.model, planned.result)
-        others = [
-            other.ways[0]
-            for other in self.plan.other_scorers(planned.result)
-            if way == result.ways[0]
-        ]
-        # As many as it may turn out to have been asked for.
-        lost = [str(Outcome.ERROR)] * max(way.samples for way in result.ways)
-        self.outcomes.by_nodeid[nodeid] = Reported(
-            lost[0],
-            lost,
-            spec,
-            way.scorer,
-            way.fingerprint,
-            others={other.scorer: (lost, 0, False) for other in others},
-        )
-        for sample in range(len(lost)):
-            record = Record(
-                model=spec,
-                benchmark=result.benchmark,
-                scorer=way.scorer,
-                item=planned.item,
-                subject=planned.subject,
-                outcome=Outcome.ERROR,
-                answer=None,
-                gold="",
-                sample=sample,
-                error=reason,
-                protocol=way.fingerprint,
-                data=result.data_hash,
-            )
-            self._writer.append(record)
-            for other in others:
-                self._writer.append(
-                    replace(
-                        record,
-                        scorer=other.scorer,
-                        protocol=other.fingerprint,
-                        response_of=way.scorer,
-                    )
-                )
+        self._writer.append(*self.outcomes.lose(nodeid, reason))
 
     # The end ---------------------------------------------------------------------------
 
@@ -265,7 +217,8 @@ class RunSession:
         """
         self._leave_out_unreported()
         self._writer.close()
-        self._note_what_happened()
+        self.notes += usage_lines(self.usage, self.settings.prices)
+        self.notes += self.outcomes.remarks()
         self._measurements = self.outcomes.measurements(self._stored, self.notes)
         measurements = list(self._measurements.values())
         self.results = [measurement.result for measurement in measurements]
@@ -284,6 +237,10 @@ class RunSession:
                 comparisons,
                 allow_undecided=self.settings.allow_undecided,
             )
+        self._write_documents(measurements, cut_short)
+        self.folder.release()
+
+    def _write_documents(self, measurements: Sequence[Measurement], cut_short: bool) -> None:
         metrics = metrics_json(measurements, self._stored, self.settings.hybrid)
         self.notes += map(hybrid_line, metrics.get("hybrids", ()))
         if self.settings.hybrid and "hybrids" not in metrics:
@@ -317,7 +274,6 @@ class RunSession:
         if self.baseline is not None:
             manifest["baseline"] = self.settings.baseline
         self.folder.write("run.json", manifest)
-        self.folder.release()
 
     def write_reports(self) -> None:
         """Write the reports that ``--llm-report`` asks for, from what is on disk."""
@@ -384,27 +340,6 @@ class RunSession:
             if about in silent and not record.left_out:
                 self._writer.append(replace(record, left_out=True))
 
-    def _note_what_happened(self) -> None:
-        self.notes += usage_lines(self.usage, self.settings.prices)
-        reused = sum(outcome.reused for outcome in self.outcomes.by_nodeid.values())
-        if reused:
-            self.notes.append(f"{reused:,} answers were taken from what the run had on disk")
-        for several in (False, True):
-            contradicted = sum(
-                outcome.contradicted and (len(outcome.samples) > 1) == several
-                for outcome in self.outcomes.by_nodeid.values()
-            )
-            if contradicted and several:
-                self.notes.append(
-                    f"{contradicted:,} items are judged otherwise by their test's body than by the"
-                    " scorer, whose outcomes of their samples count"
-                )
-            elif contradicted:
-                self.notes.append(
-                    f"{contradicted:,} items count as correct by their test's body, against the"
-                    " scorer"
-                )
-
     def _stored(self) -> list[Record]:
         """All that the run has on disk; read once, for what needs log-probabilities."""
         if self._records is None:
@@ -412,8 +347,9 @@ class RunSession:
         return self._records
 
 
-def greedy_samples(plan: Plan) -> list[str]:
-    """A word on several samples that a deterministic model answers alike."""
+def remarks(plan: Plan, settings: Settings) -> Iterator[str]:
+    """What is odd about a plan: doubtful data, samples that are all alike, options without effect."""
+    yield from dict.fromkeys(warning for one in plan.results for warning in one.warnings)
     greedy = {
         f"protocol {way.name!r} of {result.benchmark} is greedy (temperature 0): its samples differ"
         " only where the model is not deterministic"
@@ -421,7 +357,11 @@ def greedy_samples(plan: Plan) -> list[str]:
         for way in result.ways
         if way.samples > 1 and way.protocol["decoding"]["temperature"] == 0
     }
-    return sorted(greedy)
+    yield from sorted(greedy)
+    if settings.debias and not any(result.debias for result in plan.results):
+        yield "--llm-debias: no benchmark of this run is answered by letter"
+    if settings.permutations and not any(result.arms for result in plan.results):
+        yield "--llm-permutations: no benchmark of this run has options"
 
 
 def _now() -> str:
