@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import gc
 import os
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -19,14 +18,14 @@ from _pytest.fixtures import SubRequest
 from pytest_llmeval import plugin
 from pytest_llmeval.answer import Answer
 from pytest_llmeval.answer import reason
+from pytest_llmeval.collected import Collected
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core import mend
-from pytest_llmeval.dryrun import Estimate
-from pytest_llmeval.dryrun import dry_run_parts
+from pytest_llmeval.dryrun import DryRun
 from pytest_llmeval.dryrun import estimates
 from pytest_llmeval.evaluate import Evaluator
 from pytest_llmeval.evaluate import Recovered
@@ -39,20 +38,15 @@ from pytest_llmeval.models import load_model
 from pytest_llmeval.options import read_settings
 from pytest_llmeval.outcomes import Reported
 from pytest_llmeval.plan import Plan
-from pytest_llmeval.planning import Selected
-from pytest_llmeval.planning import make_plan
 from pytest_llmeval.recording import Recorder
 from pytest_llmeval.recording import Unanswerable
 from pytest_llmeval.reports.formats import FORMATS
-from pytest_llmeval.reports.terminal import write_summary
 from pytest_llmeval.runs.arms import InArm
 from pytest_llmeval.runs.prompts import write_prompts
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import read_records
 from pytest_llmeval.sandbox import Sandbox
 from pytest_llmeval.sandbox import open_sandbox
-from pytest_llmeval.suite import Evaluated
-from pytest_llmeval.suite import Suite
 
 _RECORDS = pytest.StashKey[tuple[Record, ...]]()
 _ARMS = pytest.StashKey[tuple[Record, ...]]()
@@ -64,43 +58,13 @@ class Answering:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.settings = read_settings(config)
-        self.suite = Suite(self.settings)
-        self._by_test: dict[str, Evaluated] = {}
-        self._items: dict[str, Item] = {}
+        self.collected = Collected(self.settings)
         self._plan = Plan()
         self._evaluator: Evaluator | None = None
         self.models = LoadedModels(config, self.settings)
-        #: What a dry run found.
-        self._estimates: list[Estimate] | None = None
         self._crashes_seen = -1
 
     # Collection ------------------------------------------------------------------------
-
-    def generate(self, metafunc: pytest.Metafunc, marker: pytest.Mark) -> None:
-        """Parametrize a marked test: one test per item, and per model where there are several."""
-        test = metafunc.definition.nodeid
-        unknown = marker.kwargs.keys() - {"benchmark", "protocol"}
-        if unknown or len(marker.args) > 1:
-            raise ConfigError(
-                f"{test}: @pytest.mark.llmeval takes a benchmark and protocol=…,"
-                f" not {', '.join(sorted(unknown)) or 'more'}"
-            )
-        if "item" not in metafunc.fixturenames:
-            raise ConfigError(f"{test} is marked llmeval but uses neither `answer` nor `item`")
-        if sum(mark.name == "llmeval" for mark in metafunc.definition.own_markers) > 1:
-            raise ConfigError(f"{test} has two llmeval markers: a test evaluates one benchmark")
-        benchmark = marker.args[0] if marker.args else marker.kwargs.get("benchmark")
-        evaluated = self.suite.add(test, benchmark, marker.kwargs.get("protocol"))
-        if evaluated.protocol.answers_per_item > 1 and "answer" not in metafunc.fixturenames:
-            raise ConfigError(f"{test} does not use `answer`: it cannot have several samples")
-        self._by_test[test] = evaluated
-        specs = self.settings.models
-        if len(specs) > 1:
-            names = [load_model(spec, **self.settings.endpoint).name for spec in specs]
-            if len(set(names)) < len(names):
-                names = [re.sub(r"[^A-Za-z0-9_.-]+", "-", spec) for spec in specs]
-            metafunc.parametrize("model", specs, ids=names, indirect=True, scope="session")
-        metafunc.parametrize("item", evaluated.items, ids=[item.id for item in evaluated.items])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -113,7 +77,7 @@ class Answering:
             return  # pytest stops here: a file could not be collected
         worker = hasattr(self.config, "workerinput")
         try:
-            self._plan = self._make_plan(session.items)
+            self._plan = self.collected.plan(session.items)
         except ConfigError as error:
             if not worker:
                 raise pytest.UsageError(str(error)) from error
@@ -122,89 +86,23 @@ class Answering:
         # look through them again and again: a fifth of what 14,000 items cost beside pytest.
         gc.freeze()
         if self.settings.dry_run:
-            self._dry_run()
+            self.config.pluginmanager.register(self._dry_run())
         elif worker:
             Exchange.of_worker(self.config).leave_plan(self._plan)
         else:
             judge_here(self.config, self._plan, self.settings)
 
-    def _make_plan(self, items: list[pytest.Item]) -> Plan:
-        specs = self.settings.models
-        selected: list[Selected] = []
-        seen: set[tuple[int, int, str]] = set()
-        fixtures: dict[object, str] = {}
-        for node in items:
-            # A test's own node id, without parameters, is what `generate` registered.
-            test = (
-                f"{node.parent.nodeid if node.parent else ''}::{getattr(node, 'originalname', '')}"
-            )
-            evaluated = self._by_test.get(test)
-            callspec = getattr(node, "callspec", None)
-            if evaluated is None or callspec is None:
-                continue
-            item, spec = callspec.params["item"], callspec.params.get("model")
-            fixtures.setdefault(_model_fixture(node), test)
-            if not isinstance(item, Item):
-                continue  # a shard without items: pytest collects one test, and skips it
-            if spec is not None and spec not in specs:
-                raise ConfigError(
-                    f"{test}: its `model` is parametrized by the project; several models are"
-                    " several --llm-model, or several runs"
-                )
-            number = specs.index(spec) if spec is not None else 0
-            if (number, id(evaluated), item.id) in seen:
-                raise ConfigError(
-                    f"{test} has several tests for item {item.id!r}: it may have no parameters"
-                    " beside those that the marker gives it"
-                )
-            seen.add((number, id(evaluated), item.id))
-            if evaluated.lacking is not None and not self.settings.dry_run:
-                raise ConfigError(evaluated.lacking)
-            selected.append(Selected(node.nodeid, number, evaluated, item))
-            self._items[node.nodeid] = item
-        if len(fixtures) > 1:
-            raise ConfigError(
-                f"{' and '.join(fixtures.values())} have different `model` fixtures: run them apart"
-            )
-        own_model = bool(fixtures) and None not in fixtures
-        if own_model and len(specs) > 1:
-            raise ConfigError(
-                f"{len(specs)} --llm-model, but the project has a `model` fixture of its own, which"
-                " is one model: give one or none"
-            )
-        if selected and not specs and not own_model and not self.settings.dry_run:
-            raise ConfigError(
-                "no model to evaluate: give --llm-model SPEC (for example --llm-model demo),"
-                " or override the `model` fixture in a conftest.py"
-            )
-        return make_plan(
-            specs or ("model",),
-            self.suite,
-            selected,
-            own_model,
-            self.settings.seed,
-            self.settings.shard,
-        )
-
-    def _dry_run(self) -> None:
+    def _dry_run(self) -> DryRun:
         specs = () if self._plan.own_model else self.settings.models
+        prices = self.settings.prices
         try:
             models = {n: load_model(spec, **self.settings.endpoint) for n, spec in enumerate(specs)}
             found = estimates(
-                self._plan, list(self.suite), self._items, models, self.settings.prices
+                self._plan, list(self.collected.suite), self.collected.items, models, prices
             )
         except ConfigError as error:
             raise pytest.UsageError(str(error)) from error
-        self._estimates = found
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
-        """Run nothing where only the plan was asked for."""
-        return True if self._estimates is not None else None
-
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        if self._estimates is not None:
-            write_summary(terminalreporter, dry_run_parts(self._estimates, self.settings.prices))
+        return DryRun(found, prices)
 
     # Running ---------------------------------------------------------------------------
 
@@ -248,7 +146,7 @@ class Answering:
             what = "samples" if len(own) == len(records) else "prompts"
             of = f" to {len(failed)} of {len(records)} {what}" if len(records) > 1 else ""
             pytest.fail(f"no answer{of}: {failed[0]}", pytrace=False)
-        return Answer(self._items[node.nodeid], own)
+        return Answer(self.collected.items[node.nodeid], own)
 
     def _records(self, node: pytest.Item, model: object) -> tuple[Record, ...]:
         """The test's records; where the session cannot go on, its end."""
@@ -261,7 +159,7 @@ class Answering:
 
     def _evaluate(self) -> Evaluator:
         if self._evaluator is None:
-            about = (self._plan, list(self.suite), self._items)
+            about = (self._plan, list(self.collected.suite), self.collected.items)
             writer = RecordWriter(run_folder_here(self.config).records)
             recorder = Recorder(*about, writer, Executor(self._open_sandbox))
             self._evaluator = Evaluator(*about, recorder, self._recover, self._upcoming)
@@ -306,7 +204,7 @@ class Answering:
                 self._leave_out(item)
             return self._setup_report(item, call) if call.when == "setup" else None
         records, contradicted = self._settle(item, outcome, call)
-        answer = Answer(self._items[item.nodeid], records)
+        answer = Answer(self.collected.items[item.nodeid], records)
         if len(records) == 1 or (outcome is Outcome.WRONG and answer.outcome is Outcome.UNPARSED):
             outcome = answer.outcome
         wrong = outcome in (Outcome.WRONG, Outcome.UNPARSED)
@@ -365,7 +263,9 @@ class Answering:
         The first test of a batch waits for all of it; booked so, its time would say nothing.
         """
         records = item.stash.get(_RECORDS, None)
-        seconds = None if records is None else Answer(self._items[item.nodeid], records).seconds
+        seconds = (
+            None if records is None else Answer(self.collected.items[item.nodeid], records).seconds
+        )
         if seconds is None:
             return None
         shared = copy.copy(call)
@@ -386,7 +286,7 @@ class Answering:
             model = getattr(item, "funcargs", {}).get("model")
             blank = self._evaluate().blank(item.nodeid, self.models.name_of(model))
             records = (replace(blank, outcome=outcome),)
-        scored = Answer(self._items[item.nodeid], records).outcome
+        scored = Answer(self.collected.items[item.nodeid], records).outcome
         if outcome is Outcome.WRONG and scored is Outcome.UNPARSED:
             outcome = scored
         if outcome is Outcome.ERROR and call.excinfo is not None:
@@ -443,10 +343,10 @@ class Answering:
         worker = hasattr(self.config, "workerinput")
         if worker and not Exchange.of_worker(self.config).claim("prompts"):
             return  # another worker's plan is the same
-        suite = list(self.suite)
+        suite = list(self.collected.suite)
         items: list[dict[str, Item]] = [{} for _ in suite]
         for planned in self._plan.items:
-            items[planned.result][planned.item] = self._items[planned.nodeid]
+            items[planned.result][planned.item] = self.collected.items[planned.nodeid]
         write_prompts(
             run_folder_here(self.config).path,
             (
@@ -468,12 +368,3 @@ def _outcome(call: pytest.CallInfo[None]) -> Outcome | None:
     if failure is None:
         return Outcome.CORRECT
     return Outcome.WRONG if failure.errisinstance(AssertionError) else Outcome.ERROR
-
-
-def _model_fixture(node: pytest.Item) -> object | None:
-    """The function of a project's own `model` fixture that a test uses; None for the plugin's."""
-    info = getattr(node, "_fixtureinfo", None)
-    definitions = list(info.name2fixturedefs.get("model", [])) if info is not None else []
-    function = definitions[-1].func if definitions else None
-    own = function is not None and not function.__module__.startswith("pytest_llmeval.")
-    return function if own else None

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -20,6 +21,7 @@ from pytest_llmeval.core import Request
 from pytest_llmeval.models import Model
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.prices import Prices
+from pytest_llmeval.reports.terminal import write_summary
 from pytest_llmeval.suite import Evaluated
 
 TOKENS_PER_CHARACTER = 0.3
@@ -111,6 +113,21 @@ def _estimate(
         None if price is None else price.of(prompt_tokens, answer_tokens),
         asked[0][1],
     )
+
+
+class DryRun:
+    """Hooks of a session that is not run: shows what was estimated."""
+
+    def __init__(self, found: Sequence[Estimate], prices: Prices) -> None:
+        self._found = found
+        self._prices = prices
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> bool:
+        return True  # as if all had been run
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        write_summary(terminalreporter, dry_run_parts(self._found, self._prices))
 
 
 def dry_run_parts(found: Sequence[Estimate], prices: Prices) -> Iterable[Any]:

@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("llmeval")
     if marker is not None:
-        _answering(metafunc.config).generate(metafunc, marker)
+        _answering(metafunc.config).collected.parametrize(metafunc, marker)
 
 
 @pytest.hookimpl(trylast=True)

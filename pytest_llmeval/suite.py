@@ -69,8 +69,9 @@ class Suite:
     def __iter__(self) -> Iterator[Evaluated]:
         return iter(self._by_test.values())
 
-    def __bool__(self) -> bool:
-        return bool(self._by_test)
+    def get(self, test: str) -> Evaluated | None:
+        """What a marked test function evaluates."""
+        return self._by_test.get(test)
 
     def add(self, test: str, benchmark: object, protocol: str | None = None) -> Evaluated:
         """Register the marked test function ``test`` (a node id without parameters).

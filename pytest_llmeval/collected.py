@@ -1,0 +1,125 @@
+"""Marked tests as pytest collects them: one for every item, and the plan of those that are run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import pytest
+
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core import Item
+from pytest_llmeval.models import load_model
+from pytest_llmeval.options import Settings
+from pytest_llmeval.plan import Plan
+from pytest_llmeval.planning import Selected
+from pytest_llmeval.planning import make_plan
+from pytest_llmeval.suite import Suite
+
+
+class Collected:
+    """The marked tests of a session.
+
+    ``items``: by node id, of the tests that a plan was made of.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.suite = Suite(settings)
+        self.items: dict[str, Item] = {}
+        self._settings = settings
+
+    def parametrize(self, metafunc: pytest.Metafunc, marker: pytest.Mark) -> None:
+        """Parametrize a marked test: one test per item, and per model where there are several."""
+        test = metafunc.definition.nodeid
+        unknown = marker.kwargs.keys() - {"benchmark", "protocol"}
+        if unknown or len(marker.args) > 1:
+            raise ConfigError(
+                f"{test}: @pytest.mark.llmeval takes a benchmark and protocol=…,"
+                f" not {', '.join(sorted(unknown)) or 'more'}"
+            )
+        if "item" not in metafunc.fixturenames:
+            raise ConfigError(f"{test} is marked llmeval but uses neither `answer` nor `item`")
+        if sum(mark.name == "llmeval" for mark in metafunc.definition.own_markers) > 1:
+            raise ConfigError(f"{test} has two llmeval markers: a test evaluates one benchmark")
+        benchmark = marker.args[0] if marker.args else marker.kwargs.get("benchmark")
+        evaluated = self.suite.add(test, benchmark, marker.kwargs.get("protocol"))
+        if evaluated.protocol.answers_per_item > 1 and "answer" not in metafunc.fixturenames:
+            raise ConfigError(f"{test} does not use `answer`: it cannot have several samples")
+        specs = self._settings.models
+        if len(specs) > 1:
+            names = [load_model(spec, **self._settings.endpoint).name for spec in specs]
+            if len(set(names)) < len(names):
+                names = [re.sub(r"[^A-Za-z0-9_.-]+", "-", spec) for spec in specs]
+            metafunc.parametrize("model", specs, ids=names, indirect=True, scope="session")
+        metafunc.parametrize("item", evaluated.items, ids=[item.id for item in evaluated.items])
+
+    def plan(self, tests: Iterable[pytest.Item]) -> Plan:
+        """The plan of the collected tests that are left to be run.
+
+        Raises ConfigError where they cannot be evaluated together, or by no model.
+        """
+        specs = self._settings.models
+        selected: list[Selected] = []
+        seen: set[tuple[int, int, str]] = set()
+        fixtures: dict[object, str] = {}
+        for node in tests:
+            # A test's own node id, without parameters, is what `parametrize` registered.
+            test = (
+                f"{node.parent.nodeid if node.parent else ''}::{getattr(node, 'originalname', '')}"
+            )
+            evaluated = self.suite.get(test)
+            callspec = getattr(node, "callspec", None)
+            if evaluated is None or callspec is None:
+                continue
+            item, spec = callspec.params["item"], callspec.params.get("model")
+            fixtures.setdefault(_model_fixture(node), test)
+            if not isinstance(item, Item):
+                continue  # a shard without items: pytest collects one test, and skips it
+            if spec is not None and spec not in specs:
+                raise ConfigError(
+                    f"{test}: its `model` is parametrized by the project; several models are"
+                    " several --llm-model, or several runs"
+                )
+            number = specs.index(spec) if spec is not None else 0
+            if (number, id(evaluated), item.id) in seen:
+                raise ConfigError(
+                    f"{test} has several tests for item {item.id!r}: it may have no parameters"
+                    " beside those that the marker gives it"
+                )
+            seen.add((number, id(evaluated), item.id))
+            if evaluated.lacking is not None and not self._settings.dry_run:
+                raise ConfigError(evaluated.lacking)
+            selected.append(Selected(node.nodeid, number, evaluated, item))
+            self.items[node.nodeid] = item
+        if len(fixtures) > 1:
+            raise ConfigError(
+                f"{' and '.join(fixtures.values())} have different `model` fixtures: run them apart"
+            )
+        own_model = bool(fixtures) and None not in fixtures
+        if own_model and len(specs) > 1:
+            raise ConfigError(
+                f"{len(specs)} --llm-model, but the project has a `model` fixture of its own, which"
+                " is one model: give one or none"
+            )
+        if selected and not specs and not own_model and not self._settings.dry_run:
+            raise ConfigError(
+                "no model to evaluate: give --llm-model SPEC (for example --llm-model demo),"
+                " or override the `model` fixture in a conftest.py"
+            )
+        return make_plan(
+            specs or ("model",),
+            self.suite,
+            selected,
+            own_model,
+            self._settings.seed,
+            self._settings.shard,
+        )
+
+
+def _model_fixture(node: pytest.Item) -> object | None:
+    """The function of a project's own `model` fixture that a test uses; None for the plugin's."""
+    info = getattr(node, "_fixtureinfo", None)
+    definitions = list(info.name2fixturedefs.get("model", [])) if info is not None else []
+    function = definitions[-1].func if definitions else None
+    own = function is not None and not function.__module__.startswith("pytest_llmeval.")
+    return function if own else None
