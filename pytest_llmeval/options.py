@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
@@ -15,9 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.core import Protocol
 from pytest_llmeval.debias import AVERAGING
 from pytest_llmeval.debias import METHODS
 from pytest_llmeval.spelling import suggestion
@@ -32,6 +30,10 @@ class _Option(NamedTuple):
     default: Any
     help: str
     metavar: str | None = None
+
+    @property
+    def ini(self) -> str:
+        return f"llm_{self.flag.replace('-', '_')}"
 
 
 _OPTIONS = (
@@ -148,7 +150,7 @@ def add_options(parser: pytest.Parser) -> None:
         f"--{TRUST}", action="store_true", help="let --llm-sandbox none run code on this machine"
     )
     for option in _OPTIONS:
-        flag, ini = f"--llm-{option.flag}", f"llm_{option.flag.replace('-', '_')}"
+        flag, ini = f"--llm-{option.flag}", option.ini
         if option.kind == "flag":
             group.addoption(flag, action="store_true", default=None, help=option.help)
             parser.addini(ini, option.help, type="bool", default=option.default)
@@ -188,10 +190,7 @@ def read_settings(config: pytest.Config) -> Settings:
     prices = Prices() if value["prices"] is None else load_prices(value["prices"])
     return Settings(
         models=tuple(dict.fromkeys(value["model"])),
-        endpoint={
-            flag.replace("-", "_"): value[flag] for flag in _OF_ENDPOINTS if value[flag] is not None
-        }
-        | {"prices": prices.models},
+        endpoint={**_given(value, _OF_ENDPOINTS), "prices": prices.models},
         prices=prices,
         dry_run=value["dry-run"],
         cache=value["cache"],
@@ -199,11 +198,7 @@ def read_settings(config: pytest.Config) -> Settings:
         protocol=value["protocol"],
         shots=value["shots"],
         samples=value["samples"],
-        decoding={
-            flag.replace("-", "_"): value[flag]
-            for flag in ("temperature", "max-tokens")
-            if value[flag] is not None
-        },
+        decoding=_given(value, ("temperature", "max-tokens")),
         permutations=value["permutations"],
         hybrid=_hybrid(value["hybrid"]),
         debias=_debias(value["debias"], value["permutations"]),
@@ -224,6 +219,11 @@ def read_settings(config: pytest.Config) -> Settings:
     )
 
 
+def _given(value: Mapping[str, Any], flags: Iterable[str]) -> dict[str, Any]:
+    """Those of the options that were given, by the names of parameters."""
+    return {flag.replace("-", "_"): value[flag] for flag in flags if value[flag] is not None}
+
+
 def is_dry_run(config: pytest.Config) -> bool:
     """Whether nothing is to be asked; known before anything is collected."""
     return bool(config.getoption("--llm-dry-run") or config.getini("llm_dry_run"))
@@ -233,7 +233,8 @@ def _project(config: pytest.Config) -> Path:
     """The folder of thresholds, baselines and runs: pytest's rootdir where the project names it.
 
     Without an ini file, a ``setup.py`` or ``--rootdir`` pytest makes one up, the folder that all
-    arguments share, and takes the values of options for arguments: ``--llm-data /data`` makes it ``/``.
+    arguments share, and takes the values of options for arguments: ``--llm-data /data`` makes it
+    ``/``.
     """
     root = config.rootpath
     named = config.inipath or config.getoption("rootdir") or (root / "setup.py").is_file()
@@ -245,32 +246,40 @@ def _read(config: pytest.Config, option: _Option) -> Any:
     source, start = f"--llm-{option.flag}", config.invocation_params.dir
     if value is None:
         start = _project(config)
-        ini = f"llm_{option.flag.replace('-', '_')}"
-        value, source = config.getini(ini), f"{ini} in {config.inipath}"
-    if option.kind == "path" and value:
-        return start / value
-    if option.kind == "count" and value not in (None, ""):
-        try:
-            value = int(value)
-        except ValueError:
-            raise ConfigError(f"{source}: {value!r} is not a whole number") from None
-        lowest = 0 if option.flag in ("seed", "shots") else 1
-        if value < lowest:
-            raise ConfigError(f"{source}: {value} is below {lowest}")
-    elif option.kind == "amount" and value not in (None, ""):
-        try:
-            value = float(value)
-        except ValueError:
-            raise ConfigError(f"{source}: {value!r} is not a number") from None
-        least = 0.0 if option.flag == "temperature" else sys.float_info.min
-        if not least <= value < math.inf:
-            raise ConfigError(f"{source}: {value:g} is not an amount above 0")
-    elif "|" in option.kind and value not in option.kind.split("|"):
+        value, source = config.getini(option.ini), f"{option.ini} in {config.inipath}"
+    if "|" in option.kind and value not in option.kind.split("|"):
         raise ConfigError(f"{source}: {value!r} is not one of {option.kind.replace('|', ', ')}")
     if value in (None, ""):
         return None if option.kind == "path" else option.default
+    if option.kind == "path":
+        return start / value
+    if option.kind == "count":
+        return _count(value, source, lowest=0 if option.flag in ("seed", "shots") else 1)
+    if option.kind == "amount":
+        return _amount(value, source, zero=option.flag == "temperature")
     if option.flag == "baseline" and (start / value).exists():
         return str(start / value)
+    return value
+
+
+def _count(text: str, source: str, lowest: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise ConfigError(f"{source}: {text!r} is not a whole number") from None
+    if value < lowest:
+        raise ConfigError(f"{source}: {value} is below {lowest}")
+    return value
+
+
+def _amount(text: str, source: str, zero: bool) -> float:
+    """A number above 0, or 0 where that is one."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise ConfigError(f"{source}: {text!r} is not a number") from None
+    if not (0.0 if zero else sys.float_info.min) <= value < math.inf:
+        raise ConfigError(f"{source}: {value:g} is not an amount above 0")
     return value
 
 
@@ -319,52 +328,3 @@ def _shard(text: str | None) -> tuple[int, int] | None:
     if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
         raise ConfigError(f"--llm-shard {text}: expected I/N with 1 <= I <= N, for example 1/4")
     return int(part), int(parts)
-
-
-def _with_embedding(protocol: Protocol, model: str) -> Protocol:
-    """The protocol with another embedding model to match answers by."""
-    if protocol.scorer.partition("+")[0] != "matched":
-        raise ConfigError(
-            f"protocol {protocol.name!r} matches no answers by their meaning, so it takes no"
-            f" '+embed:{model}'"
-        )
-    return replace(protocol, name=f"{protocol.name}+embed:{model}", scorer=f"matched+{model}")
-
-
-def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings) -> Protocol:
-    """The protocol a marked test runs under.
-
-    A protocol named in the marker stays; the command line chooses for tests that leave it
-    open. ``+chat``, ``+chat-text``, ``+generate`` and ``+embed:MODEL`` after the name (or alone, for the default
-    protocol) modify it. ``--llm-shots``, ``--llm-samples``, ``--llm-temperature`` and
-    ``--llm-max-tokens`` override its numbers of either.
-
-    Raises ConfigError for an unknown name, offering the nearest.
-    """
-    asked = marked or settings.protocol or ""
-    name, *modifiers = asked.split("+")
-    by_name = {protocol.name: protocol for protocol in benchmark.protocols}
-    if name and name not in by_name:
-        raise ConfigError(
-            f"benchmark {benchmark.name!r} has no protocol {name!r}{suggestion(name, by_name)}"
-        )
-    protocol = by_name[name] if name else benchmark.protocols[0]
-    for modifier in modifiers:
-        if modifier in ("chat", "chat-text"):
-            protocol = protocol.with_chat(shots_as_text=modifier == "chat-text")
-        elif modifier == "generate":
-            protocol = protocol.with_generation()
-        elif modifier.startswith("embed:"):
-            protocol = _with_embedding(protocol, modifier.removeprefix("embed:"))
-        else:
-            raise ConfigError(
-                f"protocol {asked!r}: unknown modifier '+{modifier}'"
-                f"{suggestion(modifier, ('chat', 'chat-text', 'generate', 'embed:MODEL'))}"
-            )
-    if settings.shots is not None and settings.shots != protocol.shots:
-        protocol = replace(protocol, shots=settings.shots)
-    if settings.decoding:
-        protocol = replace(protocol, decoding=replace(protocol.decoding, **settings.decoding))
-    if settings.samples > 1:
-        protocol = replace(protocol, samples=settings.samples)
-    return protocol

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_llmeval import contentfree
+from pytest_llmeval.choosing import choose_protocol
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Dataset
@@ -21,7 +22,6 @@ from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import check_dataset
 from pytest_llmeval.core import subject_sizes
 from pytest_llmeval.options import Settings
-from pytest_llmeval.options import choose_protocol
 from pytest_llmeval.permutations import Arm
 from pytest_llmeval.permutations import arms
 from pytest_llmeval.permutations import usual_options
