@@ -223,7 +223,7 @@ def _cache(options: argparse.Namespace) -> int:
 
 
 def _contents(run: Run) -> str:
-    """The results of a run with what is missing of them: ``mmlu[letter] 14,042 items, 3 errors``."""
+    """Results with what is missing of them: ``mmlu[letter] 14,042 items, 3 errors``."""
     texts = []
     for one in run.measurements():
         counts = one.result.counts

@@ -1,9 +1,9 @@
 """Content-free inputs: a prompt without a question, to see which label is preferred without one.
 
-Zhao et al. 2021 (arXiv:2102.09690), sec. 5: "N/A", "[MASK]" and the empty text stand where the question
-stands, here also where every option stands; shots and labels are those of the item. Such a prompt is the
-same for all items of a subject with as many options, so one of them stands for all: its *carrier*,
-with whose own prompt it is asked, as one more arm.
+Zhao et al. 2021 (arXiv:2102.09690), sec. 5: "N/A", "[MASK]" and the empty text stand where the
+question stands, here also where every option stands; shots and labels are those of the item. Such a
+prompt is the same for all items of a subject with as many options, so one of them stands for all:
+its *carrier*, with whose own prompt it is asked, as one more arm.
 """
 
 from __future__ import annotations

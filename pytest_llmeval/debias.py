@@ -106,7 +106,7 @@ def estimation_items(ids: Sequence[str], share: float = 0.05, seed: int = 0) -> 
 def contextually_calibrated(
     logprobs: Sequence[float], content_free: Sequence[Sequence[float]]
 ) -> Array:
-    """Probabilities over those of the same prompt without a question: softmax-free W = diag(p_cf)^-1.
+    """Probabilities over those of the same prompt without a question: W = diag(p_cf)^-1.
 
     Zhao et al. 2021 (arXiv:2102.09690), sec. 5: p_cf is the mean over the content-free inputs, of
     which they take "N/A", "[MASK]" and the empty text; q = W p with b = 0, here made to sum to 1.

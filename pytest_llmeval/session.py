@@ -302,7 +302,7 @@ class RunSession:
 
     @property
     def gated(self) -> bool:
-        """Whether gates are judged: not of a shard, whose items are a part of what they are about."""
+        """Whether gates are judged: not of a shard, which has a part of what they are about."""
         return self.thresholds is not None and self.settings.shard is None
 
     @property
@@ -348,7 +348,7 @@ class RunSession:
 
 
 def remarks(plan: Plan, settings: Settings) -> Iterator[str]:
-    """What is odd about a plan: doubtful data, samples that are all alike, options without effect."""
+    """What is odd about a plan: doubtful data, samples all alike, options without effect."""
     yield from dict.fromkeys(warning for one in plan.results for warning in one.warnings)
     greedy = {
         f"protocol {way.name!r} of {result.benchmark} is greedy (temperature 0): its samples differ"

@@ -34,11 +34,11 @@ class Evaluated:
     """A benchmark under one protocol, as one test function evaluates it.
 
     ``items`` are those that the run may select from, fewer than the data set's under
-    ``--llm-limit`` or ``--llm-shard``; the benchmark's own sizes stay in ``dataset``.
-    ``drawn``: subject → items drawn of it under ``--llm-limit``, over all shards. ``lacking``: why
-    this machine cannot score it, in one line. ``arms``: the other orders of options in which every
-    item is asked, too, and content-free prompts (``contentfree``). ``debias``: ways to take position bias out of its log-probabilities, each a
-    result of its own.
+    ``--llm-limit`` or ``--llm-shard``; the benchmark's own sizes stay in ``dataset``. ``drawn``:
+    subject → items drawn of it under ``--llm-limit``, over all shards. ``lacking``: why this
+    machine cannot score it, in one line. ``arms``: the other orders of options in which every item
+    is asked, too, and content-free prompts (``contentfree``). ``debias``: ways to take position
+    bias out of its log-probabilities, each a result of its own.
     """
 
     test: str

@@ -73,7 +73,7 @@ def load(data_dir: Any = None) -> Dataset:
 
 
 def from_folder(folder: Path) -> Dataset:
-    """The items of ``hellaswag_{val,train}.jsonl``, of a clone of the hub's repository, or a sample.
+    """The items of ``hellaswag_{val,train}.jsonl``, of the hub's repository, or of a sample.
 
     The training split may be missing; then there are no shots.
     """

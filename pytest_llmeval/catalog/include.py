@@ -112,7 +112,7 @@ def load(data_dir: Any = None) -> Dataset:
 
 
 def from_folder(folder: Path) -> Dataset:
-    """The items of ``{test,validation}.jsonl``, all languages, or of a clone of the hub's repository.
+    """The items of ``{test,validation}.jsonl``, all languages, or of the hub's repository.
 
     A clone has a folder for every language. The validation split may be missing; then there are
     no shots.

@@ -104,7 +104,7 @@ def load(data_dir: Any = None) -> Dataset:
 
 
 def from_folder(folder: Path) -> Dataset:
-    """The items of ``{test,validation}.jsonl`` (or ``.jsonl.gz``), or of the hub's parquet files."""
+    """The items of ``{test,validation}.jsonl`` (or ``.jsonl.gz``), or of parquet files."""
     test = first_file(folder, "test.jsonl", "test.jsonl.gz")
     validation = first_file(folder, "validation.jsonl", "validation.jsonl.gz")
     if test is not None and validation is not None:

@@ -2,8 +2,8 @@
 
 The development split is scored: the test split's answers are secret. Shots come from the training
 split ``xl`` where the copy has it. The same items, ids and content hash whichever way the rows
-come: jsonl files or the hub. Item ids are ``winogrande-<row>``, because most copies leave the data's
-own ids out. An incomplete copy is refused.
+come: jsonl files or the hub. Item ids are ``winogrande-<row>``, because most copies leave the
+data's own ids out. An incomplete copy is refused.
 """
 
 from __future__ import annotations

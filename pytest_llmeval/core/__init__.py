@@ -1,4 +1,4 @@
-"""The words of the project as frozen dataclasses: Item, Benchmark, Protocol, Request, Response, Score.
+"""The words of the project as frozen dataclasses: Item, Benchmark, Protocol, Request, Response …
 
 Nothing here does I/O or imports an optional dependency. Every other room builds on these
 types, so a change here is a change everywhere: keep them small.

@@ -21,8 +21,8 @@ class Score:
     """A scorer's verdict. ``answer`` is the label or text that was read, None if unparsed.
 
     ``tie``: two choices shared the highest value and the first of them was taken. ``detail``: how
-    the answer was read, in the scorer's own words, where that is worth counting. ``seconds``: what a
-    model that the scorer asked took, which is part of what the answer cost.
+    the answer was read, in the scorer's own words, where that is worth counting. ``seconds``: what
+    a model that the scorer asked took, which is part of what the answer cost.
     """
 
     outcome: Outcome

@@ -13,7 +13,7 @@ NO_AUDIT = "no permutation audit: run it with --llm-permutations"
 
 
 def audited(metric: str, audit: Audit | None) -> tuple[float, tuple[float, float] | None] | str:
-    """The metric over the audit's main family of arms and its 95 % interval, or why there is none."""
+    """The metric over the audit's main family of arms with its 95 % interval; or why not."""
     if audit is None:
         return NO_AUDIT
     family = audit.main

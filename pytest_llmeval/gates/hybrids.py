@@ -1,4 +1,4 @@
-"""Gates on hybrid scores: ``[benchmarks.NAME.hybrids]``, the weights standing in each one's name."""
+"""Gates on hybrid scores: ``[benchmarks.NAME.hybrids]``, the weights in each one's name."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ def judge_hybrids(
 ) -> Iterator[Verdict]:
     """Every hybrid of a benchmark's table, over the items that all of its scorers answered.
 
-    More errors than a scorer's ``max_errors`` fail it (rule 1). It stays undecided where a scorer did
-    not run, has errors that are allowed, or other items, and of a part of the items, a draw, too.
+    More errors than a scorer's ``max_errors`` fail it (rule 1). It stays undecided where a scorer
+    did not run, has errors that are allowed, or other items, and of a part of the items, a draw,
+    too.
     """
     own = {scorer: outcomes.get((scope.model, scope.benchmark, scorer), {}) for scorer in results}
     for name, bound in table.hybrids.items():

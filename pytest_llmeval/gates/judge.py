@@ -67,7 +67,8 @@ def judge(
 
     ``collected`` names the benchmarks this run asked for, answered or not. ``comparisons`` are
     those of the results with a baseline, None where no baseline was given. ``outcomes`` are what
-    hybrid scores are made of. The order is that of models and of the file, whatever the order of ``results``.
+    hybrid scores are made of. The order is that of models and of the file, whatever the order of
+    ``results``.
     """
     found: dict[tuple[str, str], dict[str, Result]] = {}
     for result in results:

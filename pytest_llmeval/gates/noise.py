@@ -1,6 +1,7 @@
 """Thresholds tighter than the noise, told before anything runs.
 
-They are no mistakes, as a run may still decide them; but they ask for what so many items cannot show.
+They are no mistakes, as a run may still decide them; but they ask for what so many items cannot
+show.
 """
 
 from __future__ import annotations

@@ -315,8 +315,8 @@ def _named_hybrids(bounds: dict[str, Bound]) -> dict[str, Bound]:
 class BenchmarkGates(ScorerGates):
     """Gates of one benchmark: its own, by scorer where it runs under several, and of hybrid scores.
 
-    A hybrid's key says what it is made of: ``"0.7*matched+0.3*letter"``. It is computed whether or not
-    ``--llm-hybrid`` asks for it.
+    A hybrid's key says what it is made of: ``"0.7*matched+0.3*letter"``. It is computed whether or
+    not ``--llm-hybrid`` asks for it.
     """
 
     elsewhere = _IN_REGRESSION

@@ -28,9 +28,9 @@ class Verdict:
     answers) and None where the result is incomplete. ``interval`` is that of the metric, of the
     bound's confidence or 95 %. ``n`` counts the answers behind ``measured``; for ``pass@k`` the
     items, for regression gates the items paired. ``min`` and ``max`` are the bound's, both the
-    chance level where that is the bound. ``detectable``: the smallest drop that the gate could
-    have seen with power 80 %. ``warning``: what a gate that passed does not let pass unsaid.
-    ``model`` is None where the verdict concerns all models. ``line``: of the gate in its file, from 1.
+    chance level where that is the bound. ``detectable``: the smallest drop that the gate could have
+    seen with power 80 %. ``warning``: what a gate that passed does not let pass unsaid. ``model``
+    is None where the verdict concerns all models. ``line``: of the gate in its file, from 1.
     """
 
     id: str

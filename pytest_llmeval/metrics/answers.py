@@ -27,7 +27,8 @@ def answered(
 ) -> Answer:
     """The answer to an item that was shown in an order; indices are of the original order.
 
-    ``same``: ``permutations.same_options``, where some are equal: they are one option, whichever of them was chosen. None is no choice.
+    ``same``: ``permutations.same_options``, where some are equal: they are one option, whichever of
+    them was chosen. None is no choice.
     """
     contents = tuple(same[index] for index in shown) if same else tuple(shown)
     place = list(shown).index(gold)

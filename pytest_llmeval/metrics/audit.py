@@ -212,7 +212,7 @@ def _majority_is_right(row: Mapping[str, Answer], arms: Sequence[str]) -> bool:
 
 
 def _recalls(answers: Sequence[Answer]) -> list[float]:
-    """How often the answer is found at each position, of the items with the usual number of options.
+    """The recall of each position, over the items with the usual number of options.
 
     The few with another number would make a recall of their own, at a position of which they
     alone tell.

@@ -29,7 +29,8 @@ class Calibration:
     """A reliability diagram, empty bins left out.
 
     ``ece``: expected calibration error, the mean over answers of |accuracy - confidence| of their
-    bin. ``confidence`` and ``accuracy`` are over all answers; their difference is the over-confidence.
+    bin. ``confidence`` and ``accuracy`` are over all answers; their difference is the
+    over-confidence.
     """
 
     items: int

@@ -76,8 +76,8 @@ def hybrid_of(
 ) -> Hybrid | str:
     """The hybrid of scorer → item → outcome, or why there is none.
 
-    A mean of unlike parts is no score: none where a scorer did not run, has errors, or has other items
-    than the others.
+    A mean of unlike parts is no score: none where a scorer did not run, has errors, or has other
+    items than the others.
     """
     lacking = [scorer for scorer in weights if scorer not in outcomes]
     if lacking:
@@ -100,7 +100,9 @@ def hybrid_of(
 
 
 def hybrid_weights(name: str) -> dict[str, float]:
-    """Scorer → weight of a name as ``hybrid_name`` gives it; blanks may stand for ``*`` and around ``+``.
+    """Scorer → weight of a name as ``hybrid_name`` gives it.
+
+    Blanks may stand for ``*`` and around ``+``.
 
     ValueError for anything else, and unless the weights are positive and sum to 1.
     """

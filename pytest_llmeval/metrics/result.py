@@ -126,14 +126,14 @@ _COUNTED = tuple(field.name for field in fields(Counts) if field.name != "spread
 class Result:
     """What one model did on one benchmark under one scorer.
 
-    ``subjects`` has every subject of the benchmark, those that were not run too. ``chance`` is
-    the benchmark's chance level, the mean of 1/K over its items (K options), or None.
-    ``samples``: answers asked for per item; ``by_sample``: (correct, answered) of the first, the
-    second, … of every item, where there are several. ``drawn``: subject → items drawn at random of its
-    items (``--llm-limit``), None where the run asks for all of them.
-    ``dropped_shots``: items answered with fewer shots than the protocol has, for want of room.
-    ``ties``: items whose best choice was not unique. ``audit``: the same items with their options
-    in other orders, where that was asked for.
+    ``subjects`` has every subject of the benchmark, those that were not run too. ``chance`` is the
+    benchmark's chance level, the mean of 1/K over its items (K options), or None. ``samples``:
+    answers asked for per item; ``by_sample``: (correct, answered) of the first, the second, … of
+    every item, where there are several. ``drawn``: subject → items drawn at random of its items
+    (``--llm-limit``), None where the run asks for all of them. ``dropped_shots``: items answered
+    with fewer shots than the protocol has, for want of room. ``ties``: items whose best choice was
+    not unique. ``audit``: the same items with their options in other orders, where that was asked
+    for.
     """
 
     model: str

@@ -40,7 +40,7 @@ def open_model(rest: str) -> HfModel:
 
 
 class HfModel:
-    """Choice log-likelihoods and text by a causal language model. Loaded by the first ``answer``."""
+    """Log-likelihoods and text by a causal language model, loaded by the first ``answer``."""
 
     asks: frozenset[Ask] = frozenset({"choices", "text"})
 

@@ -202,7 +202,7 @@ class EndpointModel:
         return self._flow.submit(jobs, ready)
 
     def prompts_sent(self, request: Request) -> int:
-        """How many times the prompt of a request is sent and billed: an echo has all of its text."""
+        """How often the prompt of a request is sent and billed: an echo has all of its text."""
         return len(request.choices) if request.choices and self._spec.choices == "echo" else 1
 
     def close(self) -> None:

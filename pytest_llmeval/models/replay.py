@@ -1,7 +1,7 @@
 """``replay:FILE``: recorded answers as a model, one answer (or one item's answers) a record.
 
-FILE is ``.jsonl``, ``.json`` (a list of objects), either of them gzipped (``.gz``), or a ``.zip`` that
-holds one such file. ``records.jsonl`` of a run is such a file.
+FILE is ``.jsonl``, ``.json`` (a list of objects), either of them gzipped (``.gz``), or a ``.zip``
+that holds one such file. ``records.jsonl`` of a run is such a file.
 
 A record names its item by ``item`` or ``id``, or by ``subject`` and ``row``; it holds the answer as
 ``prediction``, ``text`` or ``response``, or as ``logprobs``. Several samples of an item are records
@@ -11,8 +11,8 @@ prompt only.
 
 Other files are read with a mapping, ``replay:FILE?text=FIELD&item=FIELD``: what each part of a
 record (``KEYS``) is called there. ``answer.text`` is a field inside a field. An item that no field
-names as the benchmark does is put together: ``item={category}-{question_id:04d}``, ``{#}`` being the
-record's place in the file, from 0. What comes out is made an id as the benchmarks make theirs,
+names as the benchmark does is put together: ``item={category}-{question_id:04d}``, ``{#}`` being
+the record's place in the file, from 0. What comes out is made an id as the benchmarks make theirs,
 with ``sources.safe_id``: "HumanEval/0" is the item ``HumanEval_0``.
 
 What is kept in memory is where each answer stands in the file, not the answer: a file of 100,000

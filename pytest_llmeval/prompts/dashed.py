@@ -1,9 +1,9 @@
 """Uniform labels: every option has the same mark, and the answer is the option's whole text.
 
-Source: Nowak et al. 2026 (arXiv:2602.17445), whose "Matched-and-Dashed" prompt differs from MMLU-Pro's
-in three ways: each letter is one and the same dash, the instruction asks for the option repeated
-as it stands, and so do the shots. The words of the instruction are ours; the rest of the layout is
-MMLU-Pro's. ``lettered`` is its counterpart: the same but for letters.
+Source: Nowak et al. 2026 (arXiv:2602.17445), whose "Matched-and-Dashed" prompt differs from
+MMLU-Pro's in three ways: each letter is one and the same dash, the instruction asks for the option
+repeated as it stands, and so do the shots. The words of the instruction are ours; the rest of the
+layout is MMLU-Pro's. ``lettered`` is its counterpart: the same but for letters.
 
 With ``reasoning`` the model is asked to think first, and a shot shows the reasoning that its
 benchmark recorded (``cot``), if any; without it the answer comes at once.

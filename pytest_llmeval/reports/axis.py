@@ -9,7 +9,7 @@ Scale = Callable[[float], float]
 
 
 def scale(low: float, high: float, left: float, right: float) -> Scale:
-    """A function from values between ``low`` and ``high`` to places between ``left`` and ``right``."""
+    """From values between ``low`` and ``high`` to places between ``left`` and ``right``."""
     span = (high - low) or 1.0
 
     def place(value: float) -> float:

@@ -33,7 +33,7 @@ def job_link(environment: Mapping[str, str]) -> str | None:
 
 
 def annotate(run: JudgedRun) -> list[str]:
-    """An ``::error`` for every failed gate and for the failed items, a ``::warning`` for every other red or worse thing."""
+    """``::error`` for failed gates and items, ``::warning`` for all else that is red or worse."""
     errors = [("gate failed", describe(one)) for one in run.failed]
     if run.items_failed:
         errors.append(("items failed", failed_items_words(run.items_failed)))

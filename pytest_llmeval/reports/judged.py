@@ -50,10 +50,11 @@ class JudgedRun:
     """The documents of a run folder: ``run.json``, ``metrics.json``, ``gates.json``, comparison.
 
     ``verdict`` is ``pass``, ``fail`` or ``not gated``; ``results`` are the entries of
-    ``metrics.json``, ``hybrids`` its weighted ones, ``pairs`` its texts against letters; ``comparison``
-    is None without a baseline. ``thresholds`` is the name of the gates' file, ``thresholds_path`` its
-    path from where the session ran. ``items_failed``: items that turned the build red, whatever the
-    gates say: by an error that no gate allows for, or as wrong under ``--llm-wrong=fail``.
+    ``metrics.json``, ``hybrids`` its weighted ones, ``pairs`` its texts against letters;
+    ``comparison`` is None without a baseline. ``thresholds`` is the name of the gates' file,
+    ``thresholds_path`` its path from where the session ran. ``items_failed``: items that turned the
+    build red, whatever the gates say: by an error that no gate allows for, or as wrong under
+    ``--llm-wrong=fail``.
     """
 
     path: Path
@@ -124,7 +125,8 @@ def key_of(result: Mapping[str, Any]) -> Key:
 def read_judged(path: Path, comparison: Mapping[str, Any] | None = None) -> JudgedRun:
     """Read the documents of a run folder; metrics from its records where it was not finished.
 
-    ``comparison``: instead of the session's own, as ``comparison_json`` gives it. Raises RunError, in one line, for what is missing or damaged.
+    ``comparison``: instead of the session's own, as ``comparison_json`` gives it. Raises RunError,
+    in one line, for what is missing or damaged.
     """
     folder = RunFolder(path)
     manifest = folder.read("run.json")

@@ -43,8 +43,8 @@ def run_markdown(
 ) -> str:
     """The verdict, the gates that are not green, the results, the subjects that got worse.
 
-    ``link``: where the run is to be seen, such as the address of the job. ``used``: what the answers
-    of its results took, by ``spent``.
+    ``link``: where the run is to be seen, such as the address of the job. ``used``: what the
+    answers of its results took, by ``spent``.
     """
     models = ", ".join(gfm.code(cut(model, _NAME, "run.json")) for model in run.models[:3])
     more = f" and {len(run.models) - 3} more" if len(run.models) > 3 else ""

@@ -44,8 +44,8 @@ def pair_title(pair: Pair) -> str:
     """What is compared: over which items, in which orders."""
     arms = pair["arms"]
     return (
-        f"{pair['benchmark']}, texts against letters: {count(pair['items'], 'item')}, as they are and in"
-        f" {count(len(arms), 'order')} of {family_of(arms[0])!r}"
+        f"{pair['benchmark']}, texts against letters: {count(pair['items'], 'item')}, as they are"
+        f" and in {count(len(arms), 'order')} of {family_of(arms[0])!r}"
     )
 
 

@@ -1,7 +1,7 @@
 """What GitHub's runner makes of the log: it takes some lines for commands, whoever printed them.
 
-A line that begins with ``::``, behind blanks or not, and one that has ``##[`` anywhere (actions/runner,
-ActionCommand.cs).
+A line that begins with ``::``, behind blanks or not, and one that has ``##[`` anywhere
+(actions/runner, ActionCommand.cs).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def one_line(text: str) -> str:
 
 
 def cut(text: str, limit: int, rest: str) -> str:
-    """The text, or its first ``limit`` characters, how many there are, and where the ``rest`` is."""
+    """The text, or its first ``limit`` characters, how many it has, and where the ``rest`` is."""
     if len(text) <= limit:
         return text
     return f"{text[:limit]} […] ({len(text):,} characters; {rest})"

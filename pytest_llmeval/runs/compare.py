@@ -173,7 +173,7 @@ def _contents(models: Mapping[str, Mapping[tuple[str, str], Measurement]]) -> st
 
 
 def compare_pair(baseline: Measurement, candidate: Measurement) -> Comparison:
-    """Two measurements of one result, item by item. MismatchError where an item changed its subject."""
+    """Two measurements, item by item. MismatchError where an item changed its subject."""
     sizes = {subject: baseline.result.items(subject) for subject in baseline.result.subjects}
     for subject in candidate.result.subjects:  # others only where other data was allowed
         sizes[subject] = max(sizes.get(subject, 0), candidate.result.items(subject))

@@ -107,7 +107,7 @@ def run_name(path: Path) -> str:
 
 
 def _meant(path: Path) -> str:
-    """``; did you mean …?``: the newest run inside, or the one beside it that is called most alike."""
+    """``; did you mean …?``: the newest run inside, or the one beside it with the nearest name."""
     inside = sorted(path.glob("*/run.json"))
     beside = [*path.parent.glob("*/run.json"), *path.parent.glob("runs/*/run.json")]
     by_name = {file.parent.name: file.parent for file in beside}

@@ -16,7 +16,7 @@ from pytest_llmeval.runs.measurement import Measurement
 
 
 def first_outcomes(measurements: Iterable[Measurement]) -> FirstOutcomes:
-    """What hybrid scores are made of: of several samples the first counts, unless one is an error."""
+    """What hybrid scores are made of: the first of several samples, unless one is an error."""
     return {
         (one.result.model, one.result.benchmark, one.result.scorer): {
             name: Outcome.ERROR if Outcome.ERROR in item.outcomes else item.outcomes[0]

@@ -26,11 +26,11 @@ from pytest_llmeval.scorers.reading import summarise
 class Measurement:
     """What one model did on one benchmark under one scorer, item by item.
 
-    ``protocol`` in full and its ``fingerprint``, ``data_hash`` and ``model_fingerprint`` say
-    what it may be compared with. ``protocols``: the fingerprints of its records, that of the first way
+    ``protocol`` in full and its ``fingerprint``, ``data_hash`` and ``model_fingerprint`` say what
+    it may be compared with. ``protocols``: the fingerprints of its records, that of the first way
     too, under which an item is booked that was lost before the model showed how it can be asked.
-    ``scored_again``: by another scorer of another's responses.
-    ``asked``: how an endpoint was asked, where there are several ways (``top_logprobs``).
+    ``scored_again``: by another scorer of another's responses. ``asked``: how an endpoint was
+    asked, where there are several ways (``top_logprobs``).
     """
 
     result: Result
@@ -141,9 +141,9 @@ def disagreements(measurements: Sequence[Measurement]) -> Iterator[str]:
             ]
             more, less = pairs.count((False, True)), pairs.count((True, False))
             yield (
-                f"{whose(other)}{other.result.benchmark}: of {len(pairs):,} answers {other.result.scorer} counts"
-                f" {more:,} as right that {first.result.scorer} does not, and {less:,} the other"
-                " way round"
+                f"{whose(other)}{other.result.benchmark}: of {len(pairs):,} answers"
+                f" {other.result.scorer} counts {more:,} as right that {first.result.scorer} does"
+                f" not, and {less:,} the other way round"
             )
 
 

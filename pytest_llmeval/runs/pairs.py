@@ -1,7 +1,7 @@
 """Answers as texts against answers as letters: what either's labels and reading do to one audit.
 
-"M&D" against "S&L" of Nowak et al. 2026 (arXiv:2602.17445), wherever a run has both of one benchmark,
-over the same items in the same orders.
+"M&D" against "S&L" of Nowak et al. 2026 (arXiv:2602.17445), wherever a run has both of one
+benchmark, over the same items in the same orders.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ def pairs(
 ) -> Iterator[dict[str, Any]]:
     """Every pair as JSON values. ``records`` reads those of the run, for what the answers took.
 
-    ``mean``, ``variance``, ``consistency`` and ``recall_std`` are those of the audit's main family of
-    arms (``FamilyResult``; ``mean`` is its ``moved_mean``), ``variance_ratio`` is texts over letters.
+    ``mean``, ``variance``, ``consistency`` and ``recall_std`` are those of the audit's main family
+    of arms (``FamilyResult``; ``mean`` is its ``moved_mean``), ``variance_ratio`` is texts over
+    letters.
     """
     found = [
         (texts, letters, *families)

@@ -1,8 +1,8 @@
 """The prompts of a run, kept beside its records for those who want to read them there.
 
 ``prompts.json.gz`` is one JSON document, because thousands of items share a handful of shots. It
-depends on the plan alone, so the sessions of a resumed run write the same. Records know a prompt by its SHA-256, so a prompt that is not the one
-that was sent is found out and never shown.
+depends on the plan alone, so the sessions of a resumed run write the same. Records know a prompt by
+its SHA-256, so a prompt that is not the one that was sent is found out and never shown.
 """
 
 from __future__ import annotations

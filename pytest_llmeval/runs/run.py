@@ -41,8 +41,8 @@ def metrics_json(
 ) -> dict[str, Any]:
     """What ``metrics.json`` holds.
 
-    ``records`` reads those of the run, for what few runs tell; ``hybrid``: the weights of a hybrid score
-    that is asked for.
+    ``records`` reads those of the run, for what few runs tell; ``hybrid``: the weights of a hybrid
+    score that is asked for.
     """
     more = {
         "hybrids": list(hybrids(measurements, hybrid)),

@@ -55,7 +55,7 @@ class Cell:
             raise LaunchError(lines[-1] if lines else str(error)) from None
 
     def run(self, program: dict[str, Any], patience: float) -> dict[str, Any]:
-        """The guest's report on `program`; raise `CellLostError` where none comes in `patience` s."""
+        """The guest's report on `program`; `CellLostError` where none comes in `patience` s."""
         self._send(json.dumps(program).encode())
         report = self._receive(patience)
         if report.get("id") != program["id"]:

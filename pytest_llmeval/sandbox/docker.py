@@ -196,7 +196,7 @@ def identity_of(image: Any, limits: Limits) -> str:
 
 
 def owner(pid: int | None = None) -> str:
-    """Names a process, this one by default, so that what it left can be told from what is in use."""
+    """Names a process, this one by default: what it left can be told from what is in use."""
     pid = os.getpid() if pid is None else pid
     return f"{socket.gethostname()} {pid} {_started(pid)}"
 

@@ -67,7 +67,7 @@ class Pool:
             self._measure_speed()
 
     def run(self, programs: Iterable[Program]) -> Iterator[Execution]:
-        """Run `programs`; they are taken from a thread, so that waiting for one holds up nothing."""
+        """Run `programs`; a thread takes them, so that waiting for one holds up nothing."""
         waiting: queue.Queue[Program | None] = queue.Queue(maxsize=2 * len(self._slots))
         done: queue.Queue[Execution | BaseException | None] = queue.Queue()
         stopped = threading.Event()

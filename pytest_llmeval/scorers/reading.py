@@ -45,7 +45,7 @@ class Reading:
 
 
 def summarise(details: Iterable[str]) -> dict[str, Any]:
-    """How many answers each level found, how many were options as text, and the margins of the rest.
+    """How many answers each level found, how many were options, and the margins of the rest.
 
     ``details`` of ``matched``; others, and those of unparsed answers (empty), count as
     ``unread``. Margins: smallest, median, and how many are below 0.05.

@@ -128,7 +128,7 @@ def _answer_from(reply: str, start: int, level: Level, options: Sequence[str]) -
 
 
 def _says_something(text: str, options: Sequence[str]) -> bool:
-    """Whether there is more than markup, the instruction repeated, or a letter that is no option."""
+    """Whether there is more than markup, the instruction, or a letter that is no option."""
     said = phrases.plain(text)
     if not said or _PLACEHOLDER.search(text):
         return False

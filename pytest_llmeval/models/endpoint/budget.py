@@ -59,7 +59,7 @@ class Budget:
 
 
 def reserve(state: State, me: str, cost: float, most: float) -> tuple[bool, float, bool]:
-    """Whether ``cost`` fits in, and is now reserved; what is spent; whether anything is reserved."""
+    """Whether ``cost`` fits in and is now reserved, what is spent, whether anything is reserved."""
     held, spent = _living(state)
     fits = spent + sum(held.values()) + cost <= most
     if fits:

@@ -1,4 +1,4 @@
-"""How many requests to have in flight: more while more are answered a second, fewer when pushed back.
+"""How many requests to have in flight: more while that answers more, fewer when pushed back.
 
 Pure bookkeeping: times come from the caller. Outcomes are counted in rounds of about twice the
 limit, so that a round tells what the limit brought.

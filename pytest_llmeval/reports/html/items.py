@@ -1,4 +1,4 @@
-"""The items of a run for the page's browser: a slim index, and details in blocks to open one by one.
+"""The items of a run for the page's browser: a slim index, and blocks of details to be opened.
 
 The index has one column a property, so that 14,042 items compress well and are filtered at once.
 Details (prompts, responses, log-likelihoods) are read only when an item is opened or searched for.
@@ -39,8 +39,8 @@ def index(
 ) -> dict[str, Any]:
     """The columns of a result's items, sorted by id.
 
-    ``flips``: item → ``w`` (newly wrong) or ``r`` (newly right). ``before``: the baseline's records.
-    An item's outcome is the best of its samples', as its test's is.
+    ``flips``: item → ``w`` (newly wrong) or ``r`` (newly right). ``before``: the baseline's
+    records. An item's outcome is the best of its samples', as its test's is.
     """
     names = sorted(items)
     subjects = sorted({items[name][0].subject for name in names})
