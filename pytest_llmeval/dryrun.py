@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -21,6 +20,7 @@ from pytest_llmeval.core import Request
 from pytest_llmeval.models import Model
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.prices import Prices
+from pytest_llmeval.reports.tables import open_table
 from pytest_llmeval.reports.terminal import write_summary
 from pytest_llmeval.suite import Evaluated
 
@@ -149,7 +149,7 @@ def dry_run_parts(found: Sequence[Estimate], prices: Prices) -> Iterable[Any]:
 
 
 def _table(found: Iterable[Estimate], prices: Prices) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    table = open_table()
     table.add_column("benchmark[scorer]", overflow="fold")
     for name in ("items", "requests", "prompt tokens", "answer tokens", "cost"):
         table.add_column(name, justify="right")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -13,6 +12,8 @@ from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import diagnose
 from pytest_llmeval.metrics.audit import FamilyResult
+from pytest_llmeval.reports.tables import add_numbers
+from pytest_llmeval.reports.tables import open_table
 
 _MOST_ARMS = 16
 
@@ -37,10 +38,9 @@ def _one(name: str, audit: Audit) -> Iterable[Any]:
 
 
 def _arms(audit: Audit) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    table = open_table()
     table.add_column("order")
-    for name in ("n", "accuracy", "95 % interval", "unparsed"):
-        table.add_column(name, justify="right", no_wrap=True)
+    add_numbers(table, "n", "accuracy", "95 % interval", "unparsed")
     for arm in audit.arms[:_MOST_ARMS]:
         low, high = arm.interval
         table.add_row(

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -24,7 +23,10 @@ from pytest_llmeval.reports.numbers import ALPHA
 from pytest_llmeval.reports.numbers import count
 from pytest_llmeval.reports.numbers import interval
 from pytest_llmeval.reports.numbers import number
+from pytest_llmeval.reports.numbers import probability
 from pytest_llmeval.reports.numbers import signed
+from pytest_llmeval.reports.tables import add_numbers
+from pytest_llmeval.reports.tables import dense_table
 from pytest_llmeval.reports.text import one_line
 from pytest_llmeval.runs.compare import RunComparison
 from pytest_llmeval.runs.differences import Mismatch
@@ -33,6 +35,7 @@ FLIPS = 10
 """How many items that changed are listed each way, unless asked otherwise."""
 
 _WORST = 10
+_COLUMNS = ("n", "baseline", "candidate", "drop", "p")
 NO_VERDICT = "protocols or data differ: no verdict"
 
 
@@ -118,17 +121,10 @@ def _title(found: RunComparison, comparison: Comparison) -> str:
     return one_line(f"{comparison.name}: {before} → {after}")
 
 
-def empty_table() -> Table:
-    """A table for many columns and long names."""
-    # The box puts one space between columns; with more, MMLU's longest subject would not fit.
-    return Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
-
-
 def _table(comparison: Comparison, verdict: bool) -> Table:
-    table = empty_table()
+    table = dense_table()
     table.add_column("", overflow="fold")
-    for name in ("n", "baseline", "candidate", "drop", "p"):
-        table.add_column(name, justify="right", no_wrap=True)
+    add_numbers(table, *_COLUMNS)
     table.add_row(_everything(comparison), *_cells(comparison.overall, verdict))
     for subject, difference in comparison.worst(_WORST):
         table.add_row(Text(one_line(subject)), *_cells(difference, verdict))
@@ -241,7 +237,7 @@ def _markdown_details(found: RunComparison, comparison: Comparison, flips: int) 
     if worst and len(comparison.subjects) > 1:
         rows = [(gfm.cell(subject), *_cells(one, verdict)) for subject, one in worst]
         yield f"Worst subjects of {gfm.code(name)} ({len(worst)} of {len(comparison.subjects)}):"
-        yield gfm.table(("subject", "n", "baseline", "candidate", "drop", "p"), rows)
+        yield gfm.table(("subject", *_COLUMNS), rows)
     if verdict:
         yield gfm.plain(_legend(comparison))
         if more := _more_worse(comparison):
@@ -260,11 +256,9 @@ def _markdown_details(found: RunComparison, comparison: Comparison, flips: int) 
 
 def p_value(difference: Difference, verdict: bool) -> str:
     """The adjusted p value, starred where it is significant; nothing where there is no verdict."""
-    p = difference.adjusted
     if not verdict or difference.items == 0:
         return "-"
-    text = "<0.0001" if p < 0.0001 else f"{p:.4f}"
-    return text + (" *" if p <= ALPHA else "  ")
+    return probability(difference.adjusted) + (" *" if difference.adjusted <= ALPHA else "  ")
 
 
 def mismatch_json(mismatch: Mismatch) -> dict[str, Any]:

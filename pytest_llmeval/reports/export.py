@@ -85,16 +85,8 @@ COLUMNS = (
 
 _KEPT = (
     *("status", "started", "finished", "seconds", "seed", "limit", "shard", "models"),
-    *(
-        "model_fingerprints",
-        "baseline",
-        "usage",
-        "prices",
-        "command",
-        "versions",
-        "platform",
-        "git",
-    ),
+    *("model_fingerprints", "baseline", "usage", "prices"),
+    *("command", "versions", "platform", "git"),
 )
 
 

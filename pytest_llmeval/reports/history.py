@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from pytest_llmeval.core import RunError
@@ -23,6 +21,7 @@ from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.reports.judged import name_of
 from pytest_llmeval.reports.judged import read_judged
 from pytest_llmeval.reports.numbers import gain_interval
+from pytest_llmeval.reports.tables import open_table
 from pytest_llmeval.reports.text import cut
 from pytest_llmeval.reports.text import one_line
 from pytest_llmeval.runs.baseline import read_baseline
@@ -213,7 +212,7 @@ def history_parts(
     runs: Sequence[JudgedRun], series: Sequence[Series], problems: Sequence[str]
 ) -> Iterator[Any]:
     """The runs as a table, then a line of bars for every metric: rich renderables."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    table = open_table()
     for name in ("started", "run", "results", "gates"):
         table.add_column(name, overflow="fold")
     marks = {point.run: point.baseline for one in series for point in one.points if point.baseline}

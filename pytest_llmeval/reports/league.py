@@ -11,7 +11,6 @@ from rich.text import Text
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.reports import gfm
 from pytest_llmeval.reports.comparison import NO_VERDICT
-from pytest_llmeval.reports.comparison import empty_table
 from pytest_llmeval.reports.comparison import fields
 from pytest_llmeval.reports.comparison import mismatch_json
 from pytest_llmeval.reports.comparison import p_value
@@ -19,22 +18,23 @@ from pytest_llmeval.reports.numbers import ALPHA
 from pytest_llmeval.reports.numbers import interval
 from pytest_llmeval.reports.numbers import number
 from pytest_llmeval.reports.numbers import signed
+from pytest_llmeval.reports.tables import add_numbers
+from pytest_llmeval.reports.tables import dense_table
 from pytest_llmeval.runs.league import League
 from pytest_llmeval.runs.league import Standing
 
 _OTHER_ITEMS = "accuracies are not over the same items; drops are"
-_LEAGUE_COLUMNS = ("n", "accuracy", "95 % interval", "macro", "gain", "drop", "p")
+_COLUMNS = ("n", "accuracy", "95 % interval", "macro", "gain", "drop", "p")
 
 
 def league_parts(tables: Sequence[League]) -> Iterator[Any]:
     """League tables as rich renderables, readable at 80 columns."""
     for league in tables:
-        yield Text(f"{league.benchmark}[{league.scorer}]", style="bold")
+        yield Text(league.name, style="bold")
         # Names stand below: beside eight columns there is no room for them.
-        table = empty_table()
+        table = dense_table()
         table.add_column("")
-        for name in _LEAGUE_COLUMNS:
-            table.add_column(name, justify="right", no_wrap=True)
+        add_numbers(table, *_COLUMNS)
         for rank, standing in enumerate(league.standings, start=1):
             table.add_row(str(rank), *_standing_cells(standing, not league.mismatches))
         yield table
@@ -81,8 +81,8 @@ def league_markdown(tables: Sequence[League]) -> str:
             )
             for standing in league.standings
         ]
-        blocks.append(f"### {gfm.code(f'{league.benchmark}[{league.scorer}]')}")
-        blocks.append(gfm.table(("run", *_LEAGUE_COLUMNS), rows))
+        blocks.append(f"### {gfm.code(league.name)}")
+        blocks.append(gfm.table(("run", *_COLUMNS), rows))
         blocks.append(gfm.plain(_league_note(league)))
         if not league.same_items:
             blocks.append(f"**{_OTHER_ITEMS}**")

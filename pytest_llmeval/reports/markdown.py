@@ -17,6 +17,7 @@ from pytest_llmeval.reports.judged import name_of
 from pytest_llmeval.reports.numbers import count
 from pytest_llmeval.reports.numbers import interval
 from pytest_llmeval.reports.numbers import number
+from pytest_llmeval.reports.numbers import probability
 from pytest_llmeval.reports.numbers import signed
 from pytest_llmeval.reports.pairs import HEADER
 from pytest_llmeval.reports.pairs import pair_rows
@@ -141,13 +142,8 @@ def _results(run: JudgedRun, used: Mapping[Key, Spent]) -> Iterator[str]:
                 *([_cost(paid.get(key), prices)] if paid else []),
             )
         )
-    header = ["result", "answered", "accuracy", "95 % interval", "macro", "gain"]
-    header += [
-        "unparsed",
-        "errors",
-        *(["model time"] if timed else []),
-        *(["cost"] if paid else []),
-    ]
+    header = ["result", "answered", "accuracy", "95 % interval", "macro", "gain", "unparsed"]
+    header += ["errors", *(["model time"] if timed else []), *(["cost"] if paid else [])]
     yield gfm.table(header, rows)
     yield _rest(len(run.results), "results", "metrics.json")
 
@@ -194,8 +190,8 @@ def _regressed(run: JudgedRun) -> Iterator[str]:
 def _regressed_row(one: Regressed, run: JudgedRun) -> Sequence[str]:
     several = len(run.results) > 1
     name = f"{one.result} {one.subject}" if several else one.subject
-    p_value = "<0.0001" if one.p_value < 0.0001 else f"{one.p_value:.4f}"
-    numbers = (number(one.baseline), number(one.candidate), signed(one.drop), p_value)
+    drop, p_value = signed(one.drop), probability(one.p_value)
+    numbers = (number(one.baseline), number(one.candidate), drop, p_value)
     return (gfm.cell(cut(name, _NAME, "comparison.json")), f"{one.items:,}", *numbers)
 
 

@@ -34,6 +34,11 @@ def gain_interval(accuracy: Sequence[float] | None, chance: float) -> tuple[floa
     return low, high
 
 
+def probability(p: float) -> str:
+    """A p value: ``0.0123``, or ``<0.0001``."""
+    return "<0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
 def count(value: int, noun: str) -> str:
     """``1 item``, ``1,234 items``."""
     return f"{value:,} {noun}{'' if value == 1 else 's'}"

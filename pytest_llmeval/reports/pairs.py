@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from pytest_llmeval.permutations import family_of
 from pytest_llmeval.reports.numbers import count
 from pytest_llmeval.reports.numbers import number
+from pytest_llmeval.reports.tables import add_numbers
+from pytest_llmeval.reports.tables import open_table
 
 HEADER = ("answers", "accuracy", "mean", "variance", "SCORE", "RStd", "seconds", "tokens")
 
@@ -24,16 +24,9 @@ def pair_parts(pairs: Iterable[Pair]) -> Iterable[Any]:
     """The pairs as rich renderables."""
     for pair in pairs:
         yield Text(pair_title(pair), style="bold")
-        table = Table(
-            box=box.SIMPLE_HEAD,
-            show_edge=False,
-            pad_edge=False,
-            padding=(0, 1),
-            collapse_padding=True,
-        )
+        table = open_table(collapse=True)
         table.add_column(HEADER[0], overflow="fold")
-        for name in HEADER[1:]:
-            table.add_column(name, justify="right", no_wrap=True)
+        add_numbers(table, *HEADER[1:])
         for name, *cells in pair_rows(pair):
             table.add_row(Text(name), *cells)
         yield table

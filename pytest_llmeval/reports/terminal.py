@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -25,6 +24,8 @@ from pytest_llmeval.reports.numbers import signed
 from pytest_llmeval.reports.pairs import Pair
 from pytest_llmeval.reports.pairs import pair_parts
 from pytest_llmeval.reports.runner import harmless
+from pytest_llmeval.reports.tables import add_numbers
+from pytest_llmeval.reports.tables import open_table
 from pytest_llmeval.reports.text import one_line
 from pytest_llmeval.reports.text import visible
 from pytest_llmeval.reports.words import tie_words
@@ -107,16 +108,9 @@ def summary_parts(
 
 
 def _results_table(results: Iterable[tuple[Result, dict[str, Any]]]) -> Table:
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1),
-        collapse_padding=True,
-    )
+    table = open_table(collapse=True)
     table.add_column("benchmark[scorer]", overflow="fold")
-    for name in ("n", "accuracy", "macro", "gain", "unparsed", "errors"):
-        table.add_column(name, justify="right", no_wrap=True)
+    add_numbers(table, "n", "accuracy", "macro", "gain", "unparsed", "errors")
     for result, numbers in results:
         counts = result.counts
         times = f"×{result.samples}" if result.samples > 1 else ""

@@ -47,6 +47,11 @@ class League:
     mismatches: tuple[Mismatch, ...] = ()
     same_items: bool = True
 
+    @property
+    def name(self) -> str:
+        """``mmlu[letter]``."""
+        return f"{self.benchmark}[{self.scorer}]"
+
 
 def league(runs: Sequence[Run], *, allow_mismatch: bool = False) -> list[League]:
     """The standings of every (benchmark, scorer) of the runs, each against the best.
