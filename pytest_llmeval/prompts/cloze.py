@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Template
-
-
-def _description(_subject: str) -> str:
-    return ""
+from pytest_llmeval.prompts.lettered import no_description
+from pytest_llmeval.prompts.lettered import whole_options
 
 
 def _question(item: Item) -> str:
     return f"Question: {item.question}\nAnswer:"
 
 
-def _choices(item: Item) -> tuple[str, ...]:
-    return item.options
-
-
-CLOZE = Template(name="cloze", description=_description, question=_question, choices=_choices)
+CLOZE = Template(
+    name="cloze", description=no_description, question=_question, choices=whole_options
+)

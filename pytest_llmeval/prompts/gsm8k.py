@@ -7,6 +7,8 @@ lm-evaluation-harness 0.4.13, whose prompts are reproduced byte for byte.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Template
 from pytest_llmeval.prompts.lettered import no_choices
@@ -48,13 +50,7 @@ GSM8K_COT = Template(
 )
 """``Q:`` and ``A:``, the format of the paper and of lm-eval's ``gsm8k_cot``."""
 
-GSM8K_ZERO_SHOT = Template(
-    name="gsm8k-zero-shot",
-    description=no_description,
-    question=_q_step_by_step,
-    choices=no_choices,
-    answer=_reasoning,
-)
+GSM8K_ZERO_SHOT = replace(GSM8K_COT, name="gsm8k-zero-shot", question=_q_step_by_step)
 
 _WEI = (
     (

@@ -12,6 +12,7 @@ import re
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Template
 from pytest_llmeval.prompts.lettered import no_description
+from pytest_llmeval.prompts.lettered import whole_options
 
 _MARK = re.compile(r"\[.*?\]")
 
@@ -35,10 +36,6 @@ def _question(item: Item) -> str:
     return item.question
 
 
-def _choices(item: Item) -> tuple[str, ...]:
-    return item.options
-
-
 LMEVAL_HELLASWAG = Template(
-    name="lmeval-hellaswag", description=no_description, question=_question, choices=_choices
+    name="lmeval-hellaswag", description=no_description, question=_question, choices=whole_options
 )

@@ -7,6 +7,8 @@ reproduced byte for byte.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Template
 from pytest_llmeval.prompts.lettered import no_choices
@@ -61,12 +63,5 @@ HUMANEVAL_INSTRUCT = Template(
 )
 """A request, and the answer begun for the model, up to the end of the docstring."""
 
-HUMANEVAL_CHAT = Template(
-    name="humaneval-chat",
-    description=no_description,
-    question=_request,
-    choices=no_choices,
-    answer=_fenced,
-    delimiter="",
-)
+HUMANEVAL_CHAT = replace(HUMANEVAL_INSTRUCT, name="humaneval-chat", prefix=None)
 """The same request, and the answer left to the model: for endpoints that begin no answers."""

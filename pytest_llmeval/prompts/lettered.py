@@ -1,4 +1,4 @@
-"""What formats share: options as ``A. …`` lines, letters as answers, or neither of them."""
+"""What formats share: options as ``A. …`` lines or as they are, letters as answers, or nothing."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ def option_lines(item: Item) -> str:
 def labels(item: Item) -> tuple[str, ...]:
     """The letters of the item's options: the texts whose likelihood is compared."""
     return tuple(LABELS[: len(item.options)])
+
+
+def whole_options(item: Item) -> tuple[str, ...]:
+    """The item's options: their own texts are what is compared."""
+    return item.options
 
 
 def no_choices(_item: Item) -> tuple[str, ...]:

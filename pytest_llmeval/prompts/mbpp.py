@@ -8,6 +8,8 @@ data included. There they show the first three tests; all items of the full set 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Template
 from pytest_llmeval.prompts.lettered import no_choices
@@ -65,12 +67,5 @@ MBPP_INSTRUCT = Template(
 )
 """The task, and a fence that is opened for the model."""
 
-MBPP_CHAT = Template(
-    name="mbpp-chat",
-    description=no_description,
-    question=_request,
-    choices=no_choices,
-    answer=_fenced,
-    delimiter="",
-)
+MBPP_CHAT = replace(MBPP_INSTRUCT, name="mbpp-chat", prefix=None)
 """The same task, and the answer left to the model: for endpoints that begin no answers."""

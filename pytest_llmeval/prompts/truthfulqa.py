@@ -10,6 +10,7 @@ from __future__ import annotations
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Template
 from pytest_llmeval.prompts.lettered import no_description
+from pytest_llmeval.prompts.lettered import whole_options
 
 _PAIRS = (
     (
@@ -35,10 +36,6 @@ def _question(item: Item) -> str:
     return f"{_PRIMER}Q: {item.question}\nA:"
 
 
-def _choices(item: Item) -> tuple[str, ...]:
-    return item.options
-
-
 LMEVAL_TRUTHFULQA = Template(
-    name="lmeval-truthfulqa", description=no_description, question=_question, choices=_choices
+    name="lmeval-truthfulqa", description=no_description, question=_question, choices=whole_options
 )

@@ -10,16 +10,13 @@ from __future__ import annotations
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Template
 from pytest_llmeval.prompts.lettered import no_description
+from pytest_llmeval.prompts.lettered import whole_options
 
 BLANK = "_"
 
 
 def _before(item: Item) -> str:
     return item.question.partition(BLANK)[0]
-
-
-def _options(item: Item) -> tuple[str, ...]:
-    return item.options
 
 
 def _after(item: Item) -> tuple[str, ...]:
@@ -32,5 +29,5 @@ LMEVAL_WINOGRANDE = Template(
     description=no_description,
     question=_before,
     choices=_after,
-    given=_options,
+    given=whole_options,
 )
