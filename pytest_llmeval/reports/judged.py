@@ -134,22 +134,21 @@ def read_judged(path: Path, comparison: Mapping[str, Any] | None = None) -> Judg
     metrics = _document(folder, "metrics.json") or load_run(path).metrics()
     try:
         verdicts = [Verdict.from_json(value) for value in gates["gates"]]
-        results = [{**result, "errors": int(result["errors"])} for result in metrics["results"]]
-        return JudgedRun(
-            path=path,
-            manifest=manifest,
-            results=results,
-            verdict=str(gates["verdict"]),
-            verdicts=verdicts,
-            thresholds=gates.get("thresholds"),
-            comparison=comparison or _document(folder, "comparison.json"),
-            thresholds_path=gates.get("path"),
-            hybrids=metrics.get("hybrids", ()),
-            pairs=metrics.get("pairs", ()),
-            items_failed=gates.get("items_failed", 0),
-        )
-    except (KeyError, TypeError) as error:
-        raise RunError(f"{path}: gates.json or metrics.json is damaged ({error})") from None
+    except TypeError as error:  # a gate with more than this version knows
+        raise RunError(f"{path / 'gates.json'}: damaged, or of another version: {error}") from None
+    return JudgedRun(
+        path=path,
+        manifest=manifest,
+        results=metrics["results"],
+        verdict=gates["verdict"],
+        verdicts=verdicts,
+        thresholds=gates.get("thresholds"),
+        comparison=comparison or _document(folder, "comparison.json"),
+        thresholds_path=gates.get("path"),
+        hybrids=metrics.get("hybrids", ()),
+        pairs=metrics.get("pairs", ()),
+        items_failed=gates.get("items_failed", 0),
+    )
 
 
 def used(run: JudgedRun) -> dict[Key, Spent]:

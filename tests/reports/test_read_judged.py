@@ -1,0 +1,43 @@
+"""What a session decided is read back from its folder, or told to be damaged."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from judged_runs import items
+from judged_runs import judged
+from judged_runs import write_documents
+from stored_runs import make_run
+from stored_runs import store
+
+from pytest_llmeval.core import RunError
+from pytest_llmeval.reports.judged import read_judged
+
+SUBJECTS = {"art": "cccw", "law": "ccww"}
+
+
+@pytest.fixture
+def run(tmp_path):
+    found = judged(tmp_path, SUBJECTS)
+    store(make_run(tmp_path, "run", items(SUBJECTS)))
+    write_documents(found)
+    return found
+
+
+def test_what_was_judged_is_read_back(run):
+    found = read_judged(run.path)
+    assert found.verdicts == run.verdicts
+    assert found.results == json.loads(json.dumps(run.results))
+    assert (found.verdict, found.thresholds, found.models) == ("pass", "thresholds.toml", ["demo"])
+
+
+def test_a_gate_with_more_than_this_version_knows(run):
+    write_documents(replace(run, verdicts=run.verdicts[:1]))
+    file = run.path / "gates.json"
+    document = json.loads(file.read_text())
+    document["gates"][0]["mood"] = "good"
+    file.write_text(json.dumps(document))
+    with pytest.raises(RunError, match=r"gates\.json: damaged, or of another version: .*'mood'"):
+        read_judged(run.path)
