@@ -15,15 +15,15 @@ from .decide import decide
 from .decide import decide_by_interval
 from .measure import Estimate
 from .measure import Measured
-from .measure import answers
-from .measure import not_all
-from .measure import too_many
 from .places import HYBRIDS
 from .thresholds import BenchmarkGates
 from .thresholds import Bound
 from .verdict import Scope
 from .verdict import Status
 from .verdict import Verdict
+from .words import answers
+from .words import not_all
+from .words import too_many
 
 
 def judge_hybrids(

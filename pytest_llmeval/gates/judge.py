@@ -29,15 +29,8 @@ from .hybrids import judge_hybrids
 from .measure import NO_CHANCE
 from .measure import Estimate
 from .measure import Measured
-from .measure import answers
-from .measure import counted
-from .measure import drawn
-from .measure import errors
 from .measure import is_draw
 from .measure import measure
-from .measure import not_all
-from .measure import too_many
-from .measure import too_many_together
 from .mistakes import dotted
 from .places import line_of
 from .places import places
@@ -53,6 +46,13 @@ from .thresholds import Thresholds
 from .verdict import Scope
 from .verdict import Status
 from .verdict import Verdict
+from .words import answers
+from .words import counted
+from .words import drawn
+from .words import errors
+from .words import not_all
+from .words import too_many
+from .words import too_many_together
 
 
 def judge(

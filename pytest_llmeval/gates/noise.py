@@ -16,7 +16,6 @@ from pytest_llmeval.metrics import macro_interval
 from pytest_llmeval.metrics import score_interval
 from pytest_llmeval.metrics import smallest_significant
 
-from .measure import answers
 from .mistakes import located
 from .names import CollectedBenchmark
 from .thresholds import BenchmarkGates
@@ -27,6 +26,7 @@ from .thresholds import SubjectGates
 from .thresholds import Thresholds
 from .thresholds import percent
 from .verdict import TOLERANCE
+from .words import answers
 
 _Warnings = Iterator[tuple[tuple[str, ...], str]]
 

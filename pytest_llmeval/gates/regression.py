@@ -15,16 +15,16 @@ from pytest_llmeval.metrics import Comparison
 from pytest_llmeval.metrics import Difference
 from pytest_llmeval.metrics import Result
 
-from .measure import answers
-from .measure import drawn
 from .measure import is_draw
-from .measure import too_many
-from .measure import too_many_together
 from .thresholds import RegressionGates
 from .verdict import TOLERANCE
 from .verdict import Scope
 from .verdict import Status
 from .verdict import Verdict
+from .words import answers
+from .words import drawn
+from .words import too_many
+from .words import too_many_together
 
 Comparisons = Mapping[tuple[str, str, str], Comparison | str]
 """(model, benchmark, scorer) → the comparison with the baseline, or why there is none."""
