@@ -10,7 +10,7 @@ whose first is sample 0. Where a record carries ``prompt_sha256``, its answer is
 prompt only.
 
 Other files are read with a mapping, ``replay:FILE?text=FIELD&item=FIELD``: what each part of a
-record (``KEYS``) is called there. ``answer.text`` is a field inside a field. An item that no field
+record (``recorded.fields.KEYS``) is called there. ``answer.text`` is a field inside a field. An item that no field
 names as the benchmark does is put together: ``item={category}-{question_id:04d}``, ``{#}`` being
 the record's place in the file, from 0. What comes out is made an id as the benchmarks make theirs,
 with ``sources.safe_id``: "HumanEval/0" is the item ``HumanEval_0``.
@@ -25,8 +25,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
-import shutil
 import tempfile
 import weakref
 import zipfile
@@ -41,31 +39,30 @@ from pathlib import Path
 from typing import IO
 from typing import Any
 from typing import NamedTuple
-from urllib.parse import parse_qsl
 
 from pytest_llmeval.core import Ask
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
+from pytest_llmeval.models.recorded.fields import TEXT_FIELDS
+from pytest_llmeval.models.recorded.fields import Fields
+from pytest_llmeval.models.recorded.fields import prompt_hash
+from pytest_llmeval.models.recorded.fields import read_mapping
+from pytest_llmeval.models.recorded.lines import is_lines
+from pytest_llmeval.models.recorded.lines import rows
+from pytest_llmeval.models.recorded.lines import stem
+from pytest_llmeval.models.recorded.lines import unpack
 from pytest_llmeval.sources.local import READ_ERRORS
 from pytest_llmeval.sources.local import nearest_sibling
 from pytest_llmeval.sources.local import open_binary
 from pytest_llmeval.sources.local import parse_object
 from pytest_llmeval.sources.local import unreadable
-from pytest_llmeval.sources.names import row_id
 from pytest_llmeval.sources.names import safe_id
 from pytest_llmeval.spelling import suggestion
 
-KEYS = ("item", "text", "logprobs", "sample", "prompt_sha256", "finish_reason", "name")
-"""What a mapping may name; ``name`` is not a field but what the model is called in reports."""
-
 # Records looked at to see what kind of answers a file holds.
 _PEEK = 1000
-_TEXT_FIELDS = ("prediction", "text", "response", "samples")
-_PLACEHOLDER = re.compile(r"\{([^{}:]+)(?::0(\d{1,2})d?)?\}")
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
-_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz", ".zip")
 _DAMAGED = (*READ_ERRORS, zipfile.BadZipFile, NotImplementedError, RuntimeError)
 
 
@@ -97,28 +94,7 @@ def open_model(rest: str) -> Replay:
         raise ConfigError(f"model spec {spec!r}: a folder; a file of answers was expected")
     if not path.is_file():
         raise ConfigError(f"model spec {spec!r}: no such file{nearest_sibling(path)}")
-    return Replay(path, _read_mapping(spec, query))
-
-
-def _read_mapping(spec: str, query: str) -> dict[str, str]:
-    mapping: dict[str, str] = {}
-    for key, value in parse_qsl(query.replace("+", "%2B"), keep_blank_values=True):
-        if key not in KEYS:
-            raise ConfigError(f"model spec {spec!r}: unknown key {key!r}{suggestion(key, KEYS)}")
-        if key in mapping or not value:
-            fault = "is given twice" if key in mapping else "names no field"
-            raise ConfigError(f"model spec {spec!r}: {key} {fault}")
-        mapping[key] = value
-    if "name" in mapping and not _NAME.fullmatch(mapping["name"]):
-        raise ConfigError(
-            f"model spec {spec!r}: name {mapping['name']!r}: use letters, digits, '_', '.', '-'"
-        )
-    if re.search(r"[{}]", _PLACEHOLDER.sub("", mapping.get("item", ""))):
-        raise ConfigError(
-            f"model spec {spec!r}: item {mapping['item']!r}: write {{field}} or, for a number with"
-            " leading zeros, {field:04d}"
-        )
-    return mapping
+    return Replay(path, read_mapping(spec, query))
 
 
 class Replay:
@@ -127,7 +103,8 @@ class Replay:
     def __init__(self, path: Path, mapping: Mapping[str, str]) -> None:
         self._path = path
         self._mapping = mapping
-        self.name = mapping.get("name") or safe_id(_stem(path), 60)
+        self._fields = Fields(mapping)
+        self.name = mapping.get("name") or safe_id(stem(path), 60)
         self.asks = self._peek()
 
     @cached_property
@@ -179,18 +156,18 @@ class Replay:
             try:
                 values = tuple(
                     math.nan if value is None else float(value)
-                    for value in self._field(row, "logprobs") or ()
+                    for value in self._fields.value(row, "logprobs") or ()
                 )
             except (TypeError, ValueError):
                 return _failed(request, f"{where}: logprobs is not a list of numbers")
             if not values:
                 return _failed(request, f"{where}: no log-probabilities were recorded")
             return Response(request.id, logprobs=values, sample=request.sample)
-        texts = self._texts(row)
+        texts = self._fields.texts(row)
         text = texts[place.element] if texts else None
         if text is None:
             return _failed(request, f"{where}: no text was recorded")
-        finish, tokens = self._field(row, "finish_reason"), row.get("completion_tokens")
+        finish, tokens = self._fields.value(row, "finish_reason"), row.get("completion_tokens")
         return Response(
             request.id,
             text=text,
@@ -204,13 +181,13 @@ class Replay:
         empty, failed = True, False
         try:
             # A packed list is laid down as lines now, and read only this once.
-            lines = _is_lines(self._path)
+            lines = is_lines(self._path)
             with open_binary(self._path) if lines else nullcontext(self._lines) as file:
-                for _, _, row in islice(_rows(self._path, file), _PEEK):
+                for _, _, row in islice(rows(self._path, file), _PEEK):
                     empty = False
-                    if any(text is not None for text in self._texts(row)):
+                    if any(text is not None for text in self._fields.texts(row)):
                         asks.add("text")
-                    if self._field(row, "logprobs"):
+                    if self._fields.value(row, "logprobs"):
                         asks.add("choices")
                     if len(asks) == 2:
                         break
@@ -228,7 +205,7 @@ class Replay:
                 )
         if not asks and not failed:
             raise ConfigError(
-                f"{self._path}: no record holds an answer in field {', '.join(_TEXT_FIELDS)} or"
+                f"{self._path}: no record holds an answer in field {', '.join(TEXT_FIELDS)} or"
                 f" logprobs; say which field does (replay:{self._path.name}?text=FIELD); known:"
                 f" {', '.join(sorted(last))[:200]}"
             )
@@ -243,11 +220,11 @@ class Replay:
         down there as lines.
         """
         file: IO[bytes]
-        if _is_lines(self._path) and self._path.suffix != ".gz":
+        if is_lines(self._path) and self._path.suffix != ".gz":
             file = self._path.open("rb")
         else:
             file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the model
-            _unpack(self._path, file)
+            unpack(self._path, file)
             file.seek(0)
         weakref.finalize(self, file.close)
         return file
@@ -258,153 +235,22 @@ class Replay:
         index: dict[str, tuple[_Place, ...]] = {}
         try:
             self._lines.seek(0)
-            for position, (number, offset, row) in enumerate(_rows(self._path, self._lines)):
+            for position, (number, offset, row) in enumerate(rows(self._path, self._lines)):
                 if row.get("response_of"):
                     continue  # another scorer's record: the response is in its first scorer's
                 where = f"{self._path}, line {number}"
-                item = self._item_id(row, position, where)
-                prompt = _prompt_hash(self._field(row, "prompt_sha256"), where)
-                sample = self._field(row, "sample")
+                item = self._fields.item_id(row, position, where)
+                prompt = prompt_hash(self._fields.value(row, "prompt_sha256"), where)
+                sample = self._fields.value(row, "sample")
                 if not isinstance(sample, int | None):
                     raise DataError(f"{where}: sample is not a whole number")
-                for element in range(max(1, len(self._texts(row)))):
+                for element in range(max(1, len(self._fields.texts(row)))):
                     place = _Place((sample or 0) + element, prompt, offset, number, element)
                     others = (p for p in index.get(item, ()) if p[:2] != place[:2])
                     index[item] = (*others, place)
         except _DAMAGED as error:
             raise unreadable(self._path, error) from None
         return index
-
-    def _field(self, row: dict[str, Any], key: str) -> Any:
-        """What the record holds under the name that the mapping gives to a key."""
-        return _look_up(row, self._mapping.get(key, key))
-
-    def _texts(self, row: dict[str, Any]) -> list[str | None]:
-        """The texts of a record, one a sample; lists in lists (as lm-eval writes) are one list."""
-        names = (self._mapping["text"],) if "text" in self._mapping else _TEXT_FIELDS
-        for name in names:
-            value = _look_up(row, name)
-            if value is not None:
-                return [_as_text(one) for one in _flat(value)]
-        return []
-
-    def _item_id(self, row: dict[str, Any], position: int, where: str) -> str:
-        pattern = self._mapping.get("item")
-        if pattern is not None and "{" in pattern:
-
-            def filled(match: re.Match[str]) -> str:
-                name, width = match.groups()
-                value = position if name == "#" else _look_up(row, name)
-                if isinstance(value, bool) or not isinstance(value, str | int):
-                    raise DataError(f"{where}: names no item (no field {name!r})")
-                return str(value).zfill(int(width or 0))
-
-            return safe_id(_PLACEHOLDER.sub(filled, pattern))
-        for name in (pattern,) if pattern is not None else ("item", "id"):
-            value = _look_up(row, name)
-            if isinstance(value, str | int):
-                return safe_id(str(value))
-        subject, number = row.get("subject"), row.get("row")
-        if pattern is None and isinstance(subject, str) and isinstance(number, int):
-            return row_id(subject, number)
-        wanted = f"field {pattern!r}" if pattern is not None else "item, id, or subject and row"
-        raise DataError(f"{where}: names no item ({wanted})")
-
-
-def _stem(path: Path) -> str:
-    ending = next((e for e in sorted(_ENDINGS, key=len)[::-1] if path.name.endswith(e)), "")
-    return path.name.removesuffix(ending)
-
-
-def _is_lines(path: Path) -> bool:
-    """Whether a file holds one record a line: all but zip files and pieces of JSON."""
-    return not path.name.endswith((".zip", ".json", ".json.gz"))
-
-
-def _unpack(path: Path, target: IO[bytes]) -> None:
-    """Write the records of a packed file, or of a list in one piece of JSON, as lines."""
-    if path.suffix != ".zip":
-        with open_binary(path) as packed:
-            _copy_lines(str(path), packed, target)
-        return
-    with zipfile.ZipFile(path) as archive:
-        members = [
-            name
-            for name in archive.namelist()
-            if name.endswith((".json", ".jsonl")) and not name.startswith("__MACOSX/")
-        ]
-        if len(members) != 1:
-            names = f": {', '.join(members[:5])}" if members else ""
-            raise DataError(
-                f"{path}: {len(members)} files of answers where one .json or .jsonl was"
-                f" expected{names}"
-            )
-        with archive.open(members[0]) as packed:
-            _copy_lines(f"{path}: {members[0]}", packed, target)
-
-
-def _copy_lines(name: str, source: IO[bytes], target: IO[bytes]) -> None:
-    """``name``: the file's, in messages too."""
-    if not name.endswith((".json", ".json.gz")):
-        shutil.copyfileobj(source, target)
-        return
-    try:
-        records = json.loads(source.read())
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{name} is not valid JSON ({error})") from None
-    if not isinstance(records, list):
-        raise DataError(f"{name} is not a list of records but {type(records).__name__}")
-    for record in records:
-        target.write(json.dumps(record).encode("ascii") + b"\n")
-
-
-def _rows(path: Path, file: IO[bytes]) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """Number, place and object of every line. A torn last line is left out.
-
-    A run that was killed leaves a last line without its end; any other line that is not an
-    object is an error.
-    """
-    offset = 0
-    for number, line in enumerate(file, start=1):
-        if line.strip():
-            try:
-                yield number, offset, parse_object(path, number, line)
-            except DataError:
-                if line.endswith(b"\n"):
-                    raise
-                return
-        offset += len(line)
-
-
-def _look_up(row: Any, name: str) -> Any:
-    """The field of that name, or along a dotted path; None where there is none."""
-    if isinstance(row, dict) and name in row:
-        return row[name]
-    head, dot, rest = name.partition(".")
-    return _look_up(row[head], rest) if dot and isinstance(row, dict) and head in row else None
-
-
-def _flat(value: Any) -> Iterator[Any]:
-    if isinstance(value, list):
-        for one in value:
-            yield from _flat(one)
-    else:
-        yield value
-
-
-def _as_text(value: Any) -> str | None:
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        return str(value)
-    return None
-
-
-def _prompt_hash(value: Any, where: str) -> bytes | None:
-    if not value:
-        return None
-    try:
-        return bytes.fromhex(value)
-    except (TypeError, ValueError):
-        raise DataError(f"{where}: prompt_sha256 is not a hash in hexadecimal") from None
 
 
 def _matching(places: Sequence[_Place], request: Request) -> _Place | None:
