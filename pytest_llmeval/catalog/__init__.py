@@ -20,27 +20,6 @@ from pytest_llmeval.catalog.starter import starter
 from pytest_llmeval.catalog.truthfulqa import truthfulqa
 from pytest_llmeval.catalog.winogrande import winogrande
 
-# Names that thresholds.toml may mention although the run did not ask for them.
-NAMES = (
-    "arc_challenge",
-    "arc_easy",
-    "cmmlu",
-    "commonsenseqa",
-    "gsm8k",
-    "hellaswag",
-    "humaneval",
-    "include",
-    "mbpp",
-    "mbpp_sanitized",
-    "mgsm",
-    "mmlu",
-    "mmlu_pro",
-    "nonsenseqa",
-    "starter",
-    "truthfulqa",
-    "winogrande",
-)
-
 __all__ = [
     "NAMES",
     "arc_challenge",
@@ -61,3 +40,6 @@ __all__ = [
     "truthfulqa",
     "winogrande",
 ]
+
+NAMES = tuple(name for name in __all__ if name != "NAMES")
+"""Those of all of them: ``thresholds.toml`` may name one that a run did not ask for."""

@@ -44,6 +44,11 @@ class Item:
         """The gold option's letter, or the gold text of an item without options."""
         return LABELS[self.gold] if isinstance(self.gold, int) else self.gold
 
+    @property
+    def gold_text(self) -> str:
+        """The gold option's text, or the gold text of an item without options."""
+        return self.options[self.gold] if isinstance(self.gold, int) else self.gold
+
     def as_json(self) -> dict[str, Any]:
         """The item as plain JSON values; what the content hash is computed over."""
         return {

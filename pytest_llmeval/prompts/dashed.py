@@ -72,7 +72,7 @@ def _of_texts(name: str, marks: Marks, reasoning: bool) -> Template:
         ),
         question=_question(marks, reasoning),
         choices=no_choices,
-        answer=_shot(_gold_text, _without_letters, reasoning),
+        answer=_shot(lambda item: item.gold_text, _without_letters, reasoning),
     )
 
 
@@ -116,10 +116,6 @@ def _shot(
         return f"{rewrite(thought, item)} {statement}" if thought else statement
 
     return answer
-
-
-def _gold_text(item: Item) -> str:
-    return item.options[item.gold] if isinstance(item.gold, int) else item.gold
 
 
 def _without_letters(text: str, item: Item) -> str:

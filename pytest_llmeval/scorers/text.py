@@ -87,7 +87,7 @@ def contains(item: Item, response: Response) -> Score:
     fault = what_is_wrong(item, response)
     if fault is not None:
         return Score(Outcome.ERROR, error=fault)
-    gold = item.options[item.gold] if isinstance(item.gold, int) else item.gold
+    gold = item.gold_text
     said = (without_reasoning(response.text or "") or "").strip()
     if not said:
         return verdict(None, False)

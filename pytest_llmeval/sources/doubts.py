@@ -28,7 +28,7 @@ def doubts(name: str, items: Iterable[Item]) -> tuple[str, ...]:
             continue
         keys: dict[tuple[str, ...], set[str]] = {}
         for item in asked:
-            keys.setdefault(tuple(sorted(item.options)), set()).add(_gold(item))
+            keys.setdefault(tuple(sorted(item.options)), set()).add(item.gold_text)
         found = contradictory if any(len(gold) > 1 for gold in keys.values()) else repeated
         found.append(" = ".join(item.id for item in asked))
     return tuple(
@@ -49,10 +49,6 @@ def doubts(name: str, items: Iterable[Item]) -> tuple[str, ...]:
         )
         if found
     )
-
-
-def _gold(item: Item) -> str:
-    return item.options[item.gold] if isinstance(item.gold, int) else item.gold
 
 
 def _few(texts: Sequence[str]) -> str:
