@@ -39,12 +39,11 @@ _KEPT = 50_000
 class Embedder:
     """Unit vectors of texts by ``encode``, which is asked once for every text, in batches.
 
-    The last 50,000 texts are kept. ``texts``: how many were encoded.
+    The last 50,000 texts are kept.
     """
 
     def __init__(self, encode: Encode, name: str) -> None:
         self.name = name
-        self.texts = 0
         self._encode = encode
         self._known: OrderedDict[str, Matrix] = OrderedDict()
 
@@ -73,7 +72,6 @@ class Embedder:
         import numpy as np
 
         vectors = np.asarray(self._encode(texts), dtype=np.float32)
-        self.texts += len(texts)
         lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
         if vectors.ndim != 2 or len(vectors) != len(texts):
             raise ModelError(

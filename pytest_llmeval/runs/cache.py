@@ -137,8 +137,8 @@ class ResponseCache:
 
         return self._or_raise(read)
 
-    def prune(self, *, older_than: float | None = None, fingerprint: str | None = None) -> int:
-        """Delete responses older than so many seconds, of one model, or both; all without either.
+    def prune(self, *, older_than: float | None = None) -> int:
+        """Delete the responses older than so many seconds, or all.
 
         Returns how many, and gives their space back to the disk. Raises RunError where the
         file cannot be written.
@@ -147,8 +147,7 @@ class ResponseCache:
 
         def delete(database: sqlite3.Connection) -> int:
             deleted = database.execute(
-                "DELETE FROM responses WHERE created < ? AND (? IS NULL OR model = ?)",
-                (before, fingerprint, fingerprint),
+                "DELETE FROM responses WHERE created < ?", (before,)
             ).rowcount
             database.execute("VACUUM")
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
