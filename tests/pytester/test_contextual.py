@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from planted import TEMPLATE
 
 # Two subjects; of "art" some items have three options. Golds go round the positions.
-BENCHMARK = """
+BENCHMARK = (
+    """
 import pytest
 from pytest_llmeval import Benchmark, Dataset, Item, Protocol, Template
 
@@ -21,20 +23,16 @@ def load(data_dir):
     items += [make("law", "law", n, 4) for n in range(12)]
     pool = {subject: (make("shot", subject, 1, 4),) for subject in ("art", "law")}
     return Dataset(tuple(items), pool)
-
-TEMPLATE = Template(
-    name="letters",
-    description=lambda subject: f"About {subject}.\\n\\n",
-    question=lambda item: item.question + "".join(
-        f"\\n{letter}. {option}" for letter, option in zip("ABCD", item.options)) + "\\nAnswer:",
-    choices=lambda item: tuple("ABCD"[:len(item.options)]),
-)
+"""
+    + TEMPLATE
+    + """
 BENCH = Benchmark("planted", load, (Protocol("letters", TEMPLATE, scorer="letter", shots=1),))
 
 @pytest.mark.llmeval(BENCH)
 def test_planted(answer):
     assert answer.correct
 """
+)
 
 # What a label's prior multiplies: 1/2 for the right option, 1/6 for each other.
 MODEL = """
