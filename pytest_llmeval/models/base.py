@@ -1,4 +1,4 @@
-"""What every model has in common: the protocol, the registry of specs, and the wrappers.
+"""What every model has in common.
 
 A backend is one module in this folder; nothing outside it knows its name. A module is found
 through the scheme of the spec (``hf:…`` → ``models/hf.py``) and offers ``open_model(rest)``.
@@ -26,6 +26,11 @@ class Model(Protocol):
     be available without loading weights; None where the model cannot tell.
 
     Constructing a model is cheap; weights are loaded by the first ``answer``.
+
+    What a model may have beside: ``ways``, how each kind of request is put where there are several;
+    ``wanted``, how many requests it wants waiting (its iterators then say by ``available`` whether
+    a response is there); ``prompts_sent(request)``, how often a prompt is sent and billed;
+    ``usage_by_benchmark``, counts as in ``endpoint.usage.Usage``; ``close()``.
     """
 
     name: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from planted import TEMPLATE
+from lettered_templates import TEMPLATE
 
 # Two subjects; of "art" some items have three options. Golds go round the positions.
 BENCHMARK = (

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import numpy
 import pytest
-from planted import TEMPLATE
+from lettered_templates import TEMPLATE
 
 from pytest_llmeval.core import ModelError
 
