@@ -9,6 +9,7 @@ import copy
 import gc
 import os
 from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -63,6 +64,9 @@ class Answering:
         self._evaluator: Evaluator | None = None
         self.models = LoadedModels(config, self.settings)
         self._crashes_seen = -1
+        #: What xdist told this worker of itself, and where it meets the others; nothing elsewhere.
+        self._worker: Mapping[str, Any] = getattr(config, "workerinput", {})
+        self._exchange = Exchange.here(config)
 
     # Collection ------------------------------------------------------------------------
 
@@ -75,11 +79,10 @@ class Answering:
             return
         if session.testsfailed and not option.continue_on_collection_errors:
             return  # pytest stops here: a file could not be collected
-        worker = hasattr(self.config, "workerinput")
         try:
             self._plan = self.collected.plan(session.items)
         except ConfigError as error:
-            if not worker:
+            if self._exchange is None:
                 raise pytest.UsageError(str(error)) from error
             self._plan = Plan(problem=str(error))
         # Tests, items and plan live as long as the session, so the garbage collector need not
@@ -87,8 +90,8 @@ class Answering:
         gc.freeze()
         if self.settings.dry_run:
             self.config.pluginmanager.register(self._dry_run())
-        elif worker:
-            Exchange.of_worker(self.config).leave_plan(self._plan)
+        elif self._exchange is not None:
+            self._exchange.leave_plan(self._plan)
         else:
             judge_here(self.config, self._plan, self.settings)
 
@@ -167,20 +170,19 @@ class Answering:
 
     def _open_sandbox(self) -> Sandbox:
         """A sandbox that leaves the other xdist workers their part of the machine."""
-        count = int(getattr(self.config, "workerinput", {}).get("workercount", 1))
+        count = int(self._worker.get("workercount", 1))
         share = max(1, (os.cpu_count() or 1) // count)
         return open_sandbox(self.settings.sandbox, workers=share)
 
     def _upcoming(self) -> Iterable[int]:
         """The chunks whose tests run in this process: all, or those a worker was sent so far."""
-        if not hasattr(self.config, "workerinput"):
+        if self._exchange is None:
             return self._plan.chunks
-        return Exchange.of_worker(self.config).assigned(self.config.workerinput["workerid"])
+        return self._exchange.assigned(self._worker["workerid"])
 
     def _recover(self) -> Recovered:
         """All records on disk, at the start and whenever a worker has died since."""
-        worker = hasattr(self.config, "workerinput")
-        crashed = Exchange.of_worker(self.config).crashed() if worker else []
+        crashed = [] if self._exchange is None else self._exchange.crashed()
         if len(crashed) == self._crashes_seen:
             return Recovered()
         self._crashes_seen = len(crashed)
@@ -340,8 +342,7 @@ class Answering:
         wanted = any(FORMATS[name].prompts for name in self.settings.reports)
         if not wanted or self._evaluator is None:
             return
-        worker = hasattr(self.config, "workerinput")
-        if worker and not Exchange.of_worker(self.config).claim("prompts"):
+        if self._exchange is not None and not self._exchange.claim("prompts"):
             return  # another worker's plan is the same
         suite = list(self.collected.suite)
         items: list[dict[str, Item]] = [{} for _ in suite]

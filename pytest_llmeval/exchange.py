@@ -29,8 +29,10 @@ class Exchange:
         return cls(Path(tempfile.gettempdir()) / f"llmeval-{testrunuid}")
 
     @classmethod
-    def of_worker(cls, config: pytest.Config) -> Exchange:
-        return cls.for_run(config.workerinput["testrunuid"])  # type: ignore[attr-defined]
+    def here(cls, config: pytest.Config) -> Exchange | None:
+        """The one of this process, if it is an xdist worker."""
+        worker: dict[str, str] | None = getattr(config, "workerinput", None)
+        return None if worker is None else cls.for_run(worker["testrunuid"])
 
     def leave_plan(self, plan: Plan) -> None:
         """Write the plan unless there is one: all workers make the same."""

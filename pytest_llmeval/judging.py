@@ -23,6 +23,7 @@ from pytest_llmeval.options import Settings
 from pytest_llmeval.options import read_settings
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.planning import CHUNK_SIZE
+from pytest_llmeval.plugin import ANSWERING
 from pytest_llmeval.reports.bounded import bound
 from pytest_llmeval.reports.bounded import fit
 from pytest_llmeval.reports.bounded import name
@@ -105,8 +106,9 @@ def require_marked_tests(config: pytest.Config) -> None:
 
 def run_folder_here(config: pytest.Config) -> RunFolder:
     """The run folder, seen from the answering side."""
-    if hasattr(config, "workerinput"):
-        return RunFolder(Exchange.of_worker(config).read_run())
+    exchange = Exchange.here(config)
+    if exchange is not None:
+        return RunFolder(exchange.read_run())
     judging = _judging(config)
     assert judging is not None
     return judging.run.folder
@@ -239,7 +241,7 @@ class Judging:
         if self.exchange is not None:
             self.exchange.remove()
         try:
-            answering = self.config.pluginmanager.get_plugin("llmeval-answering")
+            answering = self.config.pluginmanager.get_plugin(ANSWERING)
             if answering is not None:
                 self._usage, self._warnings = answering.models.usage(), answering.warnings
                 answering.keep_prompts()

@@ -18,8 +18,7 @@ class LoadedModels:
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self._settings = settings
-        worker = hasattr(config, "workerinput")
-        self._exchange = Exchange.of_worker(config) if worker else None
+        self._exchange = Exchange.here(config)
         #: By identity: a user's fixture may give anything.
         self._models: dict[int, Model] = {}
         self._specs: dict[int, str] = {}

@@ -16,7 +16,7 @@ import pytest
 from pytest_llmeval import options
 from pytest_llmeval.core import ConfigError
 
-_ANSWERING = "llmeval-answering"
+ANSWERING = "llmeval-answering"
 _UNMARKED = "`item`, `model` and `answer` need @pytest.mark.llmeval(BENCHMARK)"
 _ENDED = pytest.StashKey[bool]()
 
@@ -74,15 +74,16 @@ def pytest_make_collect_report(
 
 def _end(config: pytest.Config, mistake: str) -> None:
     """End the session for a user's mistake. Returns in an xdist worker, which cannot end it."""
-    if not hasattr(config, "workerinput"):
-        # pytest ends the collection as if all were well even so: nothing may be judged then.
-        config.pluginmanager.unregister(name=_ANSWERING)
-        config.stash[_ENDED] = True
-        raise pytest.UsageError(mistake)
     from pytest_llmeval.exchange import Exchange
     from pytest_llmeval.plan import Plan
 
-    Exchange.of_worker(config).leave_plan(Plan(problem=mistake))
+    exchange = Exchange.here(config)
+    if exchange is None:
+        # pytest ends the collection as if all were well even so: nothing may be judged then.
+        config.pluginmanager.unregister(name=ANSWERING)
+        config.stash[_ENDED] = True
+        raise pytest.UsageError(mistake)
+    exchange.leave_plan(Plan(problem=mistake))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -91,19 +92,19 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     ended = _ENDED in config.stash or hasattr(config, "workerinput")
     if ended or config.getoption("collectonly") or not config.getoption("--llm-model"):
         return
-    if config.pluginmanager.get_plugin(_ANSWERING) is None:
+    if config.pluginmanager.get_plugin(ANSWERING) is None:
         from pytest_llmeval.judging import require_marked_tests
 
         require_marked_tests(config)
 
 
 def _answering(config: pytest.Config) -> Any:
-    plugin = config.pluginmanager.get_plugin(_ANSWERING)
+    plugin = config.pluginmanager.get_plugin(ANSWERING)
     if plugin is None:
         from pytest_llmeval.answering import Answering
 
         plugin = Answering(config)
-        config.pluginmanager.register(plugin, _ANSWERING)
+        config.pluginmanager.register(plugin, ANSWERING)
     return plugin
 
 
