@@ -224,8 +224,7 @@ def _judge_result(
         if comparisons is None:
             yield without_baseline(scope)
         else:
-            key = (result.model, result.benchmark, result.scorer)
-            comparison = comparisons.get(key, "the baseline has no such result")
+            comparison = comparisons.get(result.key, "the baseline has no such result")
             yield from judge_regression(scope, gates.regression, result, comparison, limit)
 
 

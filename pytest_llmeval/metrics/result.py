@@ -163,6 +163,11 @@ class Result:
         return f"{self.benchmark}[{self.scorer}]"
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """Model, benchmark and scorer: of a run, which result it is."""
+        return self.model, self.benchmark, self.scorer
+
+    @property
     def counts(self) -> Counts:
         """The counts of all subjects together."""
         return sum(self.subjects.values(), Counts(0))

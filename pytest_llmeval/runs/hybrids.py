@@ -18,7 +18,7 @@ from pytest_llmeval.runs.measurement import Measurement
 def first_outcomes(measurements: Iterable[Measurement]) -> FirstOutcomes:
     """What hybrid scores are made of: the first of several samples, unless one is an error."""
     return {
-        (one.result.model, one.result.benchmark, one.result.scorer): {
+        one.result.key: {
             name: Outcome.ERROR if Outcome.ERROR in item.outcomes else item.outcomes[0]
             for name, item in one.items.items()
         }

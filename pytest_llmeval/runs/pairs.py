@@ -81,7 +81,7 @@ def _comparable(
 
 def _side(one: Measurement, family: FamilyResult, took: Mapping[Key, Spent]) -> dict[str, Any]:
     result = one.result
-    used = took.get((result.model, result.benchmark, result.scorer), Spent())
+    used = took.get(result.key, Spent())
     return {
         "scorer": result.scorer,
         "protocol": result.protocol,

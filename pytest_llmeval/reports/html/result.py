@@ -44,8 +44,7 @@ class Answered:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        result = self.measurement.result
-        return result.model, result.benchmark, result.scorer
+        return self.measurement.result.key
 
     def scores_again(self, first: Answered) -> bool:
         """Whether it is another scorer's verdict on the responses that ``first`` holds."""
