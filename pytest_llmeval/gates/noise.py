@@ -58,7 +58,9 @@ def noise_warnings(
 
 def _of_hybrids(table: BenchmarkGates, benchmark: CollectedBenchmark) -> _Warnings:
     items = sum(benchmark.sizes.values())
-    for hybrid, bound in table.hybrids.items() if items else ():
+    if not items:
+        return
+    for hybrid, bound in table.hybrids.items():
         # With all scorers right on every item two tell no more than one.
         text = _unreachable("hybrid", bound, [items], benchmark)
         if text:
@@ -72,20 +74,25 @@ def _of_table(gates: ScorerGates, benchmark: CollectedBenchmark) -> _Warnings:
     whole = [sum(sizes.values())]
     for metric, bound in gates.bounds().items():
         parts = list(sizes.values()) if metric == "macro_accuracy" else whole
-        for check in _CHECKS:
-            text = check(metric, bound, parts, benchmark)
-            if text:
-                yield (metric,), text
+        for text in _found(metric, bound, parts, benchmark):
+            yield (metric,), text
     if gates.every_subject is not None:
         yield from _of_every_subject(gates.every_subject, sizes, benchmark)
     for subject, own in gates.subjects.items():
-        for metric, bound in own.bounds().items():
-            for check in _CHECKS:
-                text = check(metric, bound, [sizes[subject]], benchmark) if subject in sizes else ""
-                if text:
-                    yield ("subjects", subject, metric), text
+        for metric, bound in own.bounds().items() if subject in sizes else ():
+            for text in _found(metric, bound, [sizes[subject]], benchmark):
+                yield ("subjects", subject, metric), text
     if gates.regression is not None:
         yield from _of_regression(gates.regression, sizes, benchmark.samples)
+
+
+def _found(
+    metric: str, bound: Bound, sizes: Sequence[int], benchmark: CollectedBenchmark
+) -> Iterator[str]:
+    for check in _CHECKS:
+        text = check(metric, bound, sizes, benchmark)
+        if text:
+            yield text
 
 
 def _of_every_subject(
