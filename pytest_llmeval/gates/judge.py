@@ -46,6 +46,7 @@ from .thresholds import Thresholds
 from .verdict import Scope
 from .verdict import Status
 from .verdict import Verdict
+from .verdict import absent
 from .words import answers
 from .words import counted
 from .words import drawn
@@ -88,7 +89,7 @@ def judge(
                 own = found.get((model, name), {})
                 if table.required and not any(r.counts.attempted for r in own.values()):
                     reason = "required but no item was run"
-                    verdicts.append(_absent(f"{prefix}{name}", model, name, "fail", reason))
+                    verdicts.append(absent(f"{prefix}{name}", model, name, "fail", reason))
                 scope = Scope(f"{prefix}{name}", model, name)
                 verdicts += _judge_benchmark(scope, table, own, comparisons)
                 verdicts += judge_hybrids(scope, table, own, outcomes or {})
@@ -108,29 +109,11 @@ def _not_run(gates: Mapping[str, Mapping[str, BenchmarkGates]], asked: set[str])
             if name not in asked:
                 required[name] = required.get(name, False) or table.required
     return [
-        _absent(name, only, name, "fail", "required but not run")
+        absent(name, only, name, "fail", "required but not run")
         if needed
-        else _absent(name, only, name, "not run", "not part of this run")
+        else absent(name, only, name, "not run", "not part of this run")
         for name, needed in required.items()
     ]
-
-
-def _absent(id: str, model: str | None, benchmark: str, status: Status, reason: str) -> Verdict:
-    """The verdict on a benchmark of which nothing was run."""
-    return Verdict(
-        id=id,
-        model=model,
-        benchmark=benchmark,
-        scorer=None,
-        subject=None,
-        metric=None,
-        bound="",
-        measured=None,
-        interval=None,
-        n=0,
-        status=status,
-        reason=reason,
-    )
 
 
 def errors_allowed(thresholds: Thresholds, result: Result, subject: str) -> bool:

@@ -119,6 +119,24 @@ class Scope:
         )
 
 
+def absent(id: str, model: str | None, benchmark: str, status: Status, reason: str) -> Verdict:
+    """A verdict that is about no bound: nothing was run."""
+    return Verdict(
+        id=id,
+        model=model,
+        benchmark=benchmark,
+        scorer=None,
+        subject=None,
+        metric=None,
+        bound="",
+        measured=None,
+        interval=None,
+        n=0,
+        status=status,
+        reason=reason,
+    )
+
+
 def overall(verdicts: Iterable[Verdict], allow_undecided: bool = False) -> Literal["pass", "fail"]:
     """The build: red for any failed gate, and, unless allowed, for an undecided one or for none
     decided at all.
@@ -136,7 +154,7 @@ def nothing_decided(verdicts: Iterable[Verdict], file: str) -> Verdict | None:
     if {verdict.status for verdict in verdicts} & {"pass", "fail", "undecided"}:
         return None
     reason = f"no gate of {file} was decided by this run"
-    return Verdict("no-gate", None, "", None, None, None, "", None, None, 0, "fail", reason)
+    return absent("no-gate", None, "", "fail", reason)
 
 
 def describe(verdict: Verdict) -> str:
