@@ -82,7 +82,7 @@ SCORERS: Mapping[str, Scorer] = {
         Scorer("letter", 1, letter),
         Scorer("cloze", 1, cloze),
         Scorer("likelihood", 1, likelihood),
-        Scorer("choice", 3, choice),
+        Scorer("choice", 4, choice),
         Scorer("number", 2, number),
         Scorer("math", 1, math, needs=("math_verify", "math")),
         Scorer("exact_match", 2, exact_match),

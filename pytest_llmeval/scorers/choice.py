@@ -93,7 +93,7 @@ class _Reader:
             (
                 (plain, label)
                 for label, option in zip(labels, options, strict=True)
-                if (plain := phrases.plain(option)) and plain.upper() not in labels
+                if (plain := phrases.plain(option)) and plain.upper() not in tuple(labels)
             ),
             key=lambda pair: -len(pair[0]),
         )
@@ -120,11 +120,15 @@ class _Reader:
         return text or label
 
     def _stated_label(self) -> _Found | None:
+        supposed = None
         for match in islice(from_the_end(self.pattern, self.text), _LABELS_READ):
             found = self._judge(match)
-            if found is not None:
+            if found is None:
+                continue
+            if not phrases.supposed(self.text[max(0, match.start() - _BEFORE) : match.start()]):
                 return found
-        return None
+            supposed = supposed or found
+        return supposed
 
     def _judge(self, match: re.Match[str]) -> _Found | None:
         """What is said of the label at ``match``: a statement, or None."""
@@ -153,7 +157,7 @@ class _Reader:
             other is not None
             and self.meaning[other.group()] != label
             and other.group() not in "ai"
-            and phrases.offers_another(rest[: other.start()], rest[other.end() :])
+            and phrases.offers_another(rest[: other.start()], other.group(), rest[other.end() :])
         ):
             return _Found(None, start)
         return _Found(label, start)
@@ -296,7 +300,9 @@ class _Reader:
                 continue
             before = sentence[: -len(plain)]
             # "False" and "not allowed" may be what is offered.
-            if not phrases.NEGATED.search(before) and phrases.is_told_of(before):
+            if phrases.NEGATED.search(before) or phrases.HELD_BY_OTHERS.search(before):
+                continue
+            if phrases.is_told_of(before):
                 same = sum(text == plain for text, _ in self.options)
                 return label if same == 1 else None
         return None

@@ -152,7 +152,9 @@ _MILD = (
 )
 _TAIL = rf"(?: ?(?:{_MILD}(?![\w'’])|¶)){{0,7}} ?[:：]?(?: ¶)? ?$"
 _CJK_NO = r"(?:(?![不非没沒未别別])[^\s.;!?。；！？])"
-_CJK_STOP = r"(?<![不别別没沒未勿可])"
+# Between the word and the label stands no other: "答案是A和B", "答案选A，因为B".
+_CJK_GAP = rf"(?:(?!(?<![a-z])[a-z](?![a-z])){_CJK_NO})"
+_CJK_STOP = r"(?<![不别別没沒未勿可误誤])"
 _LONGER_CJK = any_of(word for word in ANSWER_WORDS_UNSPACED if word not in "选選")
 _UNSPACED = rf"{_CJK_STOP}(?:{_LONGER_CJK}|[选選](?![项項择擇択]))"
 _ONE = (
@@ -166,7 +168,7 @@ _ANNOUNCED = re.compile(
     # the answer … is (most likely) …; answer: …
     rf"(?P<noun>(?<!\w)(?:{any_of(ANSWER_WORDS)})(?!\w)"
     rf"(?: {_NO}{_WORD}){{0,9}}? ?(?P<link>{_COPULA}){_TAIL}"
-    rf"|(?:{_UNSPACED}){_CJK_NO}{{0,12}}? ?$"
+    rf"|(?:{_UNSPACED}){_CJK_GAP}{{0,12}}? ?$"
     rf"|(?<!\w)(?<!each )(?<!every )(?<!any )"
     rf"(?<!following )(?<!other )(?<!possible ){_ONE}(?!\w)"
     rf"(?: {_NO}{_WORD}){{0,6}}? ?(?:{_COPULA}){_TAIL})"
@@ -190,8 +192,32 @@ _UNSURE = re.compile(
     r"(?<!\w)(?:if|whether|unless|suppose|supposing|assume|assuming|doubt|wonder"
     r"|(?:don't|don’t|do not|cannot|can't|can’t|couldn't|could not|wouldn't|would not) (?:think"
     r"|believe|say|know|conclude|confirm)"
-    r"|(?:not|isn't|isn’t) (?:that|the case|true|sure|certain|clear|obvious|claiming|saying))"
+    r"|(?:not|isn't|isn’t) (?:that|the case|true|sure|certain|clear|obvious|claiming|saying)"
+    r"|(?:false|wrong|incorrect|untrue|mistake|misconception) (?:that|to))"
     r"(?: (?!but(?!\w))[^\s.,:;!?]+){0,3} ?$"
+)
+# What others say, or what was thought before: "many think that the answer is", "I thought it was".
+_OTHERS = "students|people|readers|many|some|most|others|everyone|they"
+_HELD = (
+    rf"(?<!\w)(?:(?:{_OTHERS}|one|you)"
+    r"(?: (?:may|might|could|would|will|often|commonly|initially|mistakenly|wrongly|incorrectly"
+    r"|first|also|be|tempted|inclined|to)){0,4}"
+    r" (?:think|thought|say|said|believe|believed|assume|assumed|guess|conclude|expect|claim)"
+    r"|i (?:(?:had|have|initially|first|originally|previously|at first|earlier) ){0,2}"
+    r"(?:thought|assumed|believed|guessed|suspected))(?!\w)"
+)
+_HELD_THAT = re.compile(
+    rf"{_HELD}(?: (?:that|the|my|at|first|initially|correct|right|best|final|answer|option|choice)"
+    r"){0,5} ?$"
+)
+HELD_BY_OTHERS = re.compile(_HELD)
+_OTHERS_WOULD = re.compile(rf"(?<!\w)(?:{_OTHERS}) would(?!\w)")
+_WRONG_ANSWER = re.compile(r"(?<!\w)(?:wrong|incorrect|falsche|mauvaise) $")
+# "If it were hotter", "had it been asked": what is no premise of this question.
+_CONTRARY = re.compile(
+    r"(?<!\w)(?:(?:if|unless)(?: [^\s.!?;¶]+){1,6} (?:were|weren['’]t|had|hadn['’]t|was|wasn['’]t"
+    r"|did|didn['’]t|asked|wanted)"
+    r"|(?:had|were) (?:the|it|this|we|there|they|you|i))(?!\w)[^.!?;¶]*$"
 )
 _BOX_BEFORE = re.compile(
     r"\\f?box(?:ed)?\s{0,3}\{[\s{(\[$*]{0,6}"
@@ -214,10 +240,11 @@ def announced(before: str, after: str) -> How | None:
     """
     if _BOX_BEFORE.search(before):
         return "colon" if _BOX_AFTER.match(after) else None
-    said = _PARAGRAPH.sub(" ¶ ", _CLOSED.sub(" . ", before))
-    said = " ".join(_MARKUP.sub(" ", said).lower().split())
+    said = _said(before)
     found = _ANNOUNCED.search(said)
     if found is None or _UNSURE.search(said, 0, found.start()):
+        return None
+    if _not_held(said, found):
         return None
     if found["noun"] is not None:
         link = said.rstrip()[-1:]
@@ -225,6 +252,43 @@ def announced(before: str, after: str) -> How | None:
     if found["verb"] is not None:
         return "copula"
     return "loose"
+
+
+def supposed(before: str) -> bool:
+    """Whether the answer that ``before`` announces would be one if something else were the case."""
+    said = _said(before)
+    found = _ANNOUNCED.search(said)
+    return (
+        found is not None
+        and re.search(r"(?<!\w)would(?!\w)", found.group()) is not None
+        and _CONTRARY.search(said, 0, found.start()) is not None
+    )
+
+
+def _said(before: str) -> str:
+    """``before`` in small letters without markup; its new paragraphs and items are told."""
+    said = _PARAGRAPH.sub(" ¶ ", _CLOSED.sub(" . ", before))
+    return " ".join(_MARKUP.sub(" ", said).lower().split())
+
+
+def _not_held(said: str, found: re.Match[str]) -> bool:
+    """Whether what is announced is another's answer, one given up, or called a wrong one.
+
+    Of several announcements up to the label the last one tells.
+    """
+    start = found.start()
+    while later := _ANNOUNCED.search(said, start + 1):
+        start = later.start()
+    return _is_others(said, start)
+
+
+def _is_others(said: str, start: int) -> bool:
+    """``_not_held`` of the announcement at ``start``."""
+    before = said[:start]
+    if _HELD_THAT.search(before) or _OTHERS_WOULD.search(said, max(0, start - 20), start + 6):
+        return True
+    answer = said.startswith(("ans", "antw", "rép"), start)
+    return answer and _WRONG_ANSWER.search(before) is not None
 
 
 _VERDICT = (
@@ -290,7 +354,7 @@ def asked(after: str) -> bool:
 
 
 _OTHER = (
-    r"(?:,|/|&|\+|、|，|;|\bor|\band|\bund|\boder|\bet|\bou|\by|\bo|\be|\bи|\bили|\bو|\bأو|\bया"
+    r"(?:,|/|\||&|\+|、|，|;|\bor|\band|\bund|\boder|\bet|\bou|\by|\bo|\be|\bи|\bили|\bو|\bأو|\bया"
     r"|\bবা|\bor maybe"
     r"|\bor possibly|\bor perhaps|\bas well as|和|或|或者|および|または|と|또는|와|과)"
 )
@@ -306,9 +370,17 @@ _GOES_ON = re.compile(
 )
 
 
-def offers_another(between: str, after: str) -> bool:
-    """Whether a second label is offered beside the first ("A or B", "A, C")."""
-    return bool(_BETWEEN.fullmatch(between)) and bool(_GOES_ON.match(after))
+_OR = re.compile(r"(?:\b(?:or|oder|ou|или)\b|或|または|또는)")
+
+
+def offers_another(between: str, form: str, after: str) -> bool:
+    """Whether a second label is offered beside the first ("A or B", "A, C").
+
+    Whatever goes on behind it ("A or B depending on …") where the two are alternatives.
+    """
+    if not _BETWEEN.fullmatch(between):
+        return False
+    return bool(_GOES_ON.match(after)) or (form not in "AI" and bool(_OR.search(between)))
 
 
 def offers_text(rest: str, option: str) -> bool:
@@ -422,8 +494,9 @@ def announced_at(text: str, word: re.Match[str]) -> tuple[int, ...]:
     """
     if in_closing_tag(text, word.start()):
         return ()
-    before = text[max(0, word.start() - 60) : word.start()]
-    if _UNSURE.search(" ".join(before.lower().split())):
+    before = " ".join(text[max(0, word.start() - 60) : word.start()].lower().split())
+    said = f"{before} {word.group().lower()}"
+    if _UNSURE.search(before) or _is_others(said, len(before) + 1):
         return ()
     match = _AFTER_WORD.match(text, word.end(), word.end() + _REACH)
     if match is None:

@@ -90,6 +90,22 @@ LAST_COUNTS = [
     "The answer is (B)\n\nHere's why:\n\n* (a) One.\n* (c) Two.",
     "The answer is (B)\n\nHere's why:\n\na) One.\nc) Two.",
 ]
+NOT_ITS_OWN = [
+    "I initially thought the answer was A, but after all B is correct.",
+    "You said the answer is A; I say it is B.",
+    "Many students would say the answer is A, but the answer is B.",
+    "It is wrong to say that the answer is A. It must be B.",
+    "Correct answer: B. Incorrect answer: A.",
+    "错误的答案是A，正确答案是B",
+    "The answer is B.\n\nNote: if it were hotter, the answer would be D.",
+    "Answer: B. (If the question had asked for a metal, the answer would be D.)",
+    "The answer is B. Had it asked for a metal, the answer would be D.",
+    # What is no premise contrary to fact is one that holds.
+    "If we weigh the rust, the answer would be B.",
+    "I thought about it, and the answer is B.",
+    "答案选B，因为A与题意相符程度较低。",
+    "【答案】B【解析】A项描述的是铁。",
+]
 ALONE = [
     "B",
     " B\n",
@@ -133,7 +149,9 @@ REST_CUT = [
 
 
 @pytest.mark.parametrize(
-    "reply", [*STATED, *BOXED, *LAST_COUNTS, *ALONE, *TEXT, *REST_CUT], ids=lambda reply: reply[:30]
+    "reply",
+    [*STATED, *BOXED, *LAST_COUNTS, *NOT_ITS_OWN, *ALONE, *TEXT, *REST_CUT],
+    ids=lambda reply: reply[:30],
 )
 def test_answers(reply: str) -> None:
     assert extract_choice(reply, OPTIONS) == "B"
@@ -165,6 +183,9 @@ def test_answers(reply: str) -> None:
         ("Therefore, A is wrong.", ("iron", "zinc"), None),
         ("Thus A is correct. Thus B is correct.", ("iron", "zinc"), None),
         ("Statement I", tuple("abcdefghi"), None),
+        # A text is none of the labels because they are spelt so one behind the other.
+        ("The answer is AB.", ("AB", "BC", "CD", "AC"), "A"),
+        ("CD", ("AB", "BC", "CD", "AC"), "C"),
     ],
 )
 def test_answers_of_other_options(reply: str, options: tuple[str, ...], label: str | None) -> None:
@@ -232,6 +253,10 @@ NOTHING = [
     "The answer is either C or B.",
     "Answer: A/B",
     "Both A and B.",
+    "The answer is A or B depending on the temperature.",
+    "Answer: A|B",
+    "答案是A或B",
+    "答案是A、B",
     "A, B",
     "A) iron\nB) iron oxide\nC) copper\nD) zinc",
     "A\nB\nC\nD",
@@ -242,6 +267,11 @@ NOTHING = [
     "I don't think the answer is A.",
     "Is the answer A?",
     "If the answer is A, then zinc melts.",
+    "Many students think the answer is A. However, this is a misconception.",
+    "One might think that the answer is iron.",
+    "It's false that the answer is A.",
+    "The most common wrong answer is A.",
+    "误选A",
     "答案是B吗？不，B不对。",
     # a letter that is no label
     "Answer: A metal is asked for.",
