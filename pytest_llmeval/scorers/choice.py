@@ -125,7 +125,7 @@ class _Reader:
             found = self._judge(match)
             if found is None:
                 continue
-            if not phrases.supposed(self.text[max(0, match.start() - _BEFORE) : match.start()]):
+            if not phrases.is_supposed(self.text[max(0, match.start() - _BEFORE) : match.start()]):
                 return found
             supposed = supposed or found
         return supposed

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from decimal import DecimalException
@@ -25,6 +26,8 @@ from pytest_llmeval.scorers.languages import COPULAS
 from pytest_llmeval.scorers.languages import DECIMAL_COMMA
 from pytest_llmeval.scorers.phrases import any_of
 from pytest_llmeval.scorers.phrases import in_closing_tag
+from pytest_llmeval.scorers.phrases import is_its_own
+from pytest_llmeval.scorers.phrases import is_supposed
 from pytest_llmeval.scorers.phrases import literal
 from pytest_llmeval.scorers.reply import from_the_end
 from pytest_llmeval.scorers.reply import own_answer
@@ -35,6 +38,7 @@ _STEP = 1 << 12  # characters searched for a number at a time, from the end of t
 _STRETCHES = 16
 _LONGEST = 400  # digits; more are no number that anybody asked for
 _STATEMENTS = 20  # announcements looked at, from the last
+_BEFORE = 160  # characters before an announcement that may say whose or what it is
 _REACH = 300  # characters behind an announcement in which its number must stand
 
 _VULGAR = {
@@ -67,9 +71,11 @@ _NUMBER = re.compile(
          |(?!0)\d{{1,3}}(?:\.\d{{3}}){{2,20}}(?![.]?\d)|\d+|(?=\.\d))
        (?P<decimals>[.٫．]\d+)?
        (?:[eE](?P<exponent>[-+−]?\d{{1,3}})(?![\w])
-         |\s?(?:×|\\times|\*|x)\s?10\s?\^\s?\{{?(?P<power>[-−]?\d{{1,3}})\}}?)?
+         |\s?(?:×|\\times|\*|x)\s?10\s?\^\s?\{{?(?P<power>[-−]?\d{{1,3}})\}}?
+         |\^\{{?(?P<raised>[-−]?\d{{1,3}})(?!\d)\}}?|(?P<superscript>[⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,3}}))?
        (?P<slash>\s?[/⁄]\s?(?P<divisor>\d{{1,40}})(?![\d.,/]*\d))?
-       (?P<mixed>\ (?P<part>\d{{1,3}})/(?P<whole>\d{{1,3}})(?![\d/]))?
+       (?P<mixed>\ (?P<part>\d{{1,3}})/(?P<whole>\d{{1,3}})(?![\d/])
+         |\ ?\\[dt]?frac\{{(?P<texpart>\d{{1,3}})\}}\{{(?P<texwhole>\d{{1,3}})\}})?
        (?P<vulgar>[{_VULGAR_CHARS}])?
        (?P<scale>\s?(?:thousand|million|billion|trillion)\b
          |\s?(?:万|萬|만)(?P<rest>\d{{1,4}}(?!\d))?|\s?[亿億억])?
@@ -86,6 +92,7 @@ _NUMBER_COMMA = re.compile(
 )
 _SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12, "万": 4, "萬": 4, "만": 4}
 _SCALES |= {"亿": 8, "億": 8, "억": 8}
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _SEPARATORS = re.compile(r"[^\d]+")
 
 _SMALL = [
@@ -114,6 +121,8 @@ _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ni
 _WORD_VALUES = {word: number for number, word in enumerate(_SMALL)}
 _WORD_VALUES |= {word: 10 * number for number, word in enumerate(_TENS, start=2)}
 _WORD_SCALES = {"thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
+_PARTS = {"half": 2, "halves": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "eighth": 8}
+_PARTS |= {f"{name}s": part for name, part in _PARTS.items() if part > 2}
 _WORDS = re.compile(r"[a-z]+")
 
 _MARK = re.compile(r"(?<!#)####(?!#)")
@@ -140,6 +149,19 @@ _LINK = re.compile(
 )
 _NOT = re.compile(r"\b(?:not|isn't|isn’t|nicht|pas|no|не|não|ليس)\b|不|n't")
 _DENIAL = re.compile(rf"[\s*]{{0,4}}(?:{_NOT.pattern})")
+_ASIDE = re.compile(
+    r"(?<![-−–+*/×÷=≈^])[*_]{0,2}"
+    r"(?:,?\s(?:because|since)\b|,\s(?:as|which|not|where)\b"
+    # Brackets that close where the statement ends.
+    r"|\s\((?=[^()\n]{0,300}\)[\s.*_$]{0,6}(?:\n|[.!?](?:\s|$)|$)))"
+)
+_NEGATIVE = re.compile(r"[\s*_$({\[]{0,6}(?:minus|negative)\s{1,2}", re.IGNORECASE)
+# A worked solution follows, no number: its steps are numbered.
+_STEPS = re.compile(
+    r"\s{0,8}[*_#]{0,4}\s?(?:(?:Step|Schritt|Étape|Paso|Passo|Шаг|步骤|步驟|ステップ)\s?\d"
+    r"|(?P<first>1[.)])[*_]{0,2}\s+[^\W\d])",
+    re.IGNORECASE,
+)
 _DIGIT = re.compile(rf"[\d{_VULGAR_CHARS}]")
 _BLANK = re.compile(r"\s+")
 _SENTENCE_END = re.compile(r"[.!?。！？](?=\s|$)|\n")
@@ -236,16 +258,31 @@ def _value(match: re.Match[str]) -> Decimal:
     if exponent:
         digits += "e" + exponent.replace("−", "-")
     value = Decimal(digits)
+    raised = match["raised"] or (match["superscript"] or "").translate(_SUPERSCRIPTS)
+    if raised:
+        value = _power(value, int(raised.replace("−", "-")))
     if match["slash"]:
         value /= Decimal(match["divisor"])
     if match["mixed"]:
-        value += Decimal(match["part"]) / Decimal(match["whole"])
+        part, whole = match["part"] or match["texpart"], match["whole"] or match["texwhole"]
+        value += Decimal(part) / Decimal(whole)
     if match["vulgar"]:
         value += _ratio(match["vulgar"])
     if match["scale"]:
         word = re.sub(r"[\s\d]+", "", match["scale"])
         value = value * 10 ** _SCALES[word] + Decimal(match["rest"] or 0)
     return value or Decimal(0)  # there is no negative nought
+
+
+def _power(base: Decimal, exponent: int) -> Decimal:
+    """Exact for a whole exponent from 0, however many digits that takes (up to a limit)."""
+    _, digits, places = base.as_tuple()
+    assert isinstance(places, int)
+    if len(digits) * abs(exponent) > _LONGEST:
+        raise ValueError("too long")
+    whole = int("".join(map(str, digits))) ** abs(exponent)
+    value = Decimal(f"{whole}e{places * abs(exponent)}")
+    return value if exponent >= 0 else 1 / value
 
 
 def _ratio(char: str) -> Decimal:
@@ -280,30 +317,53 @@ def _marked(text: str, pattern: re.Pattern[str]) -> _Number | None:
 
 def _stated(text: str, pattern: re.Pattern[str]) -> _Number | None:
     """The number of the last explicit statement, which may be written in words."""
+    supposed = None
     for match in islice(from_the_end(_ANNOUNCED, text), _STATEMENTS):
+        if not is_its_own(text, match):
+            continue
         said = match.end() - match.group().endswith(":")  # the colon of "A:" is the link
         link = _LINK.match(text, said, said + 120)
         if link is None or _NOT.search(link.group()) or in_closing_tag(text, match.start()):
             continue
         start = link.end()
-        if _DENIAL.match(text, start):
+        if _DENIAL.match(text, start) or _steps_follow(text, said, start):
             continue
         boxed = link.group().strip() == "{"
         end = _brace_end(text, start) if boxed else _clause_end(text, start)
-        found = _of_calculation(text, pattern, start, end)
-        if found is not None:
+        found = _of_statement(text, pattern, start, end)
+        if found is None:
+            continue
+        if not is_supposed(text[max(0, match.start() - _BEFORE) : start]):
             return found
+        supposed = supposed or found
+    return supposed
+
+
+def _of_statement(text: str, pattern: re.Pattern[str], start: int, end: int) -> _Number | None:
+    """The number that is stated from ``start`` on, in digits or in words."""
+    negative = _NEGATIVE.match(text, start, end)
+    start = negative.end() if negative else start
+    found = _of_calculation(text, pattern, start, end)
+    if found is None:
         words = _in_words(text[start:end])
-        if words is not None:
-            return _Number(words, start, end)
-    return None
+        found = None if words is None else _Number(words, start, end)
+    if negative is None or found is None:
+        return found
+    return _Number(found.value.copy_negate(), found.start, found.end)
+
+
+def _steps_follow(text: str, said: int, start: int) -> bool:
+    """Whether steps stand at ``start``, behind an announcement that ends at ``said``."""
+    steps = _STEPS.match(text, start)
+    return steps is not None and (not steps["first"] or "\n" in text[said : steps.start("first")])
 
 
 def _in_words(text: str) -> Decimal | None:
     """The first English number written in words, such as "one hundred and eighty"."""
     total = part = 0
     seen = False
-    for word in _WORDS.findall(text.lower()):
+    words = _WORDS.findall(text.lower())
+    for place, word in enumerate(words):
         if word in _WORD_VALUES:
             part += _WORD_VALUES[word]
         elif seen and word == "hundred":
@@ -312,14 +372,34 @@ def _in_words(text: str) -> Decimal | None:
             total, part = total + part * _WORD_SCALES[word], 0
         elif not (seen and word == "and"):
             if seen:
-                break
+                return _with_part(Decimal(total + part), words[place - 1 : place + 2])
             continue
         seen = True
     return Decimal(total + part) if seen else None
 
 
+def _with_part(value: Decimal, words: Sequence[str]) -> Decimal:
+    """A number with what stands behind it: two "and a half", three "quarters".
+
+    ``words`` from the one before.
+    """
+    # "twenty-fifth" is none.
+    if words[1] in _PARTS and words[0] != "and" and (value == 1) != words[1].endswith("s"):
+        return value / _PARTS[words[1]]
+    if words[:2] == ["and", "a"] and words[-1] in _PARTS:
+        return value + Decimal(1) / _PARTS[words[-1]]
+    return value
+
+
 def _of_calculation(text: str, pattern: re.Pattern[str], start: int, end: int) -> _Number | None:
-    """The number that a statement gives: its result where it calculates, else the first."""
+    """The number that a statement gives: its result where it calculates, else the first.
+
+    A reason or a remark behind it ("12, because 3 × 3 = 9 is too few") calculates something else.
+    """
+    for aside in _ASIDE.finditer(text, start, end):
+        if _DIGIT.search(text, start, aside.start()):
+            end = aside.start()
+            break
     equals = max(text.rfind(sign, start, end) for sign in "=≈")
     if equals >= 0:
         for found in _numbers(text, pattern, equals + 1, end):

@@ -254,7 +254,7 @@ def announced(before: str, after: str) -> How | None:
     return "loose"
 
 
-def supposed(before: str) -> bool:
+def is_supposed(before: str) -> bool:
     """Whether the answer that ``before`` announces would be one if something else were the case."""
     said = _said(before)
     found = _ANNOUNCED.search(said)
@@ -487,6 +487,13 @@ def in_closing_tag(text: str, position: int) -> bool:
     return bool(_CLOSING.search(text, max(0, position - 22), position))
 
 
+def is_its_own(text: str, word: re.Match[str]) -> bool:
+    """Whether the announcement that ``word`` begins is the reply's: not doubted, not another's."""
+    before = " ".join(text[max(0, word.start() - 60) : word.start()].lower().split())
+    said = f"{before} {word.group().lower()}"
+    return not _UNSURE.search(before) and not _is_others(said, len(before) + 1)
+
+
 def announced_at(text: str, word: re.Match[str]) -> tuple[int, ...]:
     """Where the announced answer may start after an announcing word.
 
@@ -494,9 +501,7 @@ def announced_at(text: str, word: re.Match[str]) -> tuple[int, ...]:
     """
     if in_closing_tag(text, word.start()):
         return ()
-    before = " ".join(text[max(0, word.start() - 60) : word.start()].lower().split())
-    said = f"{before} {word.group().lower()}"
-    if _UNSURE.search(before) or _is_others(said, len(before) + 1):
+    if not is_its_own(text, word):
         return ()
     match = _AFTER_WORD.match(text, word.end(), word.end() + _REACH)
     if match is None:
