@@ -22,6 +22,7 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.metrics import summarize
+from pytest_llmeval.metrics import wilson_interval
 from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.html import gather
 from pytest_llmeval.reports.html.areas import areas_of
@@ -305,6 +306,21 @@ def test_an_area_is_over_its_items(tmp_path):
     stem, other = only_result(run)["areas"]
     assert (stem["name"], stem["accuracy"]) == ("STEM", pytest.approx(8 / 12))
     assert (other["name"], other["accuracy"]) == ("Other", 1.0)
+
+
+def test_several_answers_to_an_item_make_an_area_no_surer(tmp_path):
+    """As everywhere else: five answers that are alike tell no more than one."""
+    protocol = replace(PROTOCOL, ask="text", scorer="choice", samples=5)
+    records = [
+        written(question(f"{subject}-{n}"), "", n % 2 == 0, protocol, sample=sample)
+        for subject in ("astronomy", "machine_learning", "virology")
+        for n in range(10)
+        for sample in range(5)
+    ]
+    sizes = {"astronomy": 10, "machine_learning": 10, "virology": 10}
+    stem, other = only_result(run_of(tmp_path, [planned(sizes, protocol)], records))["areas"]
+    assert stem["interval"] == pytest.approx(wilson_interval(10, 20))
+    assert other["interval"] == pytest.approx(wilson_interval(5, 10))
 
 
 def test_what_others_have_measured_is_taken_from_metrics_json(tmp_path):

@@ -13,10 +13,11 @@ from typing import Any
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
+from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import calibration
 from pytest_llmeval.metrics import choice_confidence
 from pytest_llmeval.metrics import summarize
-from pytest_llmeval.metrics import wilson_interval
+from pytest_llmeval.metrics import tally_interval
 from pytest_llmeval.reports.judged import key_of
 from pytest_llmeval.reports.words import protocol_words
 from pytest_llmeval.reports.words import tie_words
@@ -92,7 +93,7 @@ def result_data(
             "chat": bool(measurement.protocol["chat"]),
             "ties": tie_words(measurement.result.scorer),
         },
-        "areas": _areas(numbers["subjects"], compared),
+        "areas": _areas(measurement.result.subjects, compared),
         "comparison": compared,
         "calibration": _calibration(records),
         "outcomes": _breakdown(records),
@@ -117,7 +118,7 @@ def _prompts_of(
 
 
 def _areas(
-    subjects: Mapping[str, Mapping[str, Any]], compared: Mapping[str, Any] | None
+    subjects: Mapping[str, Counts], compared: Mapping[str, Any] | None
 ) -> list[dict[str, Any]] | None:
     """The areas with their own accuracy over items, where the subjects' areas are known."""
     areas = areas_of(subjects)
@@ -125,17 +126,14 @@ def _areas(
         return None
     shown = []
     for area, members in areas.items():
-        correct, answered, errors = (
-            sum(subjects[name][count] for name in members)
-            for count in ("correct", "answered", "errors")
-        )
-        known = answered and not errors
+        counts = sum((subjects[name] for name in members), Counts(0))
+        known = counts.answered and not counts.error
         shown.append(
             {
                 "name": area,
                 "subjects": members,
-                "accuracy": correct / answered if known else None,
-                "interval": list(wilson_interval(correct, answered)) if known else None,
+                "accuracy": counts.correct / counts.answered if known else None,
+                "interval": list(tally_interval(counts.tally)) if known else None,
                 "baseline": _area_before(members, compared),
             }
         )
