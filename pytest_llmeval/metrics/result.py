@@ -180,7 +180,7 @@ class Result:
     @property
     def sampled(self) -> bool:
         """Whether the items run are all of a random draw that is smaller than the benchmark."""
-        if self.drawn is None or self.complete:
+        if self.drawn is None or not self.counts.missing:
             return False
         return all(
             counts.attempted == self.samples * self.drawn.get(subject, 0)

@@ -247,6 +247,7 @@ def test_without_a_chance_level_there_is_no_gain() -> None:
         ({"a": Counts(9, 2, 1), "b": Counts(2)}, {"a": 3}, True),  # none drawn of b
         ({"a": Counts(9, 2, 1)}, None, False),  # -k, not a draw
         ({"a": Counts(3, 2, 1)}, {"a": 3}, False),  # all there are
+        ({"a": Counts(3, 2, 0, 0, 1)}, {"a": 3}, False),  # all there are, one with an error
     ],
 )
 def test_a_draw_is_told_from_any_other_part(
