@@ -61,7 +61,7 @@ def judge_regression(
         status: Status = "fail" if incomplete else "undecided"
         yield from without_comparison(scope, gates, incomplete or comparison, status)
         return
-    lacking = too_many(comparison.errors_baseline, limit)
+    lacking = too_many(comparison.error_answers_baseline, limit)
     if lacking and not incomplete:
         yield from without_comparison(scope, gates, f"the baseline is {lacking}")
         return

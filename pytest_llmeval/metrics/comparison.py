@@ -58,6 +58,7 @@ class Comparison:
     benchmark, sorted, and ``sizes`` how many items it has there. Item ids are sorted.
     ``only_baseline``: items that only that run has in full (not run, or cut short, in the
     other). ``errors_baseline``: items with an error in that run; they are not paired.
+    ``error_answers_baseline``: how many of its answers are errors, which is what limits count.
     ``conservative``: the same where there are errors, with those of the baseline taken as right
     and those of the candidate as wrong answers: what a gate can be sure of.
     """
@@ -75,6 +76,7 @@ class Comparison:
     only_candidate: tuple[str, ...]
     errors_baseline: int
     errors_candidate: int
+    error_answers_baseline: int = 0
     conservative: Comparison | None = None
 
     @property
@@ -191,6 +193,7 @@ def compare_items(
         only_candidate=tuple(sorted(full_candidate - full_baseline)),
         errors_baseline=_errors(baseline),
         errors_candidate=_errors(candidate),
+        error_answers_baseline=sum(i.outcomes.count(Outcome.ERROR) for i in baseline.values()),
         conservative=conservative,
     )
 

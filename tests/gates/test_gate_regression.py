@@ -219,6 +219,20 @@ def test_a_baseline_with_errors_is_no_ground() -> None:
     assert found["x::regression::max_drop"].status == "pass"
 
 
+def test_a_baselines_errors_are_counted_in_answers() -> None:
+    """As the candidate's are, and ``max_errors`` is: three errors of one item are three."""
+    before, after = {"s": ["eee", "ccw", "ccc"]}, {"s": ["ccc", "ccw", "ccc"]}
+    gates = "[benchmarks.x]\nmax_errors = {}\nregression = {{ max_drop = 0.1 }}".format
+
+    def verdict(limit: int) -> Verdict:
+        comparison = {KEY: compared(before, after)}
+        found = verdicts(gates(limit), measured(after, samples=3), comparisons=comparison)
+        return found["x::regression::max_drop"]
+
+    assert verdict(2).reason == "the baseline is incomplete: 3 errors (max_errors 2)"
+    assert verdict(3).status == "pass"
+
+
 def test_allowed_errors_are_taken_as_wrong() -> None:
     more = "[benchmarks.x]\nmax_errors = {}\n".format
     pairs = {"a": ("c" * 10, "e" + "c" * 9), "b": ("c" * 20, "w" * 20), "c": ("cc", "cc")}
