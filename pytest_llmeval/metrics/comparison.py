@@ -19,6 +19,7 @@ from .paired import paired_interval
 from .paired import sign_flip
 from .paired import stratified_change
 from .power import detectable_mean_change
+from .power import detectable_stratified_change
 from .result import ItemOutcomes
 
 
@@ -229,6 +230,7 @@ def _weighted(
         interval=interval,
         p_value=p_value,
         adjusted=p_value,
+        detectable=detectable_stratified_change(changes, math.lcm(*samples), 1 - confidence),
     )
 
 

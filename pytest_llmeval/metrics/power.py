@@ -7,6 +7,8 @@ Cohen 1988, "Statistical Power Analysis for the Behavioral Sciences": a drop is 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from collections.abc import Sequence
 
 from . import _checks
 from ._normal import both_errors
@@ -70,6 +72,31 @@ def detectable_mean_change(
     # P(binomial(n, d) >= k) is the incomplete beta function I_d(k, n - k + 1).
     exact = float(betaincinv(needed, items - needed + 1, power))
     return min(1.0, max(normal, exact * least))
+
+
+def detectable_stratified_change(
+    parts: Sequence[tuple[float, Mapping[int, int]]],
+    scale: int = 1,
+    alpha: float = 0.05,
+    power: float = 0.8,
+) -> float | None:
+    """``detectable_mean_change`` of ``stratified_change``: (weight, differences) of every part.
+
+    With the same two items dealt out; without the exact test's least, as p is an approximation
+    there. At most 1; None without items.
+    """
+    factor = both_errors(critical(alpha), power)
+    sizes = [(weight, sum(changes.values()), changes) for weight, changes in parts]
+    total = math.fsum(weight * weight / items for weight, items, _ in sizes if items)
+    if not total:
+        return None
+    variance = 0.0
+    for weight, items, changes in sizes:
+        if items:
+            dealt = 2 * (weight * weight / items) / total
+            squares = sum(d * d * m for d, m in changes.items()) / scale**2
+            variance += weight * weight * (squares + dealt) / (items + dealt) / items
+    return min(1.0, factor * math.sqrt(variance))
 
 
 def smallest_significant(comparisons: int, alpha: float) -> int:

@@ -19,6 +19,8 @@ from pytest_llmeval.metrics import holm
 from pytest_llmeval.metrics import mcnemar
 from pytest_llmeval.metrics import paired_interval
 from pytest_llmeval.metrics import sign_flip
+from pytest_llmeval.metrics import stratified_change
+from pytest_llmeval.metrics.power import detectable_stratified_change
 
 OUTCOMES = {
     "c": Outcome.CORRECT,
@@ -111,6 +113,18 @@ def test_samples_of_an_item_go_together() -> None:
     # d was cut short in the baseline, e had an error in the candidate.
     assert (found.only_baseline, found.only_candidate) == ((), ("d",))
     assert (found.errors_baseline, found.errors_candidate) == (0, 1)
+
+
+def test_what_a_draw_could_have_seen_is_weighed_too() -> None:
+    before = run("s", **{f"s{n}": "c" for n in range(20)})
+    before |= run("t", **{f"t{n}": "c" for n in range(20)})
+    after = before | run("s", s0="w", s1="w")
+    sizes = {"s": 900, "t": 100}
+    drawn = compared(before, after, sizes, drawn=True).overall
+    parts = [(0.9, {1: 2, 0: 18}), (0.1, {0: 20})]
+    assert (drawn.interval, drawn.p_value) == stratified_change(parts)
+    assert drawn.detectable == pytest.approx(detectable_stratified_change(parts))
+    assert drawn.detectable > compared(before, after, sizes).overall.detectable
 
 
 def test_runs_of_different_samples_are_compared_by_their_rates() -> None:

@@ -16,7 +16,9 @@ from pytest_llmeval.metrics import detectable_paired_drop
 from pytest_llmeval.metrics import holm
 from pytest_llmeval.metrics import mcnemar
 from pytest_llmeval.metrics import smallest_significant
+from pytest_llmeval.metrics import stratified_change
 from pytest_llmeval.metrics import wilson_interval
+from pytest_llmeval.metrics.power import detectable_stratified_change
 
 NAN = float("nan")
 
@@ -146,3 +148,33 @@ def test_smallest_significant_by_hand(subjects: int, alpha: float, least: int) -
 def test_smallest_significant_refuses_nonsense(subjects: int, alpha: float) -> None:
     with pytest.raises(ValueError, match=r"whole number|negative|at least 1|alpha"):
         smallest_significant(subjects, alpha)
+
+
+def test_a_weighed_drop_of_that_size_is_found_four_times_in_five() -> None:
+    """One heavy subject and nine light ones, 40 items drawn of each."""
+    weights = [0.5, *[0.5 / 9] * 9]
+    unchanged = [(weight, {1: 6, -1: 6, 0: 28}) for weight in weights]
+    drop = defined(detectable_stratified_change(unchanged))
+    # Without the weights: 400 items of which 120 changed.
+    assert drop > 1.5 * defined(detectable_paired_drop(400, 60, 60))
+    rng = np.random.default_rng(7)
+    rates = [0.15 + drop / 2, 0.15 - drop / 2, 0.7]
+    draws = [[rng.multinomial(40, rates).tolist() for _ in weights] for _ in range(500)]
+    found = sum(
+        stratified_change(
+            [(w, {1: b, -1: c, 0: s}) for w, (b, c, s) in zip(weights, draw, strict=True)]
+        )[1]
+        <= 0.05
+        for draw in draws
+    )
+    assert 0.7 < found / 500 < 0.9
+
+
+@given(st.integers(1, 50), st.integers(0, 5), st.integers(0, 5), st.integers(1, 9))
+def test_equal_subjects_are_as_one(same: int, worse: int, better: int, subjects: int) -> None:
+    part = {1: worse, -1: better, 0: same}
+    pooled = {change: items * subjects for change, items in part.items()}
+    assert detectable_stratified_change([(1 / subjects, part)] * subjects) == pytest.approx(
+        detectable_stratified_change([(1.0, pooled)])
+    )
+    assert detectable_stratified_change([(1.0, {})]) is None
