@@ -69,6 +69,16 @@ NEGATIONS: tuple[str, ...] = (
     "ليس", "ليست", "لا", "لیس", "नहीं", "নয়", "ไม่",
 )  # fmt: skip
 
+# What a reason begins with, and what a negative number may be written with.
+BECAUSE: tuple[str, ...] = (
+    "because", "since", "weil", "denn", "car", "parce que", "puisque", "porque", "pues", "ya que",
+    "pois", "perché", "потому что", "так как", "поскольку", "kwa sababu", "কারণ",
+)  # fmt: skip
+
+BECAUSE_UNSPACED: tuple[str, ...] = ("因为", "因為", "なぜなら", "왜냐하면", "เพราะ")
+
+MINUS: tuple[str, ...] = ("minus", "negative", "menos", "moins", "минус")
+
 QUESTION_WORDS: tuple[str, ...] = (
     "Question", "QUESTION", "Q", "Human", "User", "Frage", "Pregunta", "Pergunta", "Domanda",
     "Vraag", "Pytanie",

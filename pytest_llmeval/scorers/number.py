@@ -22,8 +22,11 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
 from pytest_llmeval.scorers.languages import ANSWER_WORDS
 from pytest_llmeval.scorers.languages import ANSWER_WORDS_UNSPACED
+from pytest_llmeval.scorers.languages import BECAUSE
+from pytest_llmeval.scorers.languages import BECAUSE_UNSPACED
 from pytest_llmeval.scorers.languages import COPULAS
 from pytest_llmeval.scorers.languages import DECIMAL_COMMA
+from pytest_llmeval.scorers.languages import MINUS
 from pytest_llmeval.scorers.phrases import any_of
 from pytest_llmeval.scorers.phrases import in_closing_tag
 from pytest_llmeval.scorers.phrases import is_its_own
@@ -151,11 +154,14 @@ _NOT = re.compile(r"\b(?:not|isn't|isn’t|nicht|pas|no|не|não|ليس)\b|不|
 _DENIAL = re.compile(rf"[\s*]{{0,4}}(?:{_NOT.pattern})")
 _ASIDE = re.compile(
     r"(?<![-−–+*/×÷=≈^])[*_]{0,2}"
-    r"(?:,?\s(?:because|since)\b|,\s(?:as|which|not|where)\b"
+    rf"(?:[,،]?\s(?:{any_of(BECAUSE)})(?!\w)|,\s(?:as|which|not|where)\b"
+    rf"|{any_of(BECAUSE_UNSPACED)}"
     # Brackets that close where the statement ends.
-    r"|\s\((?=[^()\n]{0,300}\)[\s.*_$]{0,6}(?:\n|[.!?](?:\s|$)|$)))"
+    r"|\s?[(（](?<=\s\(|.（)(?=[^()（）\n]{0,300}[)）][\s.*_$。]{0,6}(?:\n|[.!?。](?:\s|$)|$)))"
 )
-_NEGATIVE = re.compile(r"[\s*_$({\[]{0,6}(?:minus|negative)\s{1,2}", re.IGNORECASE)
+_NEGATIVE = re.compile(
+    rf"[\s*_$({{\[]{{0,6}}(?:(?:{any_of(MINUS)})\s{{1,2}}|[负負](?=\d))", re.IGNORECASE
+)
 # A worked solution follows, no number: its steps are numbered.
 _STEPS = re.compile(
     r"\s{0,8}[*_#]{0,4}\s?(?:(?:Step|Schritt|Étape|Paso|Passo|Шаг|步骤|步驟|ステップ)\s?\d"
