@@ -65,8 +65,11 @@ def extract_choice(text: str, options: Sequence[str], *, labels: str | None = No
     found = reader.stated()
     if found is not None:
         return found.label
+    if reader.supposed is not None:
+        return reader.only_correct() or reader.supposed
     return (
         reader.alone_on_a_line()
+        or reader.only_concluded()
         or reader.only_labelled_line()
         or reader.only_correct()
         or reader.option_text()
@@ -75,10 +78,14 @@ def extract_choice(text: str, options: Sequence[str], *, labels: str | None = No
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A statement and where it stands; ``label`` None where it names several options or none."""
+    """A statement and where it stands; ``label`` None where it names several options or none.
+
+    ``loose``: said by the way ("which is B"), so that another option concluded to be correct counts more.
+    """
 
     label: str | None
     start: int
+    loose: bool = False
 
 
 class _Reader:
@@ -98,6 +105,9 @@ class _Reader:
             key=lambda pair: -len(pair[0]),
         )
         self.weak: set[str] = set()
+        self.concluded = False
+        #: What would be the answer if something else were the case.
+        self.supposed: str | None = None
 
     def whole_reply(self) -> str | None:
         """The only option whose whole text is all of the reply."""
@@ -120,15 +130,14 @@ class _Reader:
         return text or label
 
     def _stated_label(self) -> _Found | None:
-        supposed = None
         for match in islice(from_the_end(self.pattern, self.text), _LABELS_READ):
             found = self._judge(match)
-            if found is None:
+            if found is None or (found.loose and self.concluded):
                 continue
             if not phrases.is_supposed(self.text[max(0, match.start() - _BEFORE) : match.start()]):
                 return found
-            supposed = supposed or found
-        return supposed
+            self.supposed = self.supposed or found.label
+        return None
 
     def _judge(self, match: re.Match[str]) -> _Found | None:
         """What is said of the label at ``match``: a statement, or None."""
@@ -160,7 +169,7 @@ class _Reader:
             and phrases.offers_another(rest[: other.start()], other.group(), rest[other.end() :])
         ):
             return _Found(None, start)
-        return _Found(label, start)
+        return _Found(label, start, how == "loose")
 
     def _called(self, label: str, start: int, before: str, after: str) -> _Found | None:
         """What is said behind the label: that it is the answer, or at least that it is correct."""
@@ -168,6 +177,7 @@ class _Reader:
             return _Found(label, start)
         if phrases.called_correct(before, after):
             self.weak.add(label)
+            self.concluded = self.concluded or phrases.concluded(before)
         return None
 
     def _own_text(self, label: str, after: str) -> int | None:
@@ -275,9 +285,13 @@ class _Reader:
             and not match.group(1).islower()
         ]
 
+    def only_concluded(self) -> str | None:
+        """The only option called correct, where that is a conclusion: "hence, option B is correct"."""
+        return self.only_correct() if self.concluded else None
+
     def only_correct(self) -> str | None:
         """The only option of which it is said that it is correct."""
-        return self.weak.pop() if len(self.weak) == 1 else None
+        return next(iter(self.weak)) if len(self.weak) == 1 else None
 
     def option_text(self) -> str | None:
         """The option whose whole text is the reply, a line at its edge, or what it ends in."""

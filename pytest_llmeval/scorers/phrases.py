@@ -219,6 +219,8 @@ _CONTRARY = re.compile(
     r"|did|didn['’]t|asked|wanted)"
     r"|(?:had|were) (?:the|it|this|we|there|they|you|i))(?!\w)[^.!?;¶]*$"
 )
+# Enough where less is said than that it would be the answer: "if you meant …, it would be".
+_PREMISE = re.compile(rf"(?<!\w)(?:if|unless)(?!\w)[^.!?;¶]*$|{_CONTRARY.pattern}")
 _BOX_BEFORE = re.compile(
     r"\\f?box(?:ed)?\s{0,3}\{[\s{(\[$*]{0,6}"
     r"(?:\\(?:text(?:bf|it|rm|sf|tt)?|math(?:rm|bf|it|sf|tt)|bf|rm|bm|boldsymbol|large|Large|huge)"
@@ -258,11 +260,10 @@ def is_supposed(before: str) -> bool:
     """Whether the answer that ``before`` announces would be one if something else were the case."""
     said = _said(before)
     found = _ANNOUNCED.search(said)
-    return (
-        found is not None
-        and re.search(r"(?<!\w)would(?!\w)", found.group()) is not None
-        and _CONTRARY.search(said, 0, found.start()) is not None
-    )
+    if found is None or re.search(r"(?<!\w)would(?!\w)", found.group()) is None:
+        return False
+    premise = _CONTRARY if found["loose"] is None else _PREMISE
+    return premise.search(said, 0, found.start()) is not None
 
 
 def _said(before: str) -> str:
@@ -308,7 +309,7 @@ _CORRECT = re.compile(
     _VERDICT + r"(?:\s(?:clearly|definitely|thus|therefore|indeed|most|likely|probably|the|only|one"
     r"|that)){0,5}\s"
     r"(?:correct|right|accurate|the best|best|most accurate|most appropriate)\b(?!\s(?:that"
-    r"|to say|in|about))"
+    r"|to say|in|about|if|only if))"
     r"|[)\]」】\s]{0,3}(?:选项|項|项)?(?:是|才是|为)?(?:唯一)?(?:正确|正確|对的|對的|正しい)"
     r"|[)\]\s]{0,3}(?:가|이)? ?(?:맞습니다|정답)"
     r"|[)\]\s.]{0,3}(?:ist richtig|ist korrekt|est correcte?|es (?:la )?correcta|es correcto"
@@ -330,6 +331,17 @@ def called_the_answer(before: str, after: str) -> bool:
 def called_correct(before: str, after: str) -> bool:
     """Whether the label between the two is called correct: less than being the answer."""
     return bool(_CORRECT.match(after)) and not _NOT_SAID.search(before[-60:])
+
+
+_CONCLUDED = re.compile(
+    r"(?<!\w)(?:hence|thus|therefore|so|consequently|accordingly|in conclusion),?"
+    r"(?: the)?(?: (?:option|choice|answer))? ?$"
+)
+
+
+def concluded(before: str) -> bool:
+    """Whether what is said of the label that ``before`` leads up to is a conclusion."""
+    return bool(_CONCLUDED.search(_said(before)))
 
 
 _CLOSE = r"[\s)\]*_`\"'”’}.$）」】]{0,6}"
