@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import stored_runs
+
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Protocol
@@ -24,7 +26,6 @@ from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.prompts import StoredPrompt
-from pytest_llmeval.runs.records import RecordWriter
 
 HOSTILE = {
     "script": "<script>window.hacked = 'script'</script>",
@@ -138,12 +139,7 @@ def graded(path: Path, grades: Mapping[str, str], **manifest: Any) -> Run:
 
 def store(run: Run, **documents: Mapping[str, Any]) -> Path:
     """Write a run to its folder, with its prompts and other documents by name."""
-    run.path.mkdir(parents=True, exist_ok=True)
-    folder = RunFolder(run.path)
-    folder.write("run.json", run.manifest)
-    writer = RecordWriter(folder.records)
-    writer.append(*run.records)
-    writer.close()
+    folder = RunFolder(stored_runs.store(run).path)
     for name, document in {"metrics": run.metrics(), **documents}.items():
         folder.write(f"{name}.json", json.loads(json.dumps(document)))
     return run.path
