@@ -1,4 +1,4 @@
-"""The answering side: collects marked tests, makes the plan, and turns bodies into outcomes.
+"""The answering side: has the plan made, answers its tests, and turns bodies into outcomes.
 
 Registered in the main process, or in every xdist worker, by the first marked test.
 """

@@ -1,6 +1,6 @@
 """Code that is scored by running it: from a response to a program, from its execution to a score.
 
-Nothing runs here; the evaluator gives the programs to a sandbox. What an item must have in its
+Nothing runs here; the recorder gives the programs to a sandbox. What an item must have in its
 ``fields``: ``tests`` (trusted code that raises where the answer is wrong) and ``entry_point`` (the
 function that it calls); where the model goes on with code, that ``prompt``; ``context``, code that
 the tests lean on (by default the prompt); ``solution``, which with the prompt passes the tests.
