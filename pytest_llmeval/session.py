@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import asdict
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from pytest_llmeval.core import ConfigError
@@ -47,7 +46,9 @@ from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.folder import create_run
 from pytest_llmeval.runs.folder import describe
 from pytest_llmeval.runs.folder import find_resumable
+from pytest_llmeval.runs.folder import now
 from pytest_llmeval.runs.folder import run_name
+from pytest_llmeval.runs.folder import take_up
 from pytest_llmeval.runs.hybrids import hybrid_line
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import count_answers
@@ -56,7 +57,6 @@ from pytest_llmeval.runs.measurement import how_read
 from pytest_llmeval.runs.measurement import measure
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import latest_records
-from pytest_llmeval.runs.records import read_records
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.runs.run import metrics_json
@@ -181,19 +181,7 @@ class RunSession:
         if self.settings.resume:
             found = find_resumable(root, self.plan)
             if isinstance(found, RunFolder):
-                # Damage is told before a model is loaded or a document replaced.
-                for _ in read_records(found.records):
-                    pass
-                found.claim()
-                manifest = found.read("run.json")
-                manifest["status"] = "running"
-                manifest.setdefault("resumed", []).append(_now())
-                for ended in ("baseline", "answers"):
-                    manifest.pop(ended, None)
-                # They are about the answers that there were.
-                for document in ("metrics.json", "gates.json", "comparison.json"):
-                    (found.path / document).unlink(missing_ok=True)
-                found.write("run.json", manifest)
+                take_up(found)
                 return found
             if found is not None:
                 self.notes.append(f"nothing to resume: {found}; a new run was started")
@@ -264,7 +252,7 @@ class RunSession:
             if outcome.fingerprint
         }
         manifest["status"] = "interrupted" if cut_short else "finished"
-        manifest["finished"] = _now()
+        manifest["finished"] = now()
         manifest["model_fingerprints"] = fingerprints
         manifest["answers"] = count_answers(measurements)
         manifest["hybrid"] = dict(self.settings.hybrid)
@@ -362,7 +350,3 @@ def remarks(plan: Plan, settings: Settings) -> Iterator[str]:
         yield "--llm-debias: no benchmark of this run is answered by letter"
     if settings.permutations and not any(result.arms for result in plan.results):
         yield "--llm-permutations: no benchmark of this run has options"
-
-
-def _now() -> str:
-    return datetime.now().astimezone().isoformat(timespec="seconds")

@@ -20,6 +20,7 @@ from pytest_llmeval.core import RunError
 from pytest_llmeval.plan import Plan
 from pytest_llmeval.plan import PlannedResult
 from pytest_llmeval.runs.documents import check_document
+from pytest_llmeval.runs.records import read_records
 from pytest_llmeval.spelling import nearest
 
 try:
@@ -170,11 +171,36 @@ def find_resumable(root: Path, plan: Plan) -> RunFolder | str | None:
     return difference
 
 
+def take_up(folder: RunFolder) -> None:
+    """Claim a run that is to be continued, and have it told by its records alone until it ends.
+
+    Raises RunError, with nothing replaced, where another session works in it or its records are
+    damaged.
+    """
+    for _ in read_records(folder.records):
+        pass
+    folder.claim()
+    manifest = folder.read("run.json")
+    manifest["status"] = "running"
+    manifest.setdefault("resumed", []).append(now())
+    for ended in ("baseline", "answers"):
+        manifest.pop(ended, None)
+    # They are about the answers that there were.
+    for document in ("metrics.json", "gates.json", "comparison.json"):
+        (folder.path / document).unlink(missing_ok=True)
+    folder.write("run.json", manifest)
+
+
+def now() -> str:
+    """The time as ``run.json`` has it: to the second, with the zone."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
 def describe(plan: Plan, command: Sequence[str], **more: Any) -> dict[str, Any]:
     """The ``run.json`` of a run that starts now."""
     return {
         "status": "running",
-        "started": datetime.now().astimezone().isoformat(timespec="seconds"),
+        "started": now(),
         "identity": plan.identity,
         "seed": plan.seed,
         "shard": plan.shard,
