@@ -52,7 +52,8 @@ def extract_choice(text: str, options: Sequence[str], *, labels: str | None = No
     instead are read as these. Closed reasoning blocks are dropped, an open one means that no
     answer was reached; a next question that the model goes on to ask is cut off. Then, first hit
     wins: the last explicit statement, a label alone on the first or last line, the only labelled
-    line, the only option called correct, the text of one option. Never raises.
+    line, the only option called correct, the text of one option, what would be the answer if
+    something else were the case. Never raises.
     """
     labels = (LABELS if labels is None else labels)[: len(options)]
     reply = own_answer(text)
@@ -65,14 +66,13 @@ def extract_choice(text: str, options: Sequence[str], *, labels: str | None = No
     found = reader.stated()
     if found is not None:
         return found.label
-    if reader.supposed is not None:
-        return reader.only_correct() or reader.supposed
     return (
         reader.alone_on_a_line()
         or reader.only_concluded()
         or reader.only_labelled_line()
         or reader.only_correct()
         or reader.option_text()
+        or reader.supposed
     )
 
 

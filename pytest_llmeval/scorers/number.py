@@ -323,7 +323,6 @@ def _marked(text: str, pattern: re.Pattern[str]) -> _Number | None:
 
 def _stated(text: str, pattern: re.Pattern[str]) -> _Number | None:
     """The number of the last explicit statement, which may be written in words."""
-    supposed = None
     for match in islice(from_the_end(_ANNOUNCED, text), _STATEMENTS):
         if not is_its_own(text, match):
             continue
@@ -341,8 +340,7 @@ def _stated(text: str, pattern: re.Pattern[str]) -> _Number | None:
             continue
         if not is_supposed(text[max(0, match.start() - _BEFORE) : start]):
             return found
-        supposed = supposed or found
-    return supposed
+    return None
 
 
 def _of_statement(text: str, pattern: re.Pattern[str], start: int, end: int) -> _Number | None:

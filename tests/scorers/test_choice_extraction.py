@@ -97,6 +97,8 @@ NOT_ITS_OWN = [
     "It is wrong to say that the answer is A. It must be B.",
     "Correct answer: B. Incorrect answer: A.",
     "错误的答案是A，正确答案是B",
+    "B\n\nIf it had asked for a metal, the answer would be A.",
+    "If it were an oxide, the answer would be B.",
     "The answer is B.\n\n(If you meant the metal, it would be A.)",
     "If it were about metals, the answer would be A. Hence, option B is correct.",
     "A book says iron, which is option A, but that is outdated. Hence, option B is correct.",

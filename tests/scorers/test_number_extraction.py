@@ -73,6 +73,7 @@ def test_reported_cases(case: str) -> None:
         ("Many people would say the answer is 6, but there are 5.", "5"),
         ("The answer is 5. If he had more, the answer would be 6.", "5"),
         ("If we add them up, the answer would be 6.", "6"),
+        ("If he had more, the answer would be 6.\n\n**5**", "5"),
         # in words, where it is stated
         ("2 of 2: the answer is two and a half.", "2.5"),
         ("2 of 2: the answer is three quarters.", "0.75"),
