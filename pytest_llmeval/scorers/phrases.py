@@ -219,6 +219,9 @@ _CONTRARY = re.compile(
     r"|did|didn['’]t|asked|wanted)"
     r"|(?:had|were) (?:the|it|this|we|there|they|you|i))(?!\w)[^.!?;¶]*$"
 )
+_ASKED_INSTEAD = re.compile(
+    r"(?:若|如果|假如|要是)[^。；！？;!?¶]{0,8}(?:问|問|改为|改為|换成|換成)[^。；！？;!?¶]*$"
+)
 # Enough where less is said than that it would be the answer: "if you meant …, it would be".
 _PREMISE = re.compile(rf"(?<!\w)(?:if|unless)(?!\w)[^.!?;¶]*$|{_CONTRARY.pattern}")
 _BOX_BEFORE = re.compile(
@@ -260,8 +263,10 @@ def is_supposed(before: str) -> bool:
     """Whether the answer that ``before`` announces would be one if something else were the case."""
     said = _said(before)
     found = _ANNOUNCED.search(said)
-    if found is None or re.search(r"(?<!\w)would(?!\w)", found.group()) is None:
+    if found is None:
         return False
+    if re.search(r"(?<!\w)would(?!\w)", found.group()) is None:
+        return _ASKED_INSTEAD.search(said, 0, found.start()) is not None
     premise = _CONTRARY if found["loose"] is None else _PREMISE
     return premise.search(said, 0, found.start()) is not None
 
@@ -486,7 +491,7 @@ _OPENING = re.compile(r"[\s*_`$\"“‘'({\[（「:：]{0,12}")
 _AFTER_WORD = re.compile(
     rf"(?:(?:\s{{1,3}}{_NO}[^\s.:;!?。，、；！？=]+){{0,9}}?\s{{0,3}}"
     rf"(?:{_COPULA})(?P<mild>(?:[\s*]{{1,4}}{_MILD}(?![\w'’])){{0,4}})"
-    rf"|{_CJK_NO}{{0,12}}?[是为為はが은는이:：=]{{1,3}}|\s?\{{|>){_OPENING.pattern}",
+    rf"|{_CJK_GAP}{{0,12}}?[是为為はが은는이:：=]{{1,3}}|\s?\{{|>){_OPENING.pattern}",
     re.IGNORECASE,
 )
 

@@ -111,6 +111,8 @@ NOT_ITS_OWN = [
     "I thought about it, and the answer is B.",
     "答案选B，因为A与题意相符程度较低。",
     "【答案】B【解析】A项描述的是铁。",
+    "【答案】B【解析】A项描述的是iron。",
+    "本题选B。若问金属，则选A。",
 ]
 ALONE = [
     "B",
