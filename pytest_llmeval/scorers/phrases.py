@@ -390,12 +390,21 @@ _GOES_ON = re.compile(
 _OR = re.compile(r"(?:\b(?:or|oder|ou|или)\b|或|または|또는)")
 
 
+# "The answer is A, B and C are wrong", "故选A，B、C均错误".
+_THEY_ARE_WRONG = re.compile(
+    r"(?:\s?(?:,|/|and|or|&){1,2}\s?\(?[A-Z]\)?(?!\w)){0,9},?\s(?:is|are)(?: all| both| clearly)?"
+    r" (?:wrong|incorrect|false|not|ruled out)\b"
+    r"|(?:\s?[、，和及与與]\s?[A-Z](?![A-Za-z])){0,9}\s?[一二两兩三四五]?(?:项|項|个|個|者|选项|選項)?"
+    r"(?:的?说法|的?說法)?(?:均|都|皆|全)?(?:是|为|為)?(?:不|错|錯|误|誤|干扰|干擾)"
+)
+
+
 def offers_another(between: str, form: str, after: str) -> bool:
     """Whether a second label is offered beside the first ("A or B", "A, C").
 
     Whatever goes on behind it ("A or B depending on …") where the two are alternatives.
     """
-    if not _BETWEEN.fullmatch(between):
+    if not _BETWEEN.fullmatch(between) or _THEY_ARE_WRONG.match(after):
         return False
     return bool(_GOES_ON.match(after)) or (form not in "AI" and bool(_OR.search(between)))
 

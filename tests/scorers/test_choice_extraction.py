@@ -113,6 +113,8 @@ NOT_ITS_OWN = [
     "【答案】B【解析】A项描述的是铁。",
     "【答案】B【解析】A项描述的是iron。",
     "本题选B。若问金属，则选A。",
+    "故选B，A、C、D三项均错误。",
+    "The answer is B, A and C are wrong.",
 ]
 ALONE = [
     "B",
