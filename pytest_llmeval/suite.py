@@ -156,6 +156,11 @@ class Suite:
         # Keyed by the source, so that two `starter()` calls share one data set.
         if benchmark.source not in self._datasets:
             dataset = benchmark.source(self.settings.data)
+            if not isinstance(dataset, Dataset):
+                raise ConfigError(
+                    f"benchmark {benchmark.name!r}: its source returned"
+                    f" {type(dataset).__name__}, not a Dataset"
+                )
             check_dataset(benchmark.name, dataset)
             self._datasets[benchmark.source] = (dataset, dataset.content_hash())
         return self._datasets[benchmark.source]

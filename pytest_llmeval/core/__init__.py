@@ -6,6 +6,7 @@ types, so a change here is a change everywhere: keep them small.
 
 from __future__ import annotations
 
+from .benchmark import Benchmark
 from .canonical import canonical_json
 from .errors import ConfigError
 from .errors import DataError
@@ -26,7 +27,6 @@ from .prompt import Prompt
 from .prompt import Template
 from .protocol import LETTER_DECODING
 from .protocol import Arrange
-from .protocol import Benchmark
 from .protocol import Draw
 from .protocol import Protocol
 from .records import Outcome

@@ -6,11 +6,13 @@ import hashlib
 import re
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
 from typing import Any
 
 from .canonical import canonical_json
+from .checks import check_text
 from .errors import DataError
 
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -107,10 +109,15 @@ def subject_sizes(items: Iterable[Item]) -> dict[str, int]:
 
 def check_dataset(name: str, dataset: Dataset) -> None:
     """Raise DataError for a benchmark without items, bad names or ids, impossible options."""
+    if not isinstance(dataset.items, Sequence):
+        raise DataError(
+            f"benchmark {name!r}: items is of type {type(dataset.items).__name__}, not a tuple"
+        )
     if not dataset.items:
         raise DataError(f"benchmark {name!r} has no items")
     seen: set[str] = set()
     for item in (*dataset.items, *(shot for pool in dataset.pool.values() for shot in pool)):
+        _check_types(name, item)
         if isinstance(item.gold, int) and not 0 <= item.gold < len(item.options):
             raise DataError(
                 f"benchmark {name!r}, item {item.id!r}: gold {item.gold} is outside its"
@@ -132,6 +139,22 @@ def check_dataset(name: str, dataset: Dataset) -> None:
         if item.id in seen:
             raise DataError(f"benchmark {name!r}: item id {item.id!r} occurs twice")
         seen.add(item.id)
+
+
+def _check_types(name: str, item: Item) -> None:
+    if not isinstance(item, Item):
+        raise DataError(
+            f"benchmark {name!r}: {item!r:.100} is of type {type(item).__name__}, not Item"
+        )
+    about = f"benchmark {name!r}, item {item.id!r}"
+    for part, text in (("id", item.id), ("subject", item.subject), ("question", item.question)):
+        check_text(about, part, text)
+    if not isinstance(item.options, tuple | list):
+        raise DataError(f"{about}: options are of type {type(item.options).__name__}, not a tuple")
+    for option in item.options:
+        check_text(about, "an option", option)
+    if isinstance(item.gold, bool) or not isinstance(item.gold, int | str):
+        raise DataError(f"{about}: gold {item.gold!r} is neither the index of an option nor a text")
 
 
 def _check_subject(name: str, subject: str) -> None:

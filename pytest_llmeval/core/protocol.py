@@ -1,9 +1,8 @@
-"""Protocol: everything that can move a score besides the weights. Benchmark: what it is asked about."""
+"""Protocol: everything that can move a score besides the weights."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -16,8 +15,12 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 from typing import Literal
+from typing import get_args
 
 from .canonical import canonical_json
+from .checks import check_kind
+from .checks import check_number
+from .checks import check_several
 from .errors import ConfigError
 from .exchange import Ask
 from .exchange import Decoding
@@ -83,6 +86,19 @@ class Protocol:
     prompts_used: str = ""
     sandbox: str = ""
     drawn: Mapping[str, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_kind("a protocol", "name", self.name, str)
+        about = f"protocol {self.name!r}"
+        check_kind(about, "template", self.template, Template)
+        check_kind(about, "scorer", self.scorer, str)
+        check_several(about, "also", self.also, str)
+        check_number(about, "shots", self.shots, lowest=0)
+        check_number(about, "samples", self.samples, lowest=1)
+        if self.ask not in get_args(Ask):
+            raise ConfigError(
+                f"{about}: ask = {self.ask!r} is not one of {', '.join(get_args(Ask))}"
+            )
 
     @property
     def answers_per_item(self) -> int:
@@ -225,9 +241,9 @@ class Protocol:
                 shots = tuple((f"{question}{delimiter}", answer) for question, answer in shots)
             delimiter = ""
         return Prompt(
-            description=template.description(item.subject),
+            description=_made("description", template.description(item.subject)),
             shots=shots,
-            question=template.question(item),
+            question=_made("question", template.question(item)),
             delimiter=delimiter,
             separator=template.separator,
             prefix=prefix,
@@ -256,24 +272,11 @@ class Protocol:
         )
 
 
-@dataclass(frozen=True)
-class Benchmark:
-    """A named, versioned set of items with the protocols it can be asked under.
-
-    ``source`` loads the items; it is given the data folder of the run (``--llm-data``) or
-    None, and is called at most once per process. The first protocol is the default.
-    """
-
-    name: str
-    source: Callable[[Any], Dataset]
-    protocols: tuple[Protocol, ...]
-    version: str = "1"
-
-    def __post_init__(self) -> None:
-        if not re.fullmatch(r"[A-Za-z0-9_.-]+", self.name):
-            raise ConfigError(f"benchmark name {self.name!r}: use letters, digits, '_', '.', '-'")
-        if not self.protocols:
-            raise ConfigError(f"benchmark {self.name!r} has no protocol")
+def _made(part: str, text: Any) -> str:
+    """What a template made; TypeError for what would otherwise stand in the prompt as ``None``."""
+    if not isinstance(text, str):
+        raise TypeError(f"{part} gives {type(text).__name__}, not text")
+    return text
 
 
 def _draw_as_lmeval(dataset: Dataset, shots: int, *, spare: bool) -> dict[str, tuple[int, ...]]:

@@ -95,6 +95,19 @@ def test_thresholds(project, text, line, xdist):
             "gold 2 is outside its 2 options",
         ),
         ("Benchmark('a b', load, BENCH.protocols)", "benchmark name 'a b'"),
+        ("Benchmark('x', 'faq.jsonl', BENCH.protocols)", "benchmark 'x': source is of type str"),
+        ("Protocol('x', TEMPLATE, scorer='letter', samples=0)", "samples = 0 is below 1"),
+        (
+            "@pytest.mark.llmeval(Benchmark('none', lambda d: None, BENCH.protocols))\n"
+            "def test_x(answer): ...",
+            "benchmark 'none': its source returned NoneType, not a Dataset",
+        ),
+        (
+            "UNASKED = (Item('a', 's', None, 1, ('x', 'y')),)\n"
+            "@pytest.mark.llmeval(Benchmark('un', lambda d: Dataset(UNASKED), BENCH.protocols))\n"
+            "def test_x(answer): ...",
+            "item 'a': question is of type NoneType, not text",
+        ),
     ],
 )
 def test_markers_and_benchmarks(project, marked, line):
