@@ -15,7 +15,9 @@ from rich.text import Text
 
 from pytest_llmeval.contentfree import arms_of
 from pytest_llmeval.contentfree import carriers
+from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
+from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Request
 from pytest_llmeval.models import Model
 from pytest_llmeval.plan import Plan
@@ -59,7 +61,7 @@ def estimates(
     """One for every model and benchmark that has items. ``items`` are by node id.
 
     ``models`` are those of the plan by index; one that is not known is taken to answer whatever the
-    protocol asks for. Raises what a template raises about an item.
+    protocol asks for. Raises ConfigError for a template that fails on an item.
     """
     groups: dict[tuple[int, int], list[Item]] = {}
     for planned in plan.items:
@@ -88,9 +90,9 @@ def _estimate(
         arms = list(arms_of(item, one.arms, item.id in carrying))
         # The same text in another order of options, as long but for shots that cannot be shown so.
         times = protocol.answers_per_item + sum(arm.instead is None for _, arm, _ in arms)
-        asked.append((times, protocol.request(item, pool, plan.seed)))
+        asked.append((times, _request(one, protocol, item, pool, plan.seed)))
         asked += [
-            (1, protocol.request(shown, pool, plan.seed))
+            (1, _request(one, protocol, shown, pool, plan.seed))
             for _, arm, shown in arms
             if arm.instead is not None
         ]
@@ -128,6 +130,19 @@ class DryRun:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         write_summary(terminalreporter, dry_run_parts(self._found, self._prices))
+
+
+def _request(
+    one: Evaluated, protocol: Protocol, item: Item, pool: Iterable[Item], seed: int
+) -> Request:
+    """What is asked about an item; what would be its error in a run is a mistake told here."""
+    try:
+        return protocol.request(item, pool, seed)
+    except Exception as error:
+        raise ConfigError(
+            f"{one.test}: template {protocol.template.name!r} fails on item {item.id!r}:"
+            f" {type(error).__name__}: {error}"
+        ) from error
 
 
 def dry_run_parts(found: Sequence[Estimate], prices: Prices) -> Iterable[Any]:

@@ -116,6 +116,16 @@ def test_markers_and_benchmarks(project, marked, line):
     assert line in mistake(project.run("-n", "2"))
 
 
+def test_a_template_that_fails_on_an_item_is_told_by_a_dry_run(project):
+    file = project.path / "test_bench.py"
+    failing = "question=lambda item: item.question if item.id != 'law-0001' else item.nope"
+    file.write_text(file.read_text().replace("question=lambda item: item.question", failing))
+    line = mistake(project.run("--llm-dry-run"))
+    assert line.startswith(
+        "ERROR: test_bench.py::test_bench: template 'plain' fails on item 'law-0001': AttributeError"
+    )
+
+
 def test_a_data_folder_that_does_not_exist(bare):
     (bare.path / "test_bench.py").write_text(
         "import pytest\nfrom pytest_llmeval.catalog import mmlu\n\n"
