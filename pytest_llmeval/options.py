@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
+from pytest_llmeval import inifile
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.debias import AVERAGING
 from pytest_llmeval.debias import METHODS
@@ -177,6 +178,7 @@ def read_settings(config: pytest.Config) -> Settings:
     from pytest_llmeval.prices import load_prices
     from pytest_llmeval.reports.formats import read_formats
 
+    inifile.refuse_misspelt(config, [option.ini for option in _OPTIONS])
     value = {option.flag: _read(config, option) for option in _OPTIONS}
     environment = os.environ.get("LLMEVAL_DATA")
     if value["data"] is not None and not value["data"].is_dir():
@@ -226,7 +228,7 @@ def _given(value: Mapping[str, Any], flags: Iterable[str]) -> dict[str, Any]:
 
 def is_dry_run(config: pytest.Config) -> bool:
     """Whether nothing is to be asked; known before anything is collected."""
-    return bool(config.getoption("--llm-dry-run") or config.getini("llm_dry_run"))
+    return bool(config.getoption("--llm-dry-run") or inifile.read(config, "llm_dry_run"))
 
 
 def _project(config: pytest.Config) -> Path:
@@ -246,7 +248,7 @@ def _read(config: pytest.Config, option: _Option) -> Any:
     source, start = f"--llm-{option.flag}", config.invocation_params.dir
     if value is None:
         start = _project(config)
-        value, source = config.getini(option.ini), f"{option.ini} in {config.inipath}"
+        value, source = inifile.read(config, option.ini), inifile.place(config, option.ini)
     if "|" in option.kind and value not in option.kind.split("|"):
         raise ConfigError(f"{source}: {value!r} is not one of {option.kind.replace('|', ', ')}")
     if value in (None, ""):

@@ -31,7 +31,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "llmeval(benchmark, protocol=None): evaluate the model on every item of a benchmark;"
         " the test takes `answer` (or `item` and `model`)",
     )
-    if options.is_dry_run(config):
+    try:
+        dry_run = options.is_dry_run(config)
+    except ConfigError as mistake:
+        raise pytest.UsageError(str(mistake)) from mistake
+    if dry_run:
         # Nothing is run, so xdist, which looks at these after us, starts no workers.
         config.option.dist, config.option.tx, config.option.numprocesses = "no", [], 0
 

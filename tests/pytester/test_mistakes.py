@@ -54,6 +54,42 @@ def test_an_ini_file_says_the_same(bare):
 
 @pytest.mark.parametrize("xdist", [(), ("-n", "2")])
 @pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ("llm_resume = maybe", "llm_resume in {ini}: invalid truth value 'maybe'"),
+        ("llm_dry_run = maybe", "llm_dry_run in {ini}: invalid truth value 'maybe'"),
+        ("llm_wrong = maybe", "llm_wrong in {ini}: 'maybe' is not one of record, fail"),
+        ("llm_timeout = nan", "llm_timeout in {ini}: nan is not an amount above 0"),
+        (
+            "llm_treshold = strict.toml",
+            "llm_treshold in {ini}: no such option; did you mean 'llm_thresholds'?",
+        ),
+    ],
+)
+def test_values_of_an_ini_file(bare, given, line, xdist):
+    """pytest tells some of them by a traceback of the collection, and warns of unknown names."""
+    ini = bare.pytester.makeini(f"[pytest]\nllm_model = replay:answers.jsonl\n{given}")
+    assert line.format(ini=ini) in mistake(bare.run(*xdist))
+
+
+@pytest.mark.skipif(pytest.version_tuple < (9, 0), reason="does not read [tool.pytest]")
+def test_a_number_without_quotes_in_a_toml_table_that_wants_text(bare):
+    (bare.path / "pyproject.toml").write_text("[tool.pytest]\nllm_seed = 3\n")
+    line = mistake(bare.run(MODEL))
+    assert "config option 'llm_seed' expects a string, got int: 3" in line
+
+
+def test_names_in_an_ini_file_that_are_another_plugins(bare):
+    """Nearly one of ours, or not at all: what somebody else declares, or nobody may mean for us."""
+    bare.pytester.makeini("[pytest]\nllm_seeds = 1\nllm_of_another_tool = 2\n")
+    (bare.path / "conftest.py").write_text(
+        "def pytest_addoption(parser):\n    parser.addini('llm_seeds', 'of another plugin')\n"
+    )
+    assert "no such option" not in mistake(bare.run())
+
+
+@pytest.mark.parametrize("xdist", [(), ("-n", "2")])
+@pytest.mark.parametrize(
     ("text", "line"),
     [
         ("[benchmarks.bench\n", "thresholds.toml"),
