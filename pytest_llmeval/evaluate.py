@@ -16,6 +16,8 @@ from functools import partial
 from typing import Any
 from typing import NamedTuple
 
+import pytest
+
 from pytest_llmeval.contentfree import arms_of
 from pytest_llmeval.contentfree import carriers
 from pytest_llmeval.core import LABELS
@@ -334,7 +336,7 @@ class Evaluator:
                         close()
                     break
                 yield
-        except (ConfigError, ModelError) as error:
+        except (ConfigError, ModelError, pytest.exit.Exception) as error:
             raise Unanswerable(f"model {model.name}: {error}") from None
         except Unanswerable:
             raise

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import time
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
+from typing import get_args
+
+import pytest
 
 from pytest_llmeval.core import Ask
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
 from pytest_llmeval.models.base import Model
+from pytest_llmeval.spelling import suggestion
 
 
 def as_model(value: object) -> Model:
@@ -23,16 +29,47 @@ def as_model(value: object) -> Model:
     (``name``, ``asks``, ``fingerprint``). A function is called with the prompt's text and
     returns the answer's text. Raises ConfigError for anything else.
     """
-    if isinstance(value, Model):
-        return value
-    if callable(getattr(value, "answer", None)):
-        return _AnsweringObject(value)
+    answer = getattr(value, "answer", None)
+    if callable(answer):
+        _check(value, answer)
+        return value if isinstance(value, Model) else _AnsweringObject(value)
+    if inspect.iscoroutinefunction(value):
+        raise ConfigError(
+            "the `model` fixture returned an async function: return one that waits for it, such as"
+            f" lambda prompt: asyncio.run({value.__name__}(prompt))"
+        )
     if callable(value):
         return FunctionModel(value)
     raise ConfigError(
         f"the `model` fixture returned {type(value).__name__}: return an object with"
         " answer(requests), or a function from prompt to text"
     )
+
+
+def _check(value: object, answer: Callable[..., object]) -> None:
+    """Raise ConfigError for an object that could answer no request at all."""
+    name = value.__name__ if isinstance(value, type) else type(value).__name__
+    if isinstance(value, type):
+        raise ConfigError(f"the `model` fixture returned the class {name}: return {name}(…)")
+    if inspect.iscoroutinefunction(answer) or inspect.isasyncgenfunction(answer):
+        raise ConfigError(
+            f"{name}.answer of the `model` fixture is async: it has to return an iterator of"
+            " responses"
+        )
+    asks = getattr(value, "asks", None)
+    known = get_args(Ask)
+    if asks is None:
+        return
+    if isinstance(asks, str) or not isinstance(asks, Collection) or not asks:
+        raise ConfigError(
+            f"{name}.asks of the `model` fixture is {asks!r}: write frozenset({{'text'}}), or"
+            " 'choices', or both"
+        )
+    for ask in asks:
+        if ask not in known:
+            raise ConfigError(
+                f"{name}.asks of the `model` fixture: unknown {ask!r}{suggestion(str(ask), known)}"
+            )
 
 
 class _AnsweringObject:
@@ -70,6 +107,8 @@ class FunctionModel:
             start = time.perf_counter()
             try:
                 text = self._function(request.prompt.text)
+            except pytest.exit.Exception:
+                raise  # the function wants the session to end
             except Exception as error:
                 message = f"{type(error).__name__}: {error}"
                 yield Response(request.id, error=message, seconds=time.perf_counter() - start)

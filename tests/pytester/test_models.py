@@ -55,6 +55,24 @@ def test_a_function_that_returns_no_text_is_an_error(project):
     assert project.metrics()["errors"] == 9
 
 
+@pytest.mark.parametrize("xdist", [(), ("-n", "2")])
+def test_a_model_ends_the_session_by_pytest_exit(project, xdist):
+    """It was one item's error, and the next thousand were asked."""
+    project.model(FUNCTION.format(body="pytest.exit('no credit left', returncode=0)"))
+    result = project.run(*xdist)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["!*model my_system: no credit left*!"])
+    assert project.document("run.json")["status"] == "interrupted"
+
+
+def test_an_object_ends_it_too(project):
+    project.model(one="def one(self, request):\n    pytest.exit('no credit left')")
+    result = project.run()
+    assert result.ret == 1
+    assert project.asked == ["art-0000"]
+    assert "INTERNALERROR" not in result.stdout.str()
+
+
 def test_two_results_may_not_get_one_name(project):
     project.model(FUNCTION.format(body="return 'B'"))
     project.benchmark(
