@@ -49,11 +49,27 @@ def judge_here(config: pytest.Config, plan: Plan, settings: Settings) -> None:
         run = RunSession(plan, settings, _without_secrets(config.invocation_params.args))
     except ConfigError as error:
         raise pytest.UsageError(str(error)) from error
+    unread = None if settings.thresholds is not None else _unread_thresholds(config, plan)
+    if unread is not None:
+        run.ungated = f"nothing was gated: {unread} is read only if --llm-thresholds names it"
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None:
         for note in run.notes:
             terminal.write_line(harmless(note), yellow=True)
     config.pluginmanager.register(Judging(config, run), _JUDGING)
+
+
+def _unread_thresholds(config: pytest.Config, plan: Plan) -> str | None:
+    """A thresholds.toml that somebody may take for the one in force: beside a test, or above it.
+
+    As one would type it where pytest was started.
+    """
+    root, here = config.rootpath, config.invocation_params.dir
+    tests = dict.fromkeys((root / item.nodeid.partition("::")[0]).parent for item in plan.items)
+    for folder in dict.fromkeys((*tests, root, here)):
+        if os.path.lexists(folder / "thresholds.toml"):
+            return os.path.relpath(folder / "thresholds.toml", here)
+    return None
 
 
 def judge_plan_of(node: Any) -> None:

@@ -78,6 +78,8 @@ class RunSession:
         self.notes: list[str] = []
         self.outcomes = Outcomes(plan)
         self.verdicts: list[Verdict] = []
+        #: What is told where there are no gates.
+        self.ungated = "nothing was gated: no thresholds.toml"
         #: Tests of items that turn the build red, whatever the gates say.
         self.items_failed = 0
         self.results: list[Result] = []
@@ -214,7 +216,7 @@ class RunSession:
         self.notes += disagreements(measurements)
         self.notes += how_read(measurements)
         if self.thresholds is None:
-            self.notes.append("nothing was gated: no thresholds.toml")
+            self.notes.append(self.ungated)
         comparisons = self._compare()
         if self.thresholds is not None and self.gated:
             self.verdicts = verdicts_on(

@@ -13,6 +13,30 @@ def test_a_run_without_thresholds_says_that_nothing_was_gated(project):
     result.stdout.fnmatch_lines(["nothing was gated: no thresholds.toml"])
 
 
+@pytest.mark.parametrize("xdist", [(), ("-n", "2")])
+def test_a_thresholds_file_that_is_not_read_is_named(project, xdist):
+    """It lies beside the tests, and the project's ini file elsewhere."""
+    project.pytester.makeini("[pytest]\n")
+    folder = project.path / "evals"
+    folder.mkdir()
+    for name in ("test_bench.py", "conftest.py"):
+        (project.path / name).rename(folder / name)
+    (folder / "thresholds.toml").write_text("version = 1\n[benchmarks.bench]\naccuracy = 0.9")
+    line = "nothing was gated: evals/thresholds.toml is read only if --llm-thresholds names it"
+    result = project.run(*xdist)
+    assert result.ret == 0
+    assert line in result.outlines
+    assert project.run("--llm-thresholds=evals/thresholds.toml", *xdist).ret == 1
+
+
+def test_a_thresholds_file_that_is_a_link_to_nowhere_is_a_mistake(project):
+    """As where a submodule was not checked out; it was taken for no file at all, and green."""
+    (project.path / "thresholds.toml").symlink_to("shared/thresholds.toml")
+    result = project.run()
+    assert result.ret == 4
+    assert "thresholds.toml: no such thresholds file" in result.stderr.str()
+
+
 def test_gates_pass_and_are_tests_in_every_report(project):
     project.thresholds(
         """
