@@ -348,6 +348,11 @@ def remarks(plan: Plan, settings: Settings) -> Iterator[str]:
         if way.samples > 1 and way.protocol["decoding"]["temperature"] == 0
     }
     yield from sorted(greedy)
+    if plan.own_model and settings.models:
+        yield (
+            f"--llm-model {settings.models[0]} is left to the project's own `model` fixture, whose"
+            " model is evaluated"
+        )
     if settings.debias and not any(result.debias for result in plan.results):
         yield "--llm-debias: no benchmark of this run is answered by letter"
     if settings.permutations and not any(result.arms for result in plan.results):
