@@ -73,12 +73,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         print(harmless(f"llmeval: {error}"), file=sys.stderr)
         return USAGE_ERROR
+    except BrokenPipeError:
+        # Whoever read the output has gone (`| head`): nobody is left to tell, and no verdict to give.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        # A name too long for the file system, a folder that may not be read, a full disk.
+        reason = f"{error.filename or 'output'}: {error.strerror or error}"
+        print(harmless(f"llmeval: {reason}"), file=sys.stderr)
+        return USAGE_ERROR
     return code
 
 
 def make_parser() -> _Parser:
     """The parser of all commands."""
-    parser = _Parser(prog="llmeval", description=__doc__)
+    parser = _Parser(
+        prog="llmeval", description="What can be done with stored runs, without a model."
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     gate = commands.add_parser("gate", help="judge a stored run again")
@@ -189,10 +200,11 @@ def _items_failed(thresholds: Thresholds, measurements: Iterable[Measurement]) -
 
 
 def _baseline(options: argparse.Namespace) -> int:
-    if not NAME.fullmatch(options.name):
+    name = options.name.removesuffix(".json")
+    if not NAME.fullmatch(name):
         raise ConfigError(f"baseline name {options.name!r}: use letters, digits, '_', '.', '-'")
     run = load_run(options.run)
-    file = options.folder / f"{options.name}.json"
+    file = options.folder / f"{name}.json"
     verb = "replaced" if file.exists() else "saved"
     save_baseline(run, file)
     say(f"{verb} {file} ({file.stat().st_size / 1000:,.0f} kB): {_contents(run)}")

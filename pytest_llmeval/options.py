@@ -181,7 +181,7 @@ def read_settings(config: pytest.Config) -> Settings:
     inifile.refuse_misspelt(config, [option.ini for option in _OPTIONS])
     value = {option.flag: _read(config, option) for option in _OPTIONS}
     environment = os.environ.get("LLMEVAL_DATA")
-    if value["data"] is not None and not value["data"].is_dir():
+    if value["data"] is not None and not os.path.isdir(value["data"]):
         raise ConfigError(f"--llm-data {value['data']}: no such folder")
     if value["sandbox"] == "none" and not config.getoption(f"--{TRUST}"):
         raise ConfigError(
@@ -253,14 +253,15 @@ def _read(config: pytest.Config, option: _Option) -> Any:
     if "|" in option.kind and value not in option.kind.split("|"):
         raise ConfigError(f"{source}: {value!r} is not one of {option.kind.replace('|', ', ')}")
     if value in (None, ""):
-        return None if option.kind == "path" else option.default
+        default = option.default
+        return start / default if option.kind == "path" and default else default
     if option.kind == "path":
         return start / value
     if option.kind == "count":
         return _count(value, source, lowest=0 if option.flag in ("seed", "shots") else 1)
     if option.kind == "amount":
         return _amount(value, source, zero=option.flag == "temperature")
-    if option.flag == "baseline" and (start / value).exists():
+    if option.flag == "baseline" and os.path.exists(start / value):
         return str(start / value)
     return value
 
@@ -290,6 +291,9 @@ def _hybrid(text: str | None) -> dict[str, float]:
     """Scorer → weight; the weights are positive and sum to 1."""
     if text is None:
         return {}
+    from pytest_llmeval.runs.debiased import DEBIASED
+    from pytest_llmeval.scorers import SCORERS
+
     weights: dict[str, float] = {}
     for part in text.split(","):
         scorer, equals, weight = part.strip().rpartition("=")
@@ -300,6 +304,12 @@ def _hybrid(text: str | None) -> dict[str, float]:
         if not equals or not scorer or not weights[scorer] > 0:
             raise ConfigError(
                 f"--llm-hybrid {text}: SCORER=WEIGHT,… was expected, such as matched=0.7,choice=0.3"
+            )
+        # One with options, such as exact_match+case, is known by what stands before them.
+        if scorer not in DEBIASED and scorer.partition("+")[0] not in SCORERS:
+            known = {*SCORERS, *DEBIASED}
+            raise ConfigError(
+                f"--llm-hybrid {text}: unknown scorer {scorer!r}{suggestion(scorer, known)}"
             )
     if not math.isclose(math.fsum(weights.values()), 1.0, rel_tol=1e-9):
         raise ConfigError(

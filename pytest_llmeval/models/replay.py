@@ -25,6 +25,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import tempfile
 import weakref
 import zipfile
@@ -90,9 +91,10 @@ def open_model(rest: str) -> Replay:
     path = Path(target).expanduser()
     if not target:
         raise ConfigError(f"model spec {spec!r} names no file: replay:FILE.jsonl")
-    if path.is_dir():
+    # os.path, for which a name that the file system refuses is no file.
+    if os.path.isdir(path):
         raise ConfigError(f"model spec {spec!r}: a folder; a file of answers was expected")
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise ConfigError(f"model spec {spec!r}: no such file{nearest_sibling(path)}")
     return Replay(path, read_mapping(spec, query))
 

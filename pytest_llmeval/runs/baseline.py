@@ -101,7 +101,7 @@ def load_baseline(text: str, folder: Path) -> Run:
     Raises ConfigError, offering the nearest name, where there is none; RunError, in one line,
     for a file that is damaged or no baseline.
     """
-    path, named = Path(text), folder / f"{text}.json"
+    path, named = Path(text), folder / f"{text.removesuffix('.json')}.json"
     try:
         if (path / "run.json").is_file():
             return load_run(path)

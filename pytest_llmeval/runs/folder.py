@@ -62,7 +62,11 @@ class RunFolder:
         except FileNotFoundError:
             problem = f"{self.path} is not a run folder: it has no {name}"
             raise RunError(f"{problem}{_meant(self.path)}") from None
-        except (OSError, ValueError, RecursionError) as error:
+        except NotADirectoryError:
+            raise RunError(f"{self.path} is not a run folder: it is a file") from None
+        except OSError as error:
+            raise RunError(f"{file} cannot be read: {error.strerror or error}") from None
+        except (ValueError, RecursionError) as error:
             raise RunError(f"{file} cannot be read: {error}") from None
         if not isinstance(value, dict) or value.get("format") != FORMAT:
             raise RunError(f"{file}: not a document of format {FORMAT}, which this version writes")
@@ -148,7 +152,9 @@ def find_resumable(root: Path, plan: Plan) -> RunFolder | str | None:
     (``fingerprint`` None) is not continued: the model may have been changed since. Raises
     RunError for a damaged run folder when no other continues.
     """
-    candidates = sorted(root.glob("*/run.json"), reverse=True) if root.is_dir() else []
+    # os.path: a name that the file system refuses is told where the folder is made.
+    there = os.path.isdir(root)
+    candidates = sorted(root.glob("*/run.json"), reverse=True) if there else []
     difference: str | None = None
     damage: RunError | None = None
     for file in candidates:

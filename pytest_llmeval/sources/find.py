@@ -24,7 +24,7 @@ def data_folder(data_dir: Any = None) -> Path | None:
     if given is None:
         return None
     folder = Path(given).expanduser()
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         origin = "--llm-data" if data_dir is not None else "LLMEVAL_DATA"
         raise DataError(f"data folder {folder} ({origin}) does not exist{nearest_sibling(folder)}")
     return folder

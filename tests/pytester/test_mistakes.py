@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 MODEL = "--llm-model=replay:answers.jsonl"
+LONG = "n" * 300  # more than a file's name may have
 
 
 @pytest.fixture
@@ -39,12 +40,27 @@ def mistake(result: pytest.RunResult) -> str:
         ((MODEL, "--llm-seed=x"), "--llm-seed: 'x' is not a whole number"),
         ((MODEL, "--llm-thresholds=none.toml"), "none.toml"),
         ((MODEL, "--llm-runs=answers.jsonl"), "--llm-runs"),
+        ((MODEL, f"--llm-runs={LONG}"), "File name too long"),
+        ((MODEL, f"--llm-runs={LONG}", "--llm-resume"), "File name too long"),
+        ((MODEL, f"--llm-data={LONG}"), "no such folder"),
+        ((MODEL, f"--llm-baseline={LONG}"), "File name too long"),
+        ((f"--llm-model=replay:{LONG}",), "no such file"),
+        ((MODEL, "--llm-hybrid=leter=1"), "unknown scorer 'leter'; did you mean 'letter'?"),
+        ((MODEL, "-o", "llm_seed=x"), "-o llm_seed: 'x' is not a whole number"),
     ],
 )
 def test_options(bare, arguments, line, xdist):
     result = bare.run(*arguments, *xdist)
     assert line in mistake(result)
     assert not (bare.path / "runs").exists()
+
+
+def test_an_empty_value_is_none(bare):
+    """As in a job whose variable is not set: ``--llm-runs "$RUNS"``."""
+    empty = [f"--llm-{name}=" for name in ("runs", "data", "thresholds", "baseline", "shard")]
+    result = bare.run(MODEL, *empty)
+    assert result.ret == 1
+    assert bare.run_folder.parent == bare.path / "runs"
 
 
 def test_an_ini_file_says_the_same(bare):
