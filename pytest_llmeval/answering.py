@@ -132,7 +132,7 @@ class Answering:
             return self.answer(request.node, request.getfixturevalue("model"))
         if name == "model":
             return self.models.load(getattr(request, "param", None) or self.settings.models[0])
-        raise LookupError(f"{request.node.nodeid} has no benchmark item")
+        pytest.fail(plugin.UNMARKED, pytrace=False)
 
     def answer(self, node: pytest.Item, model: object) -> Answer:
         """What the `answer` fixture returns. Fails the test (an error) without an answer."""

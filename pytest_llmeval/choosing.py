@@ -21,6 +21,11 @@ def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings
 
     Raises ConfigError for an unknown name, offering the nearest.
     """
+    if marked is not None and not isinstance(marked, str):
+        raise ConfigError(
+            f"benchmark {benchmark.name!r}: protocol= of the marker is of type"
+            f" {type(marked).__name__}, not the name of a protocol"
+        )
     asked = marked or settings.protocol or ""
     name, *modifiers = asked.split("+")
     by_name = {protocol.name: protocol for protocol in benchmark.protocols}

@@ -42,7 +42,8 @@ class Collected:
         if sum(mark.name == "llmeval" for mark in metafunc.definition.own_markers) > 1:
             raise ConfigError(f"{test} has two llmeval markers: a test evaluates one benchmark")
         benchmark = marker.args[0] if marker.args else marker.kwargs.get("benchmark")
-        evaluated = self.suite.add(test, benchmark, marker.kwargs.get("protocol"))
+        protocol = marker.kwargs.get("protocol")
+        evaluated = self.suite.add(test, benchmark, protocol, metafunc.function)
         if evaluated.protocol.answers_per_item > 1 and "answer" not in metafunc.fixturenames:
             raise ConfigError(f"{test} does not use `answer`: it cannot have several samples")
         specs = self._settings.models

@@ -189,7 +189,7 @@ def _planned_result(one: Evaluated) -> PlannedResult:
         ways=ways(one.protocol),
         shots={subject: ids for subject, ids in shots.items() if ids},
         asked=len(one.items),
-        warnings=one.dataset.warnings,
+        warnings=(*one.dataset.warnings, *one.warnings),
         arms=[arm.name for arm in one.arms],
         same={
             item.id: equal

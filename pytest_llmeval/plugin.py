@@ -17,7 +17,7 @@ from pytest_llmeval import options
 from pytest_llmeval.core import ConfigError
 
 ANSWERING = "llmeval-answering"
-_UNMARKED = "`item`, `model` and `answer` need @pytest.mark.llmeval(BENCHMARK)"
+UNMARKED = "`item`, `model` and `answer` need @pytest.mark.llmeval(BENCHMARK)"
 _ENDED = pytest.StashKey[bool]()
 
 
@@ -122,7 +122,7 @@ def _answering(config: pytest.Config) -> Any:
 @pytest.fixture
 def item() -> Any:
     """The benchmark item of this test."""
-    pytest.fail(_UNMARKED, pytrace=False)
+    pytest.fail(UNMARKED, pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -132,13 +132,13 @@ def model() -> Any:
     Override it in a ``conftest.py`` to evaluate a system of your own: return an object with
     ``answer(requests)``, or a function from prompt to text.
     """
-    pytest.fail(_UNMARKED, pytrace=False)
+    pytest.fail(UNMARKED, pytrace=False)
 
 
 @pytest.fixture
 def answer(item: Any, model: Any) -> Any:
     """The model's answer to this test's item, with its outcome."""
-    pytest.fail(_UNMARKED, pytrace=False)
+    pytest.fail(UNMARKED, pytrace=False)
 
 
 # xdist -------------------------------------------------------------------------------------

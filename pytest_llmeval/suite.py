@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import hashlib
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -38,7 +39,7 @@ class Evaluated:
     subject → items drawn of it under ``--llm-limit``, over all shards. ``lacking``: why this
     machine cannot score it, in one line. ``arms``: the other orders of options in which every item
     is asked, too, and content-free prompts (``contentfree``). ``debias``: ways to take position
-    bias out of its log-probabilities, each a result of its own.
+    bias out of its log-probabilities, each a result of its own. ``warnings``: what is odd about the test.
     """
 
     test: str
@@ -51,6 +52,7 @@ class Evaluated:
     lacking: str | None = None
     arms: tuple[Arm, ...] = ()
     debias: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def orders(self) -> tuple[Arm, ...]:
@@ -73,9 +75,12 @@ class Suite:
         """What a marked test function evaluates."""
         return self._by_test.get(test)
 
-    def add(self, test: str, benchmark: object, protocol: str | None = None) -> Evaluated:
+    def add(
+        self, test: str, benchmark: object, protocol: str | None, body: Callable[..., object]
+    ) -> Evaluated:
         """Register the marked test function ``test`` (a node id without parameters).
 
+        ``body`` is the function, which is looked at and not called.
         Raises ConfigError when the marker does not name a benchmark, when the protocol or
         scorer is unknown, when the data cannot be loaded, or when another test already
         gives the result of the same (benchmark, scorer).
@@ -128,6 +133,9 @@ class Suite:
             lacking,
             self._arms(test, bound, dataset),
             self.settings.debias if bound.scorer == "letter" else (),
+            (f"{test} has no assert: whatever is answered counts as correct",)
+            if cannot_fail(body)
+            else (),
         )
         self._by_test[test] = evaluated
         return evaluated
@@ -164,6 +172,18 @@ class Suite:
             check_dataset(benchmark.name, dataset)
             self._datasets[benchmark.source] = (dataset, dataset.content_hash())
         return self._datasets[benchmark.source]
+
+
+def cannot_fail(body: Callable[..., object]) -> bool:
+    """Whether a test's body neither raises nor calls anything, so that it accepts any answer.
+
+    Such as ``answer.correct`` without its ``assert``, or behind a ``return``.
+    """
+    code = getattr(body, "__code__", None)
+    return code is not None and not any(
+        one.opname.startswith(("RAISE", "CALL", "BEFORE_WITH", "LOAD_SPECIAL"))
+        for one in dis.get_instructions(code)
+    )
 
 
 def take_shard(items: Sequence[Item], part: int, parts: int) -> tuple[Item, ...]:

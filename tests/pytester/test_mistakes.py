@@ -68,7 +68,6 @@ def test_an_ini_file_says_the_same(bare):
     assert "llm_limit in" in mistake(bare.run())
 
 
-@pytest.mark.parametrize("xdist", [(), ("-n", "2")])
 @pytest.mark.parametrize(
     ("given", "line"),
     [
@@ -82,10 +81,15 @@ def test_an_ini_file_says_the_same(bare):
         ),
     ],
 )
-def test_values_of_an_ini_file(bare, given, line, xdist):
+def test_values_of_an_ini_file(bare, given, line):
     """pytest tells some of them by a traceback of the collection, and warns of unknown names."""
     ini = bare.pytester.makeini(f"[pytest]\nllm_model = replay:answers.jsonl\n{given}")
-    assert line.format(ini=ini) in mistake(bare.run(*xdist))
+    assert line.format(ini=ini) in mistake(bare.run())
+
+
+def test_values_of_an_ini_file_under_xdist(bare):
+    bare.pytester.makeini("[pytest]\nllm_model = replay:answers.jsonl\nllm_resume = maybe")
+    assert "invalid truth value 'maybe'" in mistake(bare.run("-n", "2"))
 
 
 @pytest.mark.skipif(pytest.version_tuple < (9, 0), reason="does not read [tool.pytest]")
@@ -126,6 +130,10 @@ def test_thresholds(project, text, line, xdist):
     [
         ("@pytest.mark.llmeval\ndef test_x(answer): ...", "takes a Benchmark, not NoneType"),
         ("@pytest.mark.llmeval(TEMPLATE)\ndef test_x(answer): ...", "not Template"),
+        (
+            "@pytest.mark.llmeval(BENCH, protocol=5)\ndef test_x(answer): ...",
+            "benchmark 'bench': protocol= of the marker is of type int, not the name of a protocol",
+        ),
         ("@pytest.mark.llmeval(BENCH, shots=3)\ndef test_x(answer): ...", "not shots"),
         ("@pytest.mark.llmeval(BENCH)\ndef test_x(): ...", "uses neither `answer` nor `item`"),
         ("@pytest.mark.llmeval(BENCH)\ndef test_x(answer): ...", "a result has one name"),
@@ -198,6 +206,16 @@ def test_answer_outside_a_marked_test(project):
     result = project.run()
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*need @pytest.mark.llmeval(BENCHMARK)*"])
+
+
+def test_answer_outside_a_marked_test_beside_a_marked_one(project):
+    """An autouse fixture that takes `answer`, say."""
+    project.benchmark("def test_plain(answer): pass")
+    result = project.run()
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["ERROR *::test_plain - Failed: `item`, `model` and `answer` need*"]
+    )
 
 
 def test_a_damaged_run_folder(project):

@@ -216,3 +216,22 @@ def test_the_rootdir_that_an_ini_file_or_an_option_names_holds_the_runs(project,
     assert project.run("..").ret == 0
     assert len(list((project.path / "runs").iterdir())) == 2
     assert not (inner / "runs").exists()
+
+
+@pytest.mark.parametrize("body", ["answer.correct", "return answer.correct", "pass"])
+def test_a_body_without_assert_is_told(project, body):
+    """Every answer is right for it, and the gates are green."""
+    text = (project.path / "test_bench.py").read_text()
+    (project.path / "test_bench.py").write_text(text.replace("assert answer.correct", body))
+    line = "test_bench.py::test_bench has no assert: whatever is answered counts as correct"
+    assert line in project.run().outlines
+
+
+@pytest.mark.parametrize("body", ["assert answer.correct", "check(answer)", "raise ValueError"])
+def test_a_body_that_can_fail_is_not(project, body):
+    text = (project.path / "test_bench.py").read_text()
+    checked = text.replace("assert answer.correct", body)
+    (project.path / "test_bench.py").write_text(
+        f"def check(answer): assert answer.correct\n{checked}"
+    )
+    assert "has no assert" not in project.run().stdout.str()
