@@ -109,7 +109,8 @@ class FunctionModel:
                 text = self._function(request.prompt.text)
             except pytest.exit.Exception:
                 raise  # the function wants the session to end
-            except Exception as error:
+            # pytest.fail is what pytest-timeout ends a call with that hangs, and no Exception.
+            except (Exception, pytest.fail.Exception) as error:
                 message = f"{type(error).__name__}: {error}"
                 yield Response(request.id, error=message, seconds=time.perf_counter() - start)
                 continue

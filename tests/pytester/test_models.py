@@ -49,6 +49,18 @@ def test_a_function_that_raises_costs_one_item(project):
     assert project.metrics()["errors"] == 1
 
 
+def test_a_function_that_is_ended_by_pytest_fail_costs_one_item(project):
+    """As pytest-timeout does where a call hangs; the rest of the chunk was broken off."""
+    project.model(
+        FUNCTION.format(body="return pytest.fail('slow') if 'question 1' in prompt else 'B'")
+    )
+    result = project.run()
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["no answer: Failed: slow"])
+    assert project.metrics()["errors"] == 3
+    assert project.metrics()["correct"] == 6
+
+
 def test_a_function_that_returns_no_text_is_an_error(project):
     project.model(FUNCTION.format(body="return None"))
     assert project.run().ret == 1
