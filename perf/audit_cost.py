@@ -23,8 +23,8 @@ from peer import data
 from pytest_llmeval.catalog import mmlu
 from pytest_llmeval.core import Request
 from pytest_llmeval.models import load_model
-from pytest_llmeval.permutations import arms
-from pytest_llmeval.permutations import arrange
+from pytest_llmeval.orders.permutations import arms
+from pytest_llmeval.orders.permutations import arrange
 
 BOUND = 3.0
 TOLERANCE = 1e-3

@@ -20,8 +20,8 @@ from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
 from pytest_llmeval.gates import overall
 from pytest_llmeval.gates import unused_models
-from pytest_llmeval.gating import check_thresholds
-from pytest_llmeval.gating import verdicts_on
+from pytest_llmeval.judging.gating import check_thresholds
+from pytest_llmeval.judging.gating import verdicts_on
 from pytest_llmeval.reports.cli import ANY_RUN
 from pytest_llmeval.reports.cli import add_allow_mismatch
 from pytest_llmeval.reports.cli import add_commands as add_report_commands

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.plan import Plan
+from pytest_llmeval.planning.plan import Plan
 
 
 class Exchange:

@@ -17,8 +17,8 @@ import pytest
 
 from pytest_llmeval import inifile
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.debias import AVERAGING
-from pytest_llmeval.debias import METHODS
+from pytest_llmeval.orders.debias import AVERAGING
+from pytest_llmeval.orders.debias import METHODS
 from pytest_llmeval.spelling import suggestion
 
 if TYPE_CHECKING:

@@ -79,7 +79,7 @@ def pytest_make_collect_report(
 def _end(config: pytest.Config, mistake: str) -> None:
     """End the session for a user's mistake. Returns in an xdist worker, which cannot end it."""
     from pytest_llmeval.exchange import Exchange
-    from pytest_llmeval.plan import Plan
+    from pytest_llmeval.planning.plan import Plan
 
     exchange = Exchange.here(config)
     if exchange is None:
@@ -97,7 +97,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if ended or config.getoption("collectonly") or not config.getoption("--llm-model"):
         return
     if config.pluginmanager.get_plugin(ANSWERING) is None:
-        from pytest_llmeval.judging import require_marked_tests
+        from pytest_llmeval.judging.hooks import require_marked_tests
 
         require_marked_tests(config)
 
@@ -105,7 +105,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def _answering(config: pytest.Config) -> Any:
     plugin = config.pluginmanager.get_plugin(ANSWERING)
     if plugin is None:
-        from pytest_llmeval.answering import Answering
+        from pytest_llmeval.answering.hooks import Answering
 
         plugin = Answering(config)
         config.pluginmanager.register(plugin, ANSWERING)
@@ -162,7 +162,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Generator[None, Any, Any]:
-    from pytest_llmeval.judging import make_scheduler
+    from pytest_llmeval.judging.hooks import make_scheduler
 
     default = yield
     return default if config.getoption("dist") == "each" else make_scheduler(config, default)
@@ -170,6 +170,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Generator[No
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: Any) -> None:
-    from pytest_llmeval.judging import judge_plan_of
+    from pytest_llmeval.judging.hooks import judge_plan_of
 
     judge_plan_of(node)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.plan import Plan
+from pytest_llmeval.planning.plan import Plan
 
 Node = Any  # xdist's WorkerController; xdist is not imported before a session uses it
 

@@ -19,8 +19,8 @@ from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import Template
 from pytest_llmeval.gates import Verdict
-from pytest_llmeval.plan import PlannedResult
-from pytest_llmeval.planning import ways
+from pytest_llmeval.planning.making import ways
+from pytest_llmeval.planning.plan import PlannedResult
 from pytest_llmeval.reports.html import Sources
 from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.runs import Run

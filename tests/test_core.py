@@ -15,7 +15,7 @@ from pytest_llmeval import Response
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import check_dataset
-from pytest_llmeval.fingerprint import fingerprint
+from pytest_llmeval.planning.fingerprint import fingerprint
 from pytest_llmeval.prompts import LMEVAL_MMLU
 
 PROTOCOL = Protocol("p", LMEVAL_MMLU, scorer="letter", shots=2)

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.plan import Plan
-from pytest_llmeval.plan import PlannedItem
+from pytest_llmeval.planning.plan import Plan
+from pytest_llmeval.planning.plan import PlannedItem
 from pytest_llmeval.schedule import LEAST_PENDING
 from pytest_llmeval.schedule import ChunkScheduling
 

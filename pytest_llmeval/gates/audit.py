@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics.audit import FamilyResult
-from pytest_llmeval.permutations import position_of
+from pytest_llmeval.orders.permutations import position_of
 
 AUDITED = ("position_range", "consistency", "recall_std")
 """Metrics of an audit. Only ``consistency`` has an interval."""

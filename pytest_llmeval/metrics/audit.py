@@ -14,9 +14,9 @@ from dataclasses import asdict
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_llmeval.permutations import ORIGINAL
-from pytest_llmeval.permutations import family_of
-from pytest_llmeval.permutations import position_of
+from pytest_llmeval.orders.permutations import ORIGINAL
+from pytest_llmeval.orders.permutations import family_of
+from pytest_llmeval.orders.permutations import position_of
 
 from .answers import Answer
 from .answers import Rows

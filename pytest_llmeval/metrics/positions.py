@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from dataclasses import replace
 
 from pytest_llmeval.core import LABELS
-from pytest_llmeval.permutations import family_of
-from pytest_llmeval.permutations import position_of
+from pytest_llmeval.orders.permutations import family_of
+from pytest_llmeval.orders.permutations import position_of
 
 from .answers import Answer
 from .answers import Rows

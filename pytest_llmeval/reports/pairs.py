@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.text import Text
 
-from pytest_llmeval.permutations import family_of
+from pytest_llmeval.orders.permutations import family_of
 from pytest_llmeval.reports.numbers import count
 from pytest_llmeval.reports.numbers import number
 from pytest_llmeval.reports.tables import add_numbers

@@ -17,7 +17,7 @@ from typing import TextIO
 
 import pytest
 
-from pytest_llmeval.plan import Plan
+from pytest_llmeval.planning.plan import Plan
 from pytest_llmeval.reports.runner import harmless
 from pytest_llmeval.reports.tracking import Tracked
 from pytest_llmeval.reports.tracking import Tracking

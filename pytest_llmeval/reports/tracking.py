@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.metrics.intervals import tally_interval
-from pytest_llmeval.plan import Plan
+from pytest_llmeval.planning.plan import Plan
 
 _ANY = ""  # a project's own model is one, whatever its records call it
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pytest_llmeval.contentfree import is_free
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
@@ -15,7 +14,8 @@ from pytest_llmeval.metrics import Answer
 from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics import answered
 from pytest_llmeval.metrics import audit_table
-from pytest_llmeval.permutations import ORIGINAL
+from pytest_llmeval.orders.contentfree import is_free
+from pytest_llmeval.orders.permutations import ORIGINAL
 
 
 class InArm(NamedTuple):

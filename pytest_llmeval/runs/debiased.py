@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from pytest_llmeval import debias
-from pytest_llmeval.contentfree import is_free
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.metrics import ItemOutcomes
-from pytest_llmeval.plan import PlannedResult
-from pytest_llmeval.plan import arm_fingerprint
+from pytest_llmeval.orders import debias
+from pytest_llmeval.orders.contentfree import is_free
+from pytest_llmeval.planning.plan import PlannedResult
+from pytest_llmeval.planning.plan import arm_fingerprint
 
 DEBIASED = tuple(f"letter+{how}" for how in debias.METHODS)
 """Results that ``--llm-debias`` adds to those by letter."""

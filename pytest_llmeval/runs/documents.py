@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from pydantic import model_validator
 
 from pytest_llmeval.core import RunError
-from pytest_llmeval.plan import PlannedResult
+from pytest_llmeval.planning.plan import PlannedResult
 
 _Interval = Annotated[list[float], Field(min_length=2, max_length=2)]
 

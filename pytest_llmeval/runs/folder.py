@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core import RunError
-from pytest_llmeval.plan import Plan
-from pytest_llmeval.plan import PlannedResult
+from pytest_llmeval.planning.plan import Plan
+from pytest_llmeval.planning.plan import PlannedResult
 from pytest_llmeval.runs.documents import check_document
 from pytest_llmeval.runs.records import read_records
 from pytest_llmeval.spelling import nearest

@@ -16,8 +16,8 @@ from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import aggregate
 from pytest_llmeval.metrics import summarize
-from pytest_llmeval.plan import PlannedResult
-from pytest_llmeval.plan import Way
+from pytest_llmeval.planning.plan import PlannedResult
+from pytest_llmeval.planning.plan import Way
 from pytest_llmeval.scorers.reading import Reading
 from pytest_llmeval.scorers.reading import summarise
 

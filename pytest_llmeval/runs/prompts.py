@@ -20,7 +20,7 @@ from typing import Any
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import RunError
-from pytest_llmeval.suite import Evaluated
+from pytest_llmeval.planning.suite import Evaluated
 
 FILE = "prompts.json.gz"
 

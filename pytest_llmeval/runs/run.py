@@ -19,9 +19,9 @@ from pytest_llmeval.core import RunError
 from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
-from pytest_llmeval.plan import PlannedResult
-from pytest_llmeval.plan import Way
-from pytest_llmeval.plan import arm_fingerprint
+from pytest_llmeval.planning.plan import PlannedResult
+from pytest_llmeval.planning.plan import Way
+from pytest_llmeval.planning.plan import arm_fingerprint
 from pytest_llmeval.runs.arms import InArm
 from pytest_llmeval.runs.arms import audit_of
 from pytest_llmeval.runs.debiased import debiased

@@ -15,10 +15,10 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
-from pytest_llmeval.embedding import needs
 from pytest_llmeval.scorers.choice import choice
 from pytest_llmeval.scorers.choice import extract_choice
 from pytest_llmeval.scorers.code import extract_code
+from pytest_llmeval.scorers.embedding import needs
 from pytest_llmeval.scorers.execution import ProgramOf
 from pytest_llmeval.scorers.execution import execution
 from pytest_llmeval.scorers.execution import execution_first_block

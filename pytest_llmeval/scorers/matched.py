@@ -22,9 +22,9 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
 from pytest_llmeval.draw import Draws
-from pytest_llmeval.embedding import DEFAULT
-from pytest_llmeval.embedding import load_embedder
 from pytest_llmeval.scorers import phrases
+from pytest_llmeval.scorers.embedding import DEFAULT
+from pytest_llmeval.scorers.embedding import load_embedder
 from pytest_llmeval.scorers.reading import Reading
 from pytest_llmeval.scorers.reply import own_answer
 from pytest_llmeval.scorers.reply import what_is_wrong
@@ -32,7 +32,7 @@ from pytest_llmeval.scorers.spans import Span
 from pytest_llmeval.scorers.spans import find_span
 
 if TYPE_CHECKING:
-    from pytest_llmeval.embedding import Matrix
+    from pytest_llmeval.scorers.embedding import Matrix
 
 Embed = Callable[[Sequence[str]], "Matrix"]
 """Texts → a row each. Need not be of length 1."""

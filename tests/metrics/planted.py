@@ -9,9 +9,9 @@ from random import Random
 from pytest_llmeval.core import Item
 from pytest_llmeval.metrics import Answer
 from pytest_llmeval.metrics import answered
-from pytest_llmeval.permutations import Arm
-from pytest_llmeval.permutations import arrange
-from pytest_llmeval.permutations import order
+from pytest_llmeval.orders.permutations import Arm
+from pytest_llmeval.orders.permutations import arrange
+from pytest_llmeval.orders.permutations import order
 
 Double = Callable[[Item, Sequence[Item]], int | None]
 

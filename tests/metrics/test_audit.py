@@ -29,8 +29,8 @@ from pytest_llmeval.metrics import FamilyResult
 from pytest_llmeval.metrics import answered
 from pytest_llmeval.metrics import audit_table
 from pytest_llmeval.metrics import diagnose
-from pytest_llmeval.permutations import arms
-from pytest_llmeval.permutations import same_options
+from pytest_llmeval.orders.permutations import arms
+from pytest_llmeval.orders.permutations import same_options
 
 ASKED = items(200)
 SHOTS = items(6, prefix="shot")  # the last one's answer is B

@@ -14,7 +14,7 @@ from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
-from pytest_llmeval.fingerprint import fingerprint
+from pytest_llmeval.planning.fingerprint import fingerprint
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

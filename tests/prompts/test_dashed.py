@@ -9,9 +9,9 @@ import pytest
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Template
-from pytest_llmeval.fingerprint import fingerprint
-from pytest_llmeval.permutations import arms
-from pytest_llmeval.permutations import arrange
+from pytest_llmeval.orders.permutations import arms
+from pytest_llmeval.orders.permutations import arrange
+from pytest_llmeval.planning.fingerprint import fingerprint
 from pytest_llmeval.prompts.dashed import DASHED
 from pytest_llmeval.prompts.dashed import DASHED_COT
 from pytest_llmeval.prompts.dashed import LETTERED

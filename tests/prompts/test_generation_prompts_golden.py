@@ -14,7 +14,7 @@ from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
-from pytest_llmeval.fingerprint import protocol_content
+from pytest_llmeval.planning.fingerprint import protocol_content
 from pytest_llmeval.prompts import mgsm as mgsm_prompts
 
 GOLDEN = Path(__file__).parents[1] / "golden"

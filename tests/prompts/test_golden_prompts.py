@@ -10,7 +10,7 @@ import pytest
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Template
-from pytest_llmeval.fingerprint import fingerprint
+from pytest_llmeval.planning.fingerprint import fingerprint
 from pytest_llmeval.prompts import CLOZE
 from pytest_llmeval.prompts import HENDRYCKS
 from pytest_llmeval.prompts import LMEVAL_MMLU

@@ -15,7 +15,7 @@ import pytest
 import scipy.special
 import scipy.stats  # noqa: F401
 
-import pytest_llmeval.answering  # noqa: F401
+import pytest_llmeval.answering.hooks  # noqa: F401
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.sandbox import sandbox_identity
 

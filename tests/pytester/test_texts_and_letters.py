@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy
 import pytest
 
-from pytest_llmeval import embedding
+from pytest_llmeval.scorers import embedding
 
 pytest.importorskip("sentence_transformers")  # asked for before anything runs, whatever embeds
 

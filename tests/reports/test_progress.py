@@ -14,9 +14,9 @@ from stored_runs import records_of
 
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.metrics import wilson_interval
-from pytest_llmeval.plan import Plan
-from pytest_llmeval.plan import PlannedItem
-from pytest_llmeval.planning import ways
+from pytest_llmeval.planning.making import ways
+from pytest_llmeval.planning.plan import Plan
+from pytest_llmeval.planning.plan import PlannedItem
 from pytest_llmeval.reports.progress import Progress
 from pytest_llmeval.reports.tracking import Tracking
 from pytest_llmeval.runs.records import to_line

@@ -12,8 +12,8 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import Template
-from pytest_llmeval.plan import PlannedResult
-from pytest_llmeval.planning import ways
+from pytest_llmeval.planning.making import ways
+from pytest_llmeval.planning.plan import PlannedResult
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.records import RecordWriter

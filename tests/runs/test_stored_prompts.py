@@ -13,10 +13,10 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core import Template
+from pytest_llmeval.planning.suite import Evaluated
 from pytest_llmeval.runs.prompts import FILE
 from pytest_llmeval.runs.prompts import read_prompts
 from pytest_llmeval.runs.prompts import write_prompts
-from pytest_llmeval.suite import Evaluated
 
 TEMPLATE = Template(
     "plain",

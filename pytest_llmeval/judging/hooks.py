@@ -19,10 +19,11 @@ from pytest_llmeval.exchange import Exchange
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import describe
 from pytest_llmeval.gates import fold
+from pytest_llmeval.judging.session import RunSession
 from pytest_llmeval.options import Settings
 from pytest_llmeval.options import read_settings
-from pytest_llmeval.plan import Plan
-from pytest_llmeval.planning import CHUNK_SIZE
+from pytest_llmeval.planning.making import CHUNK_SIZE
+from pytest_llmeval.planning.plan import Plan
 from pytest_llmeval.plugin import ANSWERING
 from pytest_llmeval.reports.bounded import bound
 from pytest_llmeval.reports.bounded import fit
@@ -38,7 +39,6 @@ from pytest_llmeval.runs.usage import add
 from pytest_llmeval.schedule import LEAST_PENDING
 from pytest_llmeval.schedule import ChunkScheduling
 from pytest_llmeval.schedule import DeferredScheduling
-from pytest_llmeval.session import RunSession
 
 _JUDGING = "llmeval-judging"
 

@@ -17,8 +17,8 @@ from pytest_llmeval import Protocol
 from pytest_llmeval import scorers
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Decoding
-from pytest_llmeval.fingerprint import fingerprint
-from pytest_llmeval.fingerprint import protocol_content
+from pytest_llmeval.planning.fingerprint import fingerprint
+from pytest_llmeval.planning.fingerprint import protocol_content
 from pytest_llmeval.prompts import LMEVAL_MMLU
 from pytest_llmeval.scorers import SCORERS
 
@@ -133,7 +133,7 @@ def test_the_shots_are_those_that_are_used():
 def test_it_is_the_same_in_every_process(seed, tmp_path):
     """Neither hash seed, folder, locale nor time zone enter; the value is written down here."""
     code = (
-        "from pytest_llmeval.fingerprint import fingerprint;"
+        "from pytest_llmeval.planning.fingerprint import fingerprint;"
         "from pytest_llmeval.catalog import mmlu;"
         "print(fingerprint(mmlu().protocols[0]))"
     )

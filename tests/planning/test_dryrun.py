@@ -7,8 +7,8 @@ from rich.console import Console
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Request
-from pytest_llmeval.dryrun import Estimate
-from pytest_llmeval.dryrun import dry_run_parts
+from pytest_llmeval.planning.dryrun import Estimate
+from pytest_llmeval.planning.dryrun import dry_run_parts
 from pytest_llmeval.prices import Prices
 from pytest_llmeval.prompts import CLOZE
 from pytest_llmeval.prompts import LMEVAL_WINOGRANDE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_llmeval import Item
 from pytest_llmeval import Outcome
 from pytest_llmeval import Response
-from pytest_llmeval import scoring
+from pytest_llmeval.answering import scoring
 from pytest_llmeval.core import Record
 from pytest_llmeval.scorers import Scorer
 

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_llmeval.contentfree import ARMS
-from pytest_llmeval.contentfree import arms_of
-from pytest_llmeval.contentfree import carriers
-from pytest_llmeval.contentfree import check_shared
-from pytest_llmeval.contentfree import is_free
-from pytest_llmeval.contentfree import without_content
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
-from pytest_llmeval.permutations import arms
+from pytest_llmeval.orders.contentfree import ARMS
+from pytest_llmeval.orders.contentfree import arms_of
+from pytest_llmeval.orders.contentfree import carriers
+from pytest_llmeval.orders.contentfree import check_shared
+from pytest_llmeval.orders.contentfree import is_free
+from pytest_llmeval.orders.contentfree import without_content
+from pytest_llmeval.orders.permutations import arms
 from pytest_llmeval.prompts import LMEVAL_COMMONSENSEQA
 from pytest_llmeval.prompts import LMEVAL_INCLUDE
 from pytest_llmeval.prompts import LMEVAL_MMLU

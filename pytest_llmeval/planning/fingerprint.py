@@ -12,9 +12,9 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Template
 from pytest_llmeval.core import canonical_json
-from pytest_llmeval.embedding import DEFAULT
-from pytest_llmeval.embedding import identity
 from pytest_llmeval.scorers import get_scorer
+from pytest_llmeval.scorers.embedding import DEFAULT
+from pytest_llmeval.scorers.embedding import identity
 
 
 def protocol_content(protocol: Protocol) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
-from pytest_llmeval.plan import Plan
-from pytest_llmeval.plan import Way
-from pytest_llmeval.plan import arm_fingerprint
+from pytest_llmeval.planning.plan import Plan
+from pytest_llmeval.planning.plan import Way
+from pytest_llmeval.planning.plan import arm_fingerprint
 from pytest_llmeval.sandbox import Program
 from pytest_llmeval.scorers import get_scorer
 

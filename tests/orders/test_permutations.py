@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
-from pytest_llmeval.permutations import Arm
-from pytest_llmeval.permutations import Move
-from pytest_llmeval.permutations import arms
-from pytest_llmeval.permutations import arrange
-from pytest_llmeval.permutations import family_of
-from pytest_llmeval.permutations import inverse
-from pytest_llmeval.permutations import order
-from pytest_llmeval.permutations import position_of
-from pytest_llmeval.permutations import usual_options
+from pytest_llmeval.orders.permutations import Arm
+from pytest_llmeval.orders.permutations import Move
+from pytest_llmeval.orders.permutations import arms
+from pytest_llmeval.orders.permutations import arrange
+from pytest_llmeval.orders.permutations import family_of
+from pytest_llmeval.orders.permutations import inverse
+from pytest_llmeval.orders.permutations import order
+from pytest_llmeval.orders.permutations import position_of
+from pytest_llmeval.orders.permutations import usual_options
 
 
 def an_item(options: int = 4, gold: int = 1, name: str = "i") -> Item:

@@ -16,8 +16,8 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics import ItemOutcomes
-from pytest_llmeval.plan import Plan
-from pytest_llmeval.plan import Way
+from pytest_llmeval.planning.plan import Plan
+from pytest_llmeval.planning.plan import Way
 from pytest_llmeval.runs.arms import InArm
 from pytest_llmeval.runs.arms import audit_of
 from pytest_llmeval.runs.debiased import debiased

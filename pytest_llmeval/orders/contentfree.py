@@ -16,9 +16,9 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
-from pytest_llmeval.permutations import Arm
-from pytest_llmeval.permutations import arrange
-from pytest_llmeval.permutations import family_of
+from pytest_llmeval.orders.permutations import Arm
+from pytest_llmeval.orders.permutations import arrange
+from pytest_llmeval.orders.permutations import family_of
 
 INPUTS = ("N/A", "[MASK]", "")
 

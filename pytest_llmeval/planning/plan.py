@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Any
 from typing import NamedTuple
 
-from pytest_llmeval.contentfree import is_free
+from pytest_llmeval.orders.contentfree import is_free
 
 
 @dataclass(frozen=True)

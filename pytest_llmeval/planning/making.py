@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
 
-from pytest_llmeval.contentfree import INPUTS
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
-from pytest_llmeval.debias import AVERAGING
-from pytest_llmeval.debias import balanced
-from pytest_llmeval.fingerprint import fingerprint
-from pytest_llmeval.fingerprint import protocol_content
-from pytest_llmeval.permutations import KEEP
-from pytest_llmeval.permutations import order
-from pytest_llmeval.permutations import same_options
-from pytest_llmeval.plan import Plan
-from pytest_llmeval.plan import PlannedItem
-from pytest_llmeval.plan import PlannedResult
-from pytest_llmeval.plan import Way
-from pytest_llmeval.suite import Evaluated
+from pytest_llmeval.orders.contentfree import INPUTS
+from pytest_llmeval.orders.debias import AVERAGING
+from pytest_llmeval.orders.debias import balanced
+from pytest_llmeval.orders.permutations import KEEP
+from pytest_llmeval.orders.permutations import order
+from pytest_llmeval.orders.permutations import same_options
+from pytest_llmeval.planning.fingerprint import fingerprint
+from pytest_llmeval.planning.fingerprint import protocol_content
+from pytest_llmeval.planning.plan import Plan
+from pytest_llmeval.planning.plan import PlannedItem
+from pytest_llmeval.planning.plan import PlannedResult
+from pytest_llmeval.planning.plan import Way
+from pytest_llmeval.planning.suite import Evaluated
 
 CHUNK_SIZE = 128
 """Most items answered together: bounds what a dying worker costs and evens out the load."""

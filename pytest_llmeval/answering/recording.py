@@ -8,7 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
 
-from pytest_llmeval.contentfree import shown
+from pytest_llmeval.answering.executing import Executor
+from pytest_llmeval.answering.scoring import filled_in
+from pytest_llmeval.answering.scoring import in_original_order
+from pytest_llmeval.answering.scoring import read
+from pytest_llmeval.answering.scoring import under_other_scorers
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import ModelError
@@ -17,17 +21,13 @@ from pytest_llmeval.core import Record
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core import Score
-from pytest_llmeval.executing import Executor
-from pytest_llmeval.plan import Plan
-from pytest_llmeval.plan import PlannedItem
+from pytest_llmeval.orders.contentfree import shown
+from pytest_llmeval.planning.plan import Plan
+from pytest_llmeval.planning.plan import PlannedItem
+from pytest_llmeval.planning.suite import Evaluated
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.scorers.execution import reference_program
 from pytest_llmeval.scorers.execution import score_of
-from pytest_llmeval.scoring import filled_in
-from pytest_llmeval.scoring import in_original_order
-from pytest_llmeval.scoring import read
-from pytest_llmeval.scoring import under_other_scorers
-from pytest_llmeval.suite import Evaluated
 
 
 class Unanswerable(Exception):

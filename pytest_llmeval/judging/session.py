@@ -27,13 +27,13 @@ from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
 from pytest_llmeval.gates import overall
 from pytest_llmeval.gates import unused_models
-from pytest_llmeval.gating import check_thresholds
-from pytest_llmeval.gating import verdicts_on
+from pytest_llmeval.judging.gating import check_thresholds
+from pytest_llmeval.judging.gating import verdicts_on
+from pytest_llmeval.judging.outcomes import Outcomes
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.models import load_model
 from pytest_llmeval.options import Settings
-from pytest_llmeval.outcomes import Outcomes
-from pytest_llmeval.plan import Plan
+from pytest_llmeval.planning.plan import Plan
 from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.formats import Material
 from pytest_llmeval.reports.formats import write

@@ -11,13 +11,13 @@ from pytest_llmeval import Benchmark
 from pytest_llmeval import Dataset
 from pytest_llmeval import Item
 from pytest_llmeval import Protocol
-from pytest_llmeval.permutations import arms
-from pytest_llmeval.plan import Plan
-from pytest_llmeval.planning import CHUNK_SIZE
-from pytest_llmeval.planning import Selected
-from pytest_llmeval.planning import make_plan
+from pytest_llmeval.orders.permutations import arms
+from pytest_llmeval.planning.making import CHUNK_SIZE
+from pytest_llmeval.planning.making import Selected
+from pytest_llmeval.planning.making import make_plan
+from pytest_llmeval.planning.plan import Plan
+from pytest_llmeval.planning.suite import Evaluated
 from pytest_llmeval.prompts import LMEVAL_MMLU
-from pytest_llmeval.suite import Evaluated
 
 PROTOCOL = Protocol("letter", LMEVAL_MMLU, scorer="letter")
 

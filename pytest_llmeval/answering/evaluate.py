@@ -18,8 +18,10 @@ from typing import NamedTuple
 
 import pytest
 
-from pytest_llmeval.contentfree import arms_of
-from pytest_llmeval.contentfree import carriers
+from pytest_llmeval.answering.recording import Recorder
+from pytest_llmeval.answering.recording import Unanswerable
+from pytest_llmeval.answering.scoring import response_of
+from pytest_llmeval.answering.stored import Stored
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
@@ -31,19 +33,17 @@ from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import mend
 from pytest_llmeval.models import Model
-from pytest_llmeval.permutations import ORIGINAL
-from pytest_llmeval.permutations import Arm
-from pytest_llmeval.permutations import Move
-from pytest_llmeval.permutations import arrange
-from pytest_llmeval.permutations import order
-from pytest_llmeval.plan import Plan
-from pytest_llmeval.plan import PlannedItem
-from pytest_llmeval.plan import arm_fingerprint
-from pytest_llmeval.recording import Recorder
-from pytest_llmeval.recording import Unanswerable
-from pytest_llmeval.scoring import response_of
-from pytest_llmeval.stored import Stored
-from pytest_llmeval.suite import Evaluated
+from pytest_llmeval.orders.contentfree import arms_of
+from pytest_llmeval.orders.contentfree import carriers
+from pytest_llmeval.orders.permutations import ORIGINAL
+from pytest_llmeval.orders.permutations import Arm
+from pytest_llmeval.orders.permutations import Move
+from pytest_llmeval.orders.permutations import arrange
+from pytest_llmeval.orders.permutations import order
+from pytest_llmeval.planning.plan import Plan
+from pytest_llmeval.planning.plan import PlannedItem
+from pytest_llmeval.planning.plan import arm_fingerprint
+from pytest_llmeval.planning.suite import Evaluated
 
 _AS_IT_IS = Arm(ORIGINAL)
 

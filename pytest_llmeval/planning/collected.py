@@ -11,10 +11,10 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.models import load_model
 from pytest_llmeval.options import Settings
-from pytest_llmeval.plan import Plan
-from pytest_llmeval.planning import Selected
-from pytest_llmeval.planning import make_plan
-from pytest_llmeval.suite import Suite
+from pytest_llmeval.planning.making import Selected
+from pytest_llmeval.planning.making import make_plan
+from pytest_llmeval.planning.plan import Plan
+from pytest_llmeval.planning.suite import Suite
 
 
 class Collected:

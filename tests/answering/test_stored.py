@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_llmeval.answering.stored import Stored
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
-from pytest_llmeval.stored import Stored
 
 ANSWER = Record(
     "m",

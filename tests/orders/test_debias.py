@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.debias import FLOOR
-from pytest_llmeval.debias import averaged
-from pytest_llmeval.debias import batch_calibrated
-from pytest_llmeval.debias import contextually_calibrated
-from pytest_llmeval.debias import estimation_items
-from pytest_llmeval.debias import mean_prior
-from pytest_llmeval.debias import prior
-from pytest_llmeval.debias import without_prior
+from pytest_llmeval.orders.debias import FLOOR
+from pytest_llmeval.orders.debias import averaged
+from pytest_llmeval.orders.debias import batch_calibrated
+from pytest_llmeval.orders.debias import contextually_calibrated
+from pytest_llmeval.orders.debias import estimation_items
+from pytest_llmeval.orders.debias import mean_prior
+from pytest_llmeval.orders.debias import prior
+from pytest_llmeval.orders.debias import without_prior
 
 ROTATIONS = {k: [tuple((p + r) % k for p in range(k)) for r in range(k)] for k in (2, 3, 4)}
 

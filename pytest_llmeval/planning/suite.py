@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from dataclasses import replace
 from typing import Any
 
-from pytest_llmeval import contentfree
-from pytest_llmeval.choosing import choose_protocol
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Dataset
@@ -23,9 +21,11 @@ from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import check_dataset
 from pytest_llmeval.core import subject_sizes
 from pytest_llmeval.options import Settings
-from pytest_llmeval.permutations import Arm
-from pytest_llmeval.permutations import arms
-from pytest_llmeval.permutations import usual_options
+from pytest_llmeval.orders import contentfree
+from pytest_llmeval.orders.permutations import Arm
+from pytest_llmeval.orders.permutations import arms
+from pytest_llmeval.orders.permutations import usual_options
+from pytest_llmeval.planning.choosing import choose_protocol
 from pytest_llmeval.sandbox import sandbox_identity
 from pytest_llmeval.scorers import get_scorer
 

@@ -13,18 +13,18 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from pytest_llmeval.contentfree import arms_of
-from pytest_llmeval.contentfree import carriers
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Request
 from pytest_llmeval.models import Model
-from pytest_llmeval.plan import Plan
+from pytest_llmeval.orders.contentfree import arms_of
+from pytest_llmeval.orders.contentfree import carriers
+from pytest_llmeval.planning.plan import Plan
+from pytest_llmeval.planning.suite import Evaluated
 from pytest_llmeval.prices import Prices
 from pytest_llmeval.reports.tables import open_table
 from pytest_llmeval.reports.terminal import write_summary
-from pytest_llmeval.suite import Evaluated
 
 TOKENS_PER_CHARACTER = 0.3
 """English prompts take 0.2 to 0.3 tokens a character; other scripts take more."""
