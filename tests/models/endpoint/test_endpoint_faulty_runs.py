@@ -55,7 +55,7 @@ def test_a_run_with_faults_ends_like_one_without(
     with serve() as server:
         right = answers(opened(server, query), requests)
     with serve(Script(faults=FAULTS, retry_after="0.05")) as server:
-        model = opened(server, query, max_concurrency=64, timeout=0.7)
+        model = opened(server, query, max_concurrency=64, timeout=2.0)
         assert answers(model, requests) == right
         assert server.answered == 300
         assert set(server.sent_faults) == set(FAULTS)
