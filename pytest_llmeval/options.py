@@ -283,7 +283,8 @@ def _amount(text: str, source: str, zero: bool) -> float:
     except ValueError:
         raise ConfigError(f"{source}: {text!r} is not a number") from None
     if not (0.0 if zero else sys.float_info.min) <= value < math.inf:
-        raise ConfigError(f"{source}: {value:g} is not an amount above 0")
+        least = "from 0 on" if zero else "above 0"
+        raise ConfigError(f"{source}: {value:g} is not an amount {least}")
     return value
 
 

@@ -74,6 +74,7 @@ def test_an_ini_file_says_the_same(bare):
         ("llm_resume = maybe", "llm_resume in {ini}: invalid truth value 'maybe'"),
         ("llm_dry_run = maybe", "llm_dry_run in {ini}: invalid truth value 'maybe'"),
         ("llm_wrong = maybe", "llm_wrong in {ini}: 'maybe' is not one of record, fail"),
+        ("llm_temperature = -1", "llm_temperature in {ini}: -1 is not an amount from 0 on"),
         ("llm_timeout = nan", "llm_timeout in {ini}: nan is not an amount above 0"),
         (
             "llm_treshold = strict.toml",
