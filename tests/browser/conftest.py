@@ -14,6 +14,7 @@ import pytest
 selenium = pytest.importorskip("selenium", reason="the browser tests need selenium")
 
 from selenium import webdriver  # noqa: E402
+from selenium.common.exceptions import StaleElementReferenceException  # noqa: E402
 from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
@@ -58,8 +59,10 @@ class Page:
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def until(self, condition: Callable[[], object], seconds: float = 20) -> None:
-        """Wait for what the page does in its own time."""
-        WebDriverWait(self.driver, seconds, 0.05).until(lambda _: condition())
+        """Wait for what the page does in its own time; what it draws anew meanwhile is found again."""
+        moved = [StaleElementReferenceException]
+        wait = WebDriverWait(self.driver, seconds, 0.05, ignored_exceptions=moved)
+        wait.until(lambda _: condition())
 
     def script(self, text: str) -> Any:
         return self.driver.execute_script(text)
@@ -72,6 +75,10 @@ class Page:
     def found(self, text: str) -> None:
         """Wait until the browser tells that it has found so many items."""
         self.until(lambda: self.one("#found").text == text)
+
+    def rows(self) -> list[str]:
+        """The ids of the items in the list, as they are drawn now."""
+        return [row.text.split("\n")[1] for row in self.all(".row")]
 
     def complaints(self) -> list[str]:
         """What the browser's console says."""
