@@ -23,6 +23,7 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
 from pytest_llmeval.scorers import phrases
+from pytest_llmeval.scorers import wording
 from pytest_llmeval.scorers.languages import LETTERS
 from pytest_llmeval.scorers.reply import from_the_end
 from pytest_llmeval.scorers.reply import own_answer
@@ -100,7 +101,7 @@ class _Reader:
             (
                 (plain, label)
                 for label, option in zip(labels, options, strict=True)
-                if (plain := phrases.plain(option)) and plain.upper() not in tuple(labels)
+                if (plain := wording.plain(option)) and plain.upper() not in tuple(labels)
             ),
             key=lambda pair: -len(pair[0]),
         )
@@ -117,7 +118,7 @@ class _Reader:
 
     def _called_by_text(self, text: str) -> str | None:
         """The only option with this text."""
-        said = phrases.plain(text)
+        said = wording.plain(text)
         same = [label for plain, label in self.options if plain == said]
         return same[0] if len(same) == 1 else None
 
@@ -182,7 +183,7 @@ class _Reader:
 
     def _own_text(self, label: str, after: str) -> int | None:
         """Where the label's own option text ends in ``after``, if it follows the label."""
-        said, places = phrases.plain_with_places(after)
+        said, places = wording.plain_with_places(after)
         opening = len(said) - len(said.lstrip(" .:,-–—"))
         for plain, owner in self.options:
             if owner == label and said.startswith(plain[:_AFTER], opening):
@@ -212,7 +213,7 @@ class _Reader:
             return None
         length = len(self.options[0][0])
         window = self.text[start : start + 2 * length + 80]
-        said, line = phrases.plain(window), phrases.plain(phrases.first_line(window))
+        said, line = wording.plain(window), wording.plain(phrases.first_line(window))
         for plain, label in self.options:
             ends = line == plain or phrases.clause_ends_at(said, len(plain))
             if said.startswith(plain) and ends:
@@ -246,9 +247,9 @@ class _Reader:
         return last
 
     def _lone(self, line: str) -> str | None:
-        if len(line) > 60 or phrases.is_cut_off(line) or phrases.NEGATED_LETTER.search(line):
+        if len(line) > 60 or wording.is_cut_off(line) or phrases.NEGATED_LETTER.search(line):
             return None
-        bare = phrases.bare(line)
+        bare = wording.bare(line)
         return self.meaning.get(bare) if len(bare) == 1 else None
 
     def only_labelled_line(self) -> str | None:
@@ -296,19 +297,19 @@ class _Reader:
     def option_text(self) -> str | None:
         """The option whose whole text is the reply, a line at its edge, or what it ends in."""
         kept = self._edge_lines()
-        lines = [phrases.plain(line) for line in kept]
+        lines = [wording.plain(line) for line in kept]
         found = [
             (number, label)
             for number, line in enumerate(lines)
             for plain, label in self.options
-            if plain == line and not phrases.is_cut_off(kept[number])
+            if plain == line and not wording.is_cut_off(kept[number])
         ]
         if found:
             at_edge = found[-1][0] == len(lines) - 1 or found[0][0] == 0
             return found[0][1] if at_edge and len({label for _, label in found}) == 1 else None
         if not phrases.COMPLETE.search(self.text[-20:]):
             return None  # cut off: who knows what it was about to say
-        sentence = phrases.last_sentence(self.text[-_EDGE:])
+        sentence = wording.last_sentence(self.text[-_EDGE:])
         for plain, label in self.options:
             if not sentence.endswith(plain):
                 continue

@@ -23,6 +23,7 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
 from pytest_llmeval.draw import Draws
 from pytest_llmeval.scorers import phrases
+from pytest_llmeval.scorers import wording
 from pytest_llmeval.scorers.embedding import DEFAULT
 from pytest_llmeval.scorers.embedding import load_embedder
 from pytest_llmeval.scorers.reading import Reading
@@ -124,19 +125,19 @@ def equal_options(text: str, options: Sequence[str]) -> tuple[int, ...]:
         (text, _spaced),
         (_STOP.sub("", text), _spaced),
         (said, _tidy),
-        *((one, phrases.plain) for one in (said, bare, unlabelled, remark)),
+        *((one, wording.plain) for one in (said, bare, unlabelled, remark)),
     )
     for one, form in forms:
         wanted = form(one)
         same = tuple(n for n, option in enumerate(options) if wanted and form(option) == wanted)
         if same and len({_spaced(options[n]) for n in same}) == 1:
             return same
-    started = _started(phrases.plain(said), options)
-    return started or _started(phrases.plain(_ASIDE.sub("", said)), options)
+    started = _started(wording.plain(said), options)
+    return started or _started(wording.plain(_ASIDE.sub("", said)), options)
 
 
 def _started(said: str, options: Sequence[str]) -> tuple[int, ...]:
-    plain = [phrases.plain(option) for option in options]
+    plain = [wording.plain(option) for option in options]
     for option in sorted(set(plain), key=lambda text: -len(text)):
         if len(option) < 2 or not said.startswith(option):
             continue

@@ -27,15 +27,15 @@ from pytest_llmeval.scorers.languages import BECAUSE_UNSPACED
 from pytest_llmeval.scorers.languages import COPULAS
 from pytest_llmeval.scorers.languages import DECIMAL_COMMA
 from pytest_llmeval.scorers.languages import MINUS
-from pytest_llmeval.scorers.phrases import any_of
 from pytest_llmeval.scorers.phrases import in_closing_tag
 from pytest_llmeval.scorers.phrases import is_its_own
 from pytest_llmeval.scorers.phrases import is_supposed
-from pytest_llmeval.scorers.phrases import literal
 from pytest_llmeval.scorers.reply import from_the_end
 from pytest_llmeval.scorers.reply import own_answer
 from pytest_llmeval.scorers.reply import verdict
 from pytest_llmeval.scorers.reply import what_is_wrong
+from pytest_llmeval.scorers.wording import any_of
+from pytest_llmeval.scorers.wording import literal
 
 _STEP = 1 << 12  # characters searched for a number at a time, from the end of the text
 _STRETCHES = 16

@@ -6,7 +6,6 @@ All of them are used on windows of bounded width around a label or an announcing
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Literal
 
@@ -15,76 +14,13 @@ from pytest_llmeval.scorers.languages import ANSWER_WORDS_UNSPACED
 from pytest_llmeval.scorers.languages import COPULAS
 from pytest_llmeval.scorers.languages import NEGATIONS
 from pytest_llmeval.scorers.languages import OPTION_WORDS
+from pytest_llmeval.scorers.wording import any_of
+from pytest_llmeval.scorers.wording import literal
+from pytest_llmeval.scorers.wording import without_markup
 
 How = Literal["colon", "copula", "loose"]
 
 
-def any_of(words: Iterable[str]) -> str:
-    """A pattern of literal words, the longest first."""
-    ordered = sorted(set(words), key=lambda word: (-len(word), word))
-    return "|".join(re.escape(word) for word in ordered)
-
-
-# Markup, quotes, brackets, invisible characters: what may stand around an answer.
-_MARKUP = re.compile(
-    r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:rm|bf|it|sf|tt|bb)|boldsymbol|bf|rm|bm|large|Large|huge"
-    r"|left|right|quad|[,;!:()\[\] ])"
-    r"|</?(?!answer)[A-Za-z]{1,10}/?>"
-    r"|&(?:quot|apos|lt|gt|nbsp|#0?39|#x27|#34);"
-    r"|(?<!\w)['’]|['’](?!\w)"
-    r"|[*_`$\"“”„«»‘{}()\[\]（）【】［］「」『』《》〈〉<>~#|&"
-    r"\x00-\x08\x0e-\x1b\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\u00ad]+"
-)
-_EDGES = " .。．:：,，、।॥!！"
-_POINT = re.compile(r"\.\d")
-_MINUS = re.compile(r"^[-−–]\s?(?=\.?\d)|[−–](?=\s?\.?\d)")
-
-
-def plain(text: str) -> str:
-    """``text`` in small letters, without markup, without blanks and full stops at its ends.
-
-    The point of ".5" is no full stop, and every minus of a number is the same.
-    """
-    said = _MINUS.sub("-", " ".join(_MARKUP.sub(" ", text).split())).rstrip(_EDGES)
-    kept = said.lstrip(_EDGES)
-    begin = len(said) - len(kept) - 1
-    return (said[begin:] if begin >= 0 and _POINT.match(said, begin) else kept).casefold()
-
-
-def plain_with_places(text: str) -> tuple[str, list[int]]:
-    """``text`` in small letters with markup as single blanks, and where each character was."""
-    said: list[str] = []
-    places: list[int] = []
-    position = 0
-    for match in [*_MARKUP.finditer(text), None]:
-        stop = len(text) if match is None else match.start()
-        for place in range(position, stop):
-            char = text[place]
-            if char.isspace():
-                char = " "
-            if char == " " and (not said or said[-1] == " "):
-                continue
-            for folded in char.casefold():
-                said.append(folded)
-                places.append(place)
-        if match is not None:
-            position = match.end()
-            if said and said[-1] != " ":
-                said.append(" ")
-                places.append(match.start())
-    return "".join(said), places
-
-
-def bare(line: str) -> str:
-    """A line without markup, brackets and full stops around what it says, and without "option"."""
-    said = " ".join(_BOX.sub(" ", _MARKUP.sub(" ", line)).split())
-    return _OPTION.sub("", said).replace(" ", "").strip(_EDGES + ";)-")
-
-
-_BOX = re.compile(r"\\f?box(?:ed)?")
-_OPTION = re.compile(
-    rf"^(?:{any_of(set(OPTION_WORDS) - {'statement', 'proposition'})})[ :：]", re.IGNORECASE
-)
 NEGATED_LETTER = re.compile(r"[~¬]\s?\w(?!\w)")
 FENCE = re.compile(r"\s*(?:```|~~~)\w*\s*")
 # What may be short for "Answer:" and is also the label of an option.
@@ -274,7 +210,7 @@ def is_supposed(before: str) -> bool:
 def _said(before: str) -> str:
     """``before`` in small letters without markup; its new paragraphs and items are told."""
     said = _PARAGRAPH.sub(" ¶ ", _CLOSED.sub(" . ", before))
-    return " ".join(_MARKUP.sub(" ", said).lower().split())
+    return " ".join(without_markup(said).lower().split())
 
 
 def _not_held(said: str, found: re.Match[str]) -> bool:
@@ -445,49 +381,9 @@ def in_a_formula(after: str) -> bool:
     return bool(_FORMULA.match(after)) and not after.lstrip(" )}]$").startswith(("</", "<|"))
 
 
-def is_cut_off(line: str) -> bool:
-    """Whether a bracket or a formula on this line was opened and not closed."""
-    line = line.strip()
-    return any(
-        line.count(opened) > line.count(closed) for opened, closed in ("()", "[]", "{}")
-    ) or (line.startswith("$$") and not line.endswith("$$") and line.count("$$") % 2 == 1)
-
-
 def ends_a_clause(after: str) -> bool:
     """Whether nothing of the same clause follows."""
     return bool(_CLAUSE.match(after))
-
-
-def literal(words: Iterable[str], unspaced: Iterable[str]) -> str:
-    """A pattern of literal words that is quick to search for in any text.
-
-    ``words`` also with a capital first and in capitals, and only where they are no part of a
-    longer word; ``unspaced`` words anywhere. One character class finds where a word may begin,
-    another whether its second character fits; the rest is looked up by that, and only then is
-    the first character held to it.
-    """
-    firsts: dict[tuple[str, bool], set[str]] = {}
-    for word in words:
-        for form in (word, word.capitalize(), word.upper()):
-            firsts.setdefault((form[1:], True), set()).add(form[0])
-    for word in unspaced:
-        firsts.setdefault((word[1:], False), set()).add(word[0])
-    seconds: dict[str, list[str]] = {}
-    for rest, bounded in sorted(firsts, key=lambda key: -len(key[0])):
-        if not rest:
-            continue
-        begin = f"[{re.escape(''.join(sorted(firsts[rest, bounded])))}]{re.escape(rest)}"
-        end = f"(?<={begin})" + (rf"(?<![^\W\d_]{begin})(?![^\W\d_])" if bounded else "")
-        seconds.setdefault(rest[0], []).append(re.escape(rest[1:]) + end)
-    found = "|".join(
-        f"{re.escape(second)}(?:{'|'.join(rests)})" for second, rests in seconds.items()
-    )
-    pattern = f"(?=[{re.escape(''.join(seconds))}])(?:{found})"
-    single = firsts.get(("", False))
-    if single:
-        pattern = f"(?:{pattern}|(?<=[{re.escape(''.join(sorted(single)))}]))"
-    every = "".join(sorted(set().union(*firsts.values())))
-    return f"[{re.escape(every)}]{pattern}"
 
 
 ANNOUNCEMENT = re.compile(
@@ -579,16 +475,6 @@ _TOLD = re.compile(
     r"|die|das|la|le|el|il|o))*"
     r"|[=≈:：是为為は은는]) ?$"
 )
-_SENTENCE = re.compile(r"[.!?。！？]\s+|[。！？]|\n")
-
-
-def last_sentence(text: str) -> str:
-    """The last sentence of a text that is not empty, in plain form."""
-    for piece in reversed(_SENTENCE.split(text)):
-        said = plain(piece)
-        if said:
-            return said
-    return ""
 
 
 def is_told_of(before: str) -> bool:

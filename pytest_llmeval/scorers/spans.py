@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pytest_llmeval.scorers import phrases
+from pytest_llmeval.scorers import wording
 from pytest_llmeval.scorers.languages import ANSWER_WORDS
 from pytest_llmeval.scorers.languages import ANSWER_WORDS_UNSPACED
 from pytest_llmeval.scorers.languages import COPULAS
@@ -30,16 +30,16 @@ _MARKERS_READ = 50  # from the last
 _LONGEST = 1000  # characters of an answer
 
 _WORD = re.compile(
-    phrases.literal(
+    wording.literal(
         ANSWER_WORDS + MORE_ANSWER_WORDS,
         [w for w in ANSWER_WORDS_UNSPACED if len(w) > 1 or w == "답"],
     )
 )
-_NO = rf"(?!(?:{phrases.any_of(NEGATIONS)})(?!\w))"
+_NO = rf"(?!(?:{wording.any_of(NEGATIONS)})(?!\w))"
 _REACH = 80
 _COLON = r"[ \t]?(?:\*\*|__)?[ \t]?[:：՝][ \t]?(?:\*\*|__)?"  # a lone * may be the answer's
 # "can be found" is no statement.
-_COPULA = rf"{phrases.any_of({*COPULAS, *MORE_COPULAS} - {'be'})}|(?:would|must|should|will|has to)[ \t]+be"
+_COPULA = rf"{wording.any_of({*COPULAS, *MORE_COPULAS} - {'be'})}|(?:would|must|should|will|has to)[ \t]+be"
 _IS = re.compile(
     # "answer is", "Antwort auf die Frage lautet", with a colon or without
     rf"(?:[ \t]+{_NO}[^\s.:;!?]+){{0,4}}?[ \t]+(?:{_COPULA})(?!\w)"
@@ -129,11 +129,11 @@ def _answer_from(reply: str, start: int, level: Level, options: Sequence[str]) -
 
 def _says_something(text: str, options: Sequence[str]) -> bool:
     """Whether there is more than markup, the instruction, or a letter that is no option."""
-    said = phrases.plain(text)
+    said = wording.plain(text)
     if not said or _PLACEHOLDER.search(text):
         return False
-    if _LONE_LETTER.fullmatch(phrases.bare(text)):
-        return said in {phrases.plain(option) for option in options}
+    if _LONE_LETTER.fullmatch(wording.bare(text)):
+        return said in {wording.plain(option) for option in options}
     return True
 
 
