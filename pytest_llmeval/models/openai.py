@@ -19,6 +19,8 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from pytest_llmeval.core import FILTERED
+from pytest_llmeval.core import REFUSED
 from pytest_llmeval.core import Ask
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Request
@@ -40,7 +42,6 @@ from pytest_llmeval.models.endpoint.spec import read_key
 from pytest_llmeval.models.endpoint.usage import Price
 from pytest_llmeval.models.endpoint.usage import Usage
 from pytest_llmeval.models.endpoint.window import Window
-from pytest_llmeval.models.endpoint.wire import FILTERED
 
 # The most that is tried where the user sets no limit.
 _MOST_IN_FLIGHT = 256
@@ -256,7 +257,7 @@ def _lasting(response: Response) -> bool:
 
     An empty text is an answer where the model ended it and it took tokens.
     """
-    if response.error is not None or response.finish_reason == FILTERED:
+    if response.error is not None or response.finish_reason in (FILTERED, REFUSED):
         return False
     ended = response.finish_reason == "stop" and bool(response.completion_tokens)
     return bool(response.text or response.logprobs) or ended
