@@ -15,7 +15,11 @@ from .prompt import Prompt
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How text is generated. Temperature 0 is greedy; ``top_k`` 0 keeps the whole vocabulary."""
+    """How text is generated. Temperature 0 is greedy; ``top_k`` 0 keeps the whole vocabulary.
+
+    A text ends before the first of ``stop``; one of white space alone counts behind the first
+    visible character.
+    """
 
     max_tokens: int = 256
     temperature: float = 0.0

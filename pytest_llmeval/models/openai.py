@@ -174,6 +174,17 @@ class EndpointModel:
         return self._client.usage
 
     @property
+    def warnings(self) -> list[str]:
+        """What is odd about the replies as a whole: several models that answered."""
+        names = sorted(self._client.names)
+        if len(names) < 2:
+            return []
+        return [
+            f"openai:{self._spec.model}: replies came from several models ({', '.join(names)}): fix"
+            " the server's routing, or name one of them; their mean describes none"
+        ]
+
+    @property
     def wanted(self) -> int:
         """How many requests should be waiting here for the endpoint to be kept busy."""
         return 2 * self._window.limit

@@ -77,7 +77,8 @@ class Client:
     """Answers requests, a group at a time. Everything runs within one event loop.
 
     ``told`` hears of every HTTP request: True for an answer, False for a server that has too
-    much to do. ``usage`` is what has been used so far, by benchmark.
+    much to do. ``usage`` is what has been used so far, by benchmark; ``names`` are those under
+    which replies came, which may differ from the one in the request (a date, an alias).
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class Client:
         budget: Budget | None = None,
     ) -> None:
         self.usage: defaultdict[str, Usage] = defaultdict(Usage)
+        self.names: set[str] = set()
         self._spec = spec
         self._key = key
         self._patience = patience
@@ -293,6 +295,8 @@ class Client:
             else:
                 self._told(True)
                 usage.add(wire.tokens(data))
+                if isinstance(name := data.get("model"), str) and name:
+                    self.names.add(name)
                 return call, data
             finally:
                 self._limiter.used(_total(expected), _total(used))

@@ -185,9 +185,20 @@ def check(data: object) -> Body:
             raise Failed(of_body(choice["error"]))
         if _finish(choice) in _BROKEN:
             raise Failed(of_body(f"the reply was broken off ({choice['finish_reason']})"))
-        if choice.keys().isdisjoint(("message", "text", "logprobs", "finish_reason")):
+        if not _is_readable(choice):
             raise Failed(unreadable(f"no message in {choice!r}"))
     return data
+
+
+def _is_readable(choice: Body) -> bool:
+    """Whether a choice has its text where one is looked for; nothing there is a text, too."""
+    if choice.keys().isdisjoint(("message", "text", "logprobs", "finish_reason")):
+        return False
+    message = choice.get("message")
+    if not isinstance(message, dict | None):
+        return False
+    content = (message or {}).get("content")
+    return isinstance(content, str | list | None) and isinstance(choice.get("text"), str | None)
 
 
 def texts(spec: Spec, data: Body, stop: Sequence[str]) -> list[Said]:

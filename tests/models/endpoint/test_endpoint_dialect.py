@@ -84,7 +84,9 @@ def test_a_refusal_is_put_otherwise(fault: Any, change: dict[str, Any]) -> None:
 def test_a_refusal_about_another_parameter_is_not_one_of_several_samples() -> None:
     body = body_of(NARROW, replace(NARROW, sample=1))
     assert adapted(Dialect(), body, unsupported("top_p")) is None
-    assert adapted(Dialect(), body, refusal("Unrecognized request argument supplied: top_k")) is None
+    assert (
+        adapted(Dialect(), body, refusal("Unrecognized request argument supplied: top_k")) is None
+    )
 
 
 def test_of_two_that_exclude_each_other_the_neutral_one_is_left_out() -> None:
@@ -145,7 +147,11 @@ def test_other_refusals_are_final() -> None:
             GREEDY,
             "use --llm-temperature 1",
         ),
-        (of_status(422, "`temperature` must be strictly positive", {}), GREEDY, "--llm-temperature 1"),
+        (
+            of_status(422, "`temperature` must be strictly positive", {}),
+            GREEDY,
+            "--llm-temperature 1",
+        ),
         (unsupported("temperature"), NARROW, "--llm-temperature 1"),
         (unsupported("top_p"), NARROW, "no top_p (here 0.9)"),
         (refusal("Unrecognized request argument supplied: top_k"), NARROW, "no top_k (here 40)"),

@@ -70,9 +70,17 @@ def openai_error(message: str, **fields: Any) -> dict[str, Any]:
                 "metadata": {"raw": json.dumps({"error": AZURE}), "provider_name": "Azure"},
             },
         ),
-        (403, {"code": 403, "message": "m requires moderation. Your input was flagged for violence."}),
+        (
+            403,
+            {"code": 403, "message": "m requires moderation. Your input was flagged for violence."},
+        ),
         (400, FLAGGED),  # BeehiveInnovations/pal-mcp-server#178
-        (400, openai_error("Invalid prompt: we've limited access to this content for safety reasons.")),
+        (
+            400,
+            openai_error(
+                "Invalid prompt: we've limited access to this content for safety reasons."
+            ),
+        ),
         (400, openai_error("no words", code="content_policy_violation")),
         (400, openai_error("no words", code="moderation_blocked")),
         # Alibaba: camel-ai/owl#432, QwenLM/qwen-code#2905.
@@ -101,7 +109,10 @@ def test_what_a_filter_holds_back_is_a_reply_without_text(status: int, body: Any
         (401, FLAGGED),
         (403, "Your account has been suspended for violating our usage policies."),
         (403, openai_error("Your organization was banned: content policy", code="forbidden")),
-        (404, {"message": "No endpoints found matching your guardrail restrictions and data policy."}),
+        (
+            404,
+            {"message": "No endpoints found matching your guardrail restrictions and data policy."},
+        ),
         (400, openai_error("The guardrail identifier provided in the request does not exist.")),
         (400, openai_error("Invalid value for 'temperature'")),
         (429, openai_error("moderation rate limit reached: requests blocked")),
@@ -135,9 +146,18 @@ TPM = "for gpt-4o in organization org-x on tokens per min (TPM):"
     ("status", "message"),
     [
         # OpenAI: DrShushen/climb#13. Groq: assafelovic/gpt-researcher#985.
-        (429, f"Request too large {TPM} Limit 30000, Requested 30601. The input or output tokens must be"),
-        (413, "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 14368"),
-        (429, f"Rate limit reached {TPM} Limit 6000, Used 5034, Requested 7000. Please try again in 9s."),
+        (
+            429,
+            f"Request too large {TPM} Limit 30000, Requested 30601. The input or output tokens must be",
+        ),
+        (
+            413,
+            "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 14368",
+        ),
+        (
+            429,
+            f"Rate limit reached {TPM} Limit 6000, Used 5034, Requested 7000. Please try again in 9s.",
+        ),
         (429, f"Rate limit reached {TPM} Limit: 30,000, Requested: 31,012"),
         (429, "Request too large for this tier"),
         (413, "Request body too large for gpt-4o model. Max size: 8000 tokens."),  # GitHub Models
@@ -202,7 +222,17 @@ def test_a_prompt_beyond_the_context_is_the_items_own(message: str) -> None:
 
 # --- names
 
-SENT = ("n", "stop", "top_p", "seed", "temperature", "max_tokens", "top_k", "logprobs", "top_logprobs")
+SENT = (
+    "n",
+    "stop",
+    "top_p",
+    "seed",
+    "temperature",
+    "max_tokens",
+    "top_k",
+    "logprobs",
+    "top_logprobs",
+)
 
 
 @pytest.mark.parametrize(
@@ -212,14 +242,29 @@ SENT = ("n", "stop", "top_p", "seed", "temperature", "max_tokens", "top_k", "log
         (openai_error("Unsupported parameter: 'n' is fine", param="top_p"), ["top_p"]),
         (openai_error("stop and n", param="messages[0].role"), []),
         (openai_error("bad", param="body.top_p"), ["top_p"]),
-        ({"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs"}]}, ["seed"]),
+        (
+            {
+                "detail": [
+                    {"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs"}
+                ]
+            },
+            ["seed"],
+        ),
         # Mistral (crewAIInc/crewAI#60) and its proxy (mistralai/platform-docs-public#7).
-        ({"message": {"detail": [{"loc": ["body", "n"], "msg": "Extra inputs", "input": 1}]}}, ["n"]),
+        (
+            {"message": {"detail": [{"loc": ["body", "n"], "msg": "Extra inputs", "input": 1}]}},
+            ["n"],
+        ),
         ({"message": '{"detail":[{"loc":["body","top_k"],"msg":"Extra inputs"}]}'}, ["top_k"]),
         # vLLM: vllm-project/vllm#3657. A missing field is not the whole request that is shown.
-        ({"message": "[{'type': 'extra_forbidden', 'loc': ('body', 'top_k'), 'input': 20}]"}, ["top_k"]),
         (
-            {"message": "[{'type': 'missing', 'loc': ('body', 'prompt'), 'input': {'top_p': 1, 'n': 2}}]"},
+            {"message": "[{'type': 'extra_forbidden', 'loc': ('body', 'top_k'), 'input': 20}]"},
+            ["top_k"],
+        ),
+        (
+            {
+                "message": "[{'type': 'missing', 'loc': ('body', 'prompt'), 'input': {'top_p': 1, 'n': 2}}]"
+            },
             [],
         ),
         ({"message": "n must be 1 when using greedy sampling, got 4."}, ["n"]),
@@ -228,14 +273,20 @@ SENT = ("n", "stop", "top_p", "seed", "temperature", "max_tokens", "top_k", "log
         ("Only one completion choice is allowed", ["n"]),  # llama.cpp
         ({"detail": "Unsupported parameter: top_p"}, ["top_p"]),  # ChatGPTNextWeb/NextChat#6774
         ("Input validation error: `top_p` must be > 0.0 and < 1.0", ["top_p"]),  # TGI
-        ("`temperature` and `top_p` cannot both be specified", ["temperature", "top_p"]),  # Anthropic
+        (
+            "`temperature` and `top_p` cannot both be specified",
+            ["temperature", "top_p"],
+        ),  # Anthropic
         ("temperature: range: 0..1", ["temperature"]),
         ("the model does not support the stopSequences parameter. Remove it", ["stop"]),  # Google
         ("stop: Extra inputs are not permitted", ["stop"]),
         ("Too many stop sequences", ["stop"]),
         ("Unrecognized request argument supplied: top_k", ["top_k"]),
         ("Please remove 'logprobs'/'top_logprobs' from your request", ["logprobs", "top_logprobs"]),
-        ("5 is greater than the maximum of 1 - 'logprobs'", ["logprobs"]),  # stanford-crfm/helm#2325
+        (
+            "5 is greater than the maximum of 1 - 'logprobs'",
+            ["logprobs"],
+        ),  # stanford-crfm/helm#2325
         # No names: an English word, a line break, a hyphen, another parameter.
         ("Please stop sending so many requests", []),
         ("bad item\\n in an n-gram", []),
@@ -252,7 +303,12 @@ def test_the_parameters_that_an_error_names(body: Any, names: list[str]) -> None
     ("body", "refused"),
     [
         (openai_error("x", code="unsupported_parameter"), True),
-        (openai_error("'temperature' does not support 0 with this model.", code="unsupported_value"), False),
+        (
+            openai_error(
+                "'temperature' does not support 0 with this model.", code="unsupported_value"
+            ),
+            False,
+        ),
         ("Gaudi doesn't support logprobs. Please remove 'logprobs' from your request", True),
         ("Unrecognized request argument supplied: top_k", True),
         ("top_logprobs must be at most 5", False),
@@ -267,12 +323,16 @@ def test_a_name_is_refused_or_a_value(body: Any, refused: bool) -> None:
 def test_every_text_of_a_body_is_in_the_message_once() -> None:
     wrapped = {"message": "Provider returned error", "metadata": {"raw": '{"message": "too hot"}'}}
     assert read_error(wrapped).message == "too hot"
-    detail = {"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs", "input": "Q: secret prompt"}]}
+    detail = {
+        "detail": [{"loc": ["body", "seed"], "msg": "Extra inputs", "input": "Q: secret prompt"}]
+    }
     assert read_error(detail).message == "body.seed; Extra inputs"
     assert read_error({"error": {"message": "twice", "detail": "twice"}}).message == "twice"
 
 
-@pytest.mark.parametrize("body", [None, 7, [], {}, [[[]]], {"error": None}, {"message": 3}, "", "[" * 9999])
+@pytest.mark.parametrize(
+    "body", [None, 7, [], {}, [[[]]], {"error": None}, {"message": 3}, "", "[" * 9999]
+)
 def test_a_body_without_a_text_is_an_error_without_one(body: Any) -> None:
     assert isinstance(read_error(body).message, str)
     assert of(404, body).message.startswith("the server answered 404")

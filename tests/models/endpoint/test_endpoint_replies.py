@@ -128,7 +128,10 @@ def test_a_wait_that_is_none_does_not_spend_the_retries(after: str, opened: Any,
     replies = [[429, {}, {"Retry-After": after}]] * 5 + [reply("B")]
     with serve(Script(replies={"question": replies})) as server:
         list(opened(server).answer(make(1)))
-    gaps = [later - earlier for earlier, later in zip(server.arrivals, server.arrivals[1:], strict=False)]
+    gaps = [
+        later - earlier
+        for earlier, later in zip(server.arrivals, server.arrivals[1:], strict=False)
+    ]
     # At least half of 0.01 s, doubled every time.
     assert all(gap >= 0.005 * 2**retry for retry, gap in enumerate(gaps))
     assert len(gaps) == 5
@@ -260,6 +263,9 @@ def test_reasons_in_other_words(finish: Any, read: Any, opened: Any, make: Any) 
         {"choices": [{"error": {"code": 502, "message": "Provider disconnected"}}]},  # OpenRouter
         {"choices": [{"index": 0, "delta": {"content": "B"}}]},
         {"choices": [{}]},
+        {"choices": [{"message": "B", "finish_reason": "stop"}]},
+        reply(7),
+        reply({"text": "B"}),
     ],
 )
 def test_a_reply_that_was_broken_off_is_no_answer(broken: Any, opened: Any, make: Any) -> None:
@@ -283,11 +289,17 @@ def test_a_reply_that_was_broken_off_is_no_answer(broken: Any, opened: Any, make
             "B",
             "A? No.",
         ),
-        ([{"type": "thinking", "thinking": "A? No."}, {"type": "text", "text": "B"}], "B", "A? No."),
-        ([{"type": "reasoning", "text": "A? No."}, {"type": "output_text", "text": "B"}], "B", "A? No."),
+        (
+            [{"type": "thinking", "thinking": "A? No."}, {"type": "text", "text": "B"}],
+            "B",
+            "A? No.",
+        ),
+        (
+            [{"type": "reasoning", "text": "A? No."}, {"type": "output_text", "text": "B"}],
+            "B",
+            "A? No.",
+        ),
         ([], "", None),
-        (7, "", None),
-        ({"text": "B"}, "", None),
     ],
 )
 def test_contents_of_several_parts(
@@ -343,3 +355,15 @@ def test_a_refusal_among_several_samples_is_its_own(opened: Any, make: Any) -> N
         one, two = answers(opened(server), make(1, samples=2, decoding=decoding))
     assert (one.text, one.finish_reason) == ("B", "stop")
     assert (two.text, two.finish_reason) == (SORRY, "refusal")
+
+
+def test_another_name_of_the_model_is_no_warning_but_two_are(opened: Any, make: Any) -> None:
+    dated = {**reply("B"), "model": "stand-in-2026-01-01"}
+    other = {**reply("B"), "model": "a-smaller-one"}
+    with serve(Script(replies={"question 0": [dated], "question 1": [dated, other]})) as server:
+        model = opened(server)
+        answers(model, make(2))
+        assert model.warnings == []
+        answers(model, make(2))
+        (line,) = model.warnings
+    assert "several models (a-smaller-one, stand-in-2026-01-01)" in line
