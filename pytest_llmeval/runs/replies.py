@@ -58,7 +58,7 @@ def reply_notes(records: Iterable[Record]) -> Iterator[str]:
 def _kinds(record: Record) -> Iterator[str]:
     if record.finish_reason in (FILTERED, REFUSED):
         yield str(record.finish_reason)
-    elif record.reasoning and record.text is not None and not record.text.strip():
+    elif (record.reasoning or "").strip() and record.text is not None and not record.text.strip():
         yield "thought"
         if record.truncated:
             yield "cut off"

@@ -320,7 +320,7 @@ def test_a_refused_temperature_names_the_option(endpoint):
     assert endpoint.metrics()["errors"] == 0
 
 
-def test_replies_of_several_models_are_told_at_the_end(endpoint):
+def test_replies_of_several_models_are_reported_at_the_end(endpoint):
     other = {**chat("B"), "model": "a-smaller-one"}
     with serve(Script(replies={"art question 0": [other]})) as server:
         result = run(endpoint, server)

@@ -53,7 +53,7 @@ def test_filtered_and_refused_replies_are_counted() -> None:
         ANSWERED,
         replace(ANSWERED, reasoning="so B"),
         replace(THOUGHT, reasoning=None),
-        replace(THOUGHT, reasoning=""),
+        replace(THOUGHT, reasoning="\n"),
         # Log-likelihoods are no text; an error is no answer; the others count elsewhere or nowhere.
         replace(THOUGHT, text=None),
         replace(THOUGHT, outcome=Outcome.ERROR),
@@ -62,7 +62,7 @@ def test_filtered_and_refused_replies_are_counted() -> None:
         replace(THOUGHT, order="BA", gold=""),
     ],
 )
-def test_nothing_is_said_of_other_records(record: Record) -> None:
+def test_other_records_give_no_line(record: Record) -> None:
     assert list(reply_notes([record])) == []
 
 

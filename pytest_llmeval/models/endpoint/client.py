@@ -348,7 +348,7 @@ class Client:
             timed_out = isinstance(origin, TimeoutError) or "Timeout" in type(origin).__name__
             fault = faults.timed_out(round(seconds, 1)) if timed_out else of_connection(origin)
         # Outside of the except clauses, so that nothing of the SDK hangs on what is raised.
-        raise Failed(replace(fault, message=self._key.struck_from(fault.message)))
+        raise Failed(fault.without(self._key))
 
     def _connect(self) -> Any:
         import openai

@@ -20,7 +20,8 @@ Body = dict[str, Any]
 _TOPS = (20, 10, 5, 3, 2)
 _LIMITS = ("max_tokens", "max_completion_tokens")
 _LOGPROBS = ("top_logprobs", "logprobs")
-# Parameters that change nothing at this value.
+# Parameters that change nothing at this value, the default of the APIs known to refuse them
+# (OpenAI, Anthropic, TGI).
 _NEUTRAL: Mapping[str, float] = {"temperature": 1.0, "top_p": 1.0}
 _DISPENSABLE = frozenset({"seed", "stop"})
 _REFUSALS = frozenset({400, 404, 422})

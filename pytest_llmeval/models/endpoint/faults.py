@@ -14,6 +14,7 @@ from pytest_llmeval.core import FILTERED
 from pytest_llmeval.models.endpoint.error_body import ErrorBody
 from pytest_llmeval.models.endpoint.error_body import read_error
 from pytest_llmeval.models.endpoint.retry_after import wait_wanted
+from pytest_llmeval.models.endpoint.secret import Secret
 
 _RETRYABLE = frozenset({408, 409, 425, 429})
 _QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
@@ -60,14 +61,15 @@ _FILTER_TEXT = re.compile(
     r"|prohibited (?:use|content)",
     re.IGNORECASE,
 )
-# What is said of a user, not of a prompt.
+# About a user, not about a prompt.
 _BANNED = re.compile(
     r"\b(?:account|organi[sz]ation|project|api key|your access|user)\b.{0,60}"
     r"\b(?:suspended|deactivated|terminated|disabled|banned|blocked|restricted)",
     re.IGNORECASE,
 )
+_PAGE = re.compile(r"<\s*(?:!doctype|html|head|body)\b", re.IGNORECASE)
 _FILTER_STATUS = frozenset({400, 403, 422, 451})
-# OpenAI answers so where reasoning has used up the token limit.
+# OpenAI's error where reasoning has used up the token limit.
 _SPENT = re.compile(r"max_tokens or model output limit was reached", re.IGNORECASE)
 _LONGEST_MESSAGE = 300
 
@@ -91,6 +93,11 @@ class Fault:
     of_item: bool = False
     finish_reason: str | None = None
     body: ErrorBody = field(default_factory=ErrorBody)
+
+    def without(self, key: Secret) -> Fault:
+        """The fault without the key, which servers repeat in their messages."""
+        body = replace(self.body, message=key.struck_from(self.body.message))
+        return replace(self, message=key.struck_from(self.message), body=body)
 
 
 class Failed(Exception):
@@ -200,8 +207,11 @@ class StopRule:
 
 
 def _is_filter(error: ErrorBody) -> bool:
-    """Whether the prompt, or what the model made of it, was held back for its content."""
-    if _BANNED.search(error.message):
+    """Whether the prompt, or what the model made of it, was held back for its content.
+
+    A web page comes from a proxy on the way, which would block every item.
+    """
+    if _BANNED.search(error.message) or _PAGE.search(error.message):
         return False
     return bool(_FILTER_CODE.search(" ".join(error.codes)) or _FILTER_TEXT.search(error.message))
 

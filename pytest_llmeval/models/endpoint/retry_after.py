@@ -1,7 +1,7 @@
-"""How long a server wants to be left alone: headers and texts of its refusals.
+"""The wait that a server requests with a refusal, from its headers or its text.
 
-Only a positive wait is information. A date that has passed, 0 and less are what servers with a wrong
-clock or an expired limit send; whoever believed them would spend all retries within two seconds.
+Only a positive wait is information. A date that has passed, 0 and less come from servers with a wrong
+clock or an expired limit; to follow them would spend all retries within two seconds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _IN_TEXT = re.compile(
 
 
 def wait_wanted(headers: Mapping[str, str], message: str, now: datetime) -> float | None:
-    """Seconds that a refusal asks the client to wait, above 0; None where it does not say.
+    """Seconds that a refusal requests, above 0; None where it requests no wait.
 
     In this order: ``retry-after-ms``, ``retry-after``, the text, and ``x-ratelimit-reset-…`` of
     a limit of which nothing remains (platform.openai.com/docs/guides/rate-limits). A date is

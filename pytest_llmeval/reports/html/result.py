@@ -204,10 +204,9 @@ def _why_unparsed(record: Record) -> str:
         return "withheld by a content filter"
     if record.truncated:
         return "cut off at the token limit"
-    if record.reasoning and record.text is not None and not record.text.strip():
-        return "reasoning without an answer"
     if record.text is not None and not record.text.strip():
-        return "nothing was written"
+        thought = (record.reasoning or "").strip()
+        return "reasoning without an answer" if thought else "nothing was written"
     return "no answer in the text"
 
 

@@ -115,6 +115,7 @@ def test_what_a_filter_holds_back_is_a_reply_without_text(status: int, body: Any
         ),
         (400, openai_error("The guardrail identifier provided in the request does not exist.")),
         (400, openai_error("Invalid value for 'temperature'")),
+        (403, "<!DOCTYPE html><html><p>Blocked by the content filter of this network</p></html>"),
         (429, openai_error("moderation rate limit reached: requests blocked")),
         (503, openai_error("the content filter is blocked by an outage")),
     ],

@@ -11,6 +11,7 @@ import pytest
 from pytest_llmeval.models.endpoint import faults
 from pytest_llmeval.models.endpoint.faults import Fault
 from pytest_llmeval.models.endpoint.faults import StopRule
+from pytest_llmeval.models.endpoint.secret import Secret
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -94,3 +95,10 @@ def test_long_prompts_stop_a_run_only_if_nothing_else_was_answered() -> None:
     rule = StopRule(2)
     rule.succeeded()
     assert [rule.failed(too_long) for _ in range(9)] == [False] * 9
+
+
+def test_no_part_of_a_fault_holds_the_key() -> None:
+    key = "sk-very-secret-4711"
+    fault = of(401, {"message": f"Incorrect API key provided: {key}", "code": "invalid_api_key"})
+    assert key not in repr(fault.without(Secret(key)))
+    assert "***" in fault.without(Secret(key)).message

@@ -158,7 +158,7 @@ def test_a_model_of_one_temperature_is_explained_in_one_line(opened: Any, make: 
 
 
 def test_a_reasoning_model_of_openai_is_understood_after_one_round(opened: Any, make: Any) -> None:
-    """It takes no max_tokens, top_p, seed or temperature, and says so one by one."""
+    """It takes no max_tokens, top_p, seed or temperature, and refuses them one by one."""
 
     def unsupported(name: str) -> tuple[int, Any]:
         message = f"Unsupported parameter: '{name}' is not supported with this model."
