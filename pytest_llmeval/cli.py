@@ -47,6 +47,7 @@ from pytest_llmeval.runs.cache import ResponseCache
 from pytest_llmeval.runs.hybrids import hybrid_lines
 from pytest_llmeval.runs.measurement import disagreements
 from pytest_llmeval.runs.pairs import pairs
+from pytest_llmeval.runs.replies import reply_notes
 from pytest_llmeval.sandbox.command import add_commands as add_sandbox_commands
 from pytest_llmeval.scaffold import add_commands as add_init_command
 
@@ -160,6 +161,7 @@ def _gate(options: argparse.Namespace) -> int:
         *unused_models(thresholds, {result.model for result in results}),
         *noise_warnings(thresholds, found),
         *disagreements(measurements),
+        *reply_notes(run.records),
         *hybrid_lines(measurements, run.hybrid),
     ]
     verdict = "fail" if items_failed else overall(verdicts, lenient)

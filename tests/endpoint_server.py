@@ -52,6 +52,9 @@ class Script:
     ``ban``: more than so many requests within so many seconds, and everything is refused from
     then on. ``capacity``: requests at a time, others get 429; ``parallel``: requests at a time,
     others wait. ``top_logprobs``: the most that may be asked for. ``key``: what must be sent.
+    ``refuses``: parameter → status and error body for a request that has it at any value but that of
+    ``accepts``. ``reasoning``: what a chat thinks before its answers, which begin with blank lines;
+    stop strings end thoughts, too, as on vLLM (vllm-project/vllm#52393).
     """
 
     latency: float = 0.0
@@ -68,6 +71,9 @@ class Script:
     spelled: tuple[str, ...] = ("{}", " {}")
     opening: str = ""
     key: str | None = None
+    refuses: Mapping[str, tuple[int, Any]] = field(default_factory=dict)
+    accepts: Mapping[str, Any] = field(default_factory=dict)
+    reasoning: str = ""
 
 
 class Server:
@@ -213,6 +219,11 @@ class Server:
         return lambda connection: connection.reply(status, error("try again", None), headers)
 
     def _answer(self, connection: Connection, path: str, body: Body) -> None:
+        for name, (status, refused) in self.script.refuses.items():
+            accepted = name in self.script.accepts and body.get(name) == self.script.accepts[name]
+            if name in body and not accepted:
+                connection.reply(status, refused)
+                return
         refusal = self._refusal(path, body)
         if refusal:
             connection.reply(400, error(*refusal))
@@ -253,11 +264,10 @@ class Server:
         choices = []
         for index in range(self._several(body)):
             said = said_text(text, body, index, self.script)
-            choice: Body = {
-                "index": index,
-                "message": {"role": "assistant", "content": said},
-                "finish_reason": "stop",
-            }
+            message: Body = {"role": "assistant", "content": said}
+            if self.script.reasoning:
+                message = thought_and_said(self.script.reasoning, said, body)
+            choice: Body = {"index": index, "message": message, "finish_reason": "stop"}
             if body.get("logprobs"):
                 top = [
                     {"token": token, "logprob": value, "bytes": list(token.encode())}
@@ -319,6 +329,19 @@ def said_text(text: str, body: Body, index: int, script: Script) -> str:
     for stop in body.get("stop") or ():
         said = said.split(stop)[0]
     return said
+
+
+def thought_and_said(thought: str, said: str, body: Body) -> Body:
+    """A message as vLLM takes it apart, after stop strings have ended all that was generated."""
+    whole = f"{thought}</think>\n\n{said}"
+    for stop in body.get("stop") or ():
+        whole = whole.split(stop)[0]
+    reasoning, closed, content = whole.partition("</think>")
+    return {
+        "role": "assistant",
+        "content": content if closed else None,
+        "reasoning_content": reasoning,
+    }
 
 
 def letter_logprobs(text: str, spelled: tuple[str, ...]) -> dict[str, float]:

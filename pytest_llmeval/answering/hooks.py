@@ -320,16 +320,18 @@ class Answering:
     @property
     def warnings(self) -> list[str]:
         """What is to be told of this process's answering at the end."""
-        return self._evaluator.recorder.warnings if self._evaluator is not None else []
+        own = self._evaluator.recorder.warnings if self._evaluator is not None else ()
+        return [*own, *self.models.warnings()]
 
     def pytest_sessionfinish(self) -> None:
         if hasattr(self.config, "workeroutput"):
             self.config.workeroutput["llmeval_usage"] = self.models.usage()
+            warnings = self.warnings
             try:
                 self.keep_prompts()
             except RunError as error:
-                self.warnings.append(str(error))
-            self.config.workeroutput["llmeval_warnings"] = self.warnings
+                warnings.append(str(error))
+            self.config.workeroutput["llmeval_warnings"] = warnings
         self.models.close()
         if self._evaluator is not None:
             self._evaluator.recorder.close()

@@ -66,6 +66,10 @@ class LoadedModels:
             for benchmark, usage in getattr(model, "usage_by_benchmark", {}).items()
         ]
 
+    def warnings(self) -> list[str]:
+        """What the models of this process found odd about their servers."""
+        return [line for model in self._models.values() for line in getattr(model, "warnings", ())]
+
     def close(self) -> None:
         """Close the models that can be closed."""
         for model in self._models.values():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pytest_llmeval.core import FILTERED
 from pytest_llmeval.core import LABELS
+from pytest_llmeval.core import REFUSED
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import ModelError
 from pytest_llmeval.core import Outcome
@@ -21,11 +23,16 @@ from pytest_llmeval.scorers import get_scorer
 def read(item: Item, response: Response, scorer: str) -> Score | Program:
     """The score of a response, or the program whose execution decides on it.
 
-    A scorer that raises is an error, not a wrong answer. ModelError of one whose own model cannot
+    No answer is read from a refusal, whatever it mentions, nor from a reply that was withheld. A
+    scorer that raises is an error, not a wrong answer. ModelError of one whose own model cannot
     be used at all: the next item would fare no better, after as long a wait.
     """
     if response.error is not None:
         return Score(Outcome.ERROR, error=response.error)
+    if response.finish_reason == REFUSED or (
+        response.finish_reason == FILTERED and not (response.text or response.logprobs)
+    ):
+        return Score(Outcome.UNPARSED)
     try:
         chosen = get_scorer(scorer)
         return (chosen.program or chosen.score)(item, response)

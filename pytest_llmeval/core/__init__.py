@@ -12,6 +12,8 @@ from .errors import ConfigError
 from .errors import DataError
 from .errors import ModelError
 from .errors import RunError
+from .exchange import FILTERED
+from .exchange import REFUSED
 from .exchange import Ask
 from .exchange import Decoding
 from .exchange import Request
@@ -34,9 +36,11 @@ from .records import Record
 from .records import Score
 
 __all__ = [
+    "FILTERED",
     "ITEM_ID",
     "LABELS",
     "LETTER_DECODING",
+    "REFUSED",
     "Arrange",
     "Ask",
     "Benchmark",

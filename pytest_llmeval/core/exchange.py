@@ -15,7 +15,11 @@ from .prompt import Prompt
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How text is generated. Temperature 0 is greedy; ``top_k`` 0 keeps the whole vocabulary."""
+    """How text is generated. Temperature 0 is greedy; ``top_k`` 0 keeps the whole vocabulary.
+
+    A text ends before the first of ``stop``; one of white space alone counts behind the first
+    visible character.
+    """
 
     max_tokens: int = 256
     temperature: float = 0.0
@@ -34,6 +38,12 @@ class Decoding:
 
 
 Ask = Literal["choices", "text"]
+
+FILTERED = "content_filter"
+"""The finish reason of a reply that a filter withheld, or of a prompt that it did not let through."""
+
+REFUSED = "refusal"
+"""The finish reason of a reply that the server marks as the model's refusal to answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +93,9 @@ class Response:
     ``sample``: which of several; where a model leaves it out, they are taken in order.
     ``logprobs``: one natural-log probability per choice, in the request's order.
     ``reasoning``: the thought before the answer, which ``text`` does not hold.
+    ``finish_reason``: ``stop``, ``length`` (cut off at the token limit), ``content_filter``
+    (``FILTERED``), ``refusal`` (``REFUSED``; ``text`` is that of the refusal, and no answer is read
+    from it), or another reason that the server gives.
     ``dropped_shots``: shots left out because the prompt exceeded the model's window.
     ``seconds``: this request's share of what its batch cost. ``error`` set: the machinery
     failed and there is no answer. Numbers of other libraries become Python's; what cannot be

@@ -31,7 +31,7 @@ from .prompt import Prompt
 from .prompt import Template
 
 LETTER_DECODING = Decoding(max_tokens=16, stop=("\n\n",))
-"""How a letter is generated that cannot be read from log-likelihoods."""
+"""How a letter is generated that cannot be read from log-likelihoods: its first paragraph."""
 
 
 Arrange = Callable[[Item], Item | None]

@@ -57,6 +57,7 @@ from pytest_llmeval.runs.measurement import how_read
 from pytest_llmeval.runs.measurement import measure
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import latest_records
+from pytest_llmeval.runs.replies import reply_notes
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.runs.run import metrics_json
@@ -215,6 +216,7 @@ class RunSession:
         self.items_failed = sum(not self._tolerates(nodeid) for nodeid in {*failed})
         self.notes += disagreements(measurements)
         self.notes += how_read(measurements)
+        self.notes += reply_notes(self._stored())
         if self.thresholds is None:
             self.notes.append(self.ungated)
         comparisons = self._compare()

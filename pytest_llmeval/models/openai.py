@@ -19,6 +19,8 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from pytest_llmeval.core import FILTERED
+from pytest_llmeval.core import REFUSED
 from pytest_llmeval.core import Ask
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Request
@@ -40,7 +42,6 @@ from pytest_llmeval.models.endpoint.spec import read_key
 from pytest_llmeval.models.endpoint.usage import Price
 from pytest_llmeval.models.endpoint.usage import Usage
 from pytest_llmeval.models.endpoint.window import Window
-from pytest_llmeval.models.endpoint.wire import FILTERED
 
 # The most that is tried where the user sets no limit.
 _MOST_IN_FLIGHT = 256
@@ -173,6 +174,17 @@ class EndpointModel:
         return self._client.usage
 
     @property
+    def warnings(self) -> list[str]:
+        """What is odd about the replies as a whole: several models that answered."""
+        names = sorted(self._client.names)
+        if len(names) < 2:
+            return []
+        return [
+            f"openai:{self._spec.model}: replies came from several models ({', '.join(names)}): fix"
+            " the server's routing, or name one of them; their mean describes none"
+        ]
+
+    @property
     def wanted(self) -> int:
         """How many requests should be waiting here for the endpoint to be kept busy."""
         return 2 * self._window.limit
@@ -256,7 +268,7 @@ def _lasting(response: Response) -> bool:
 
     An empty text is an answer where the model ended it and it took tokens.
     """
-    if response.error is not None or response.finish_reason == FILTERED:
+    if response.error is not None or response.finish_reason in (FILTERED, REFUSED):
         return False
     ended = response.finish_reason == "stop" and bool(response.completion_tokens)
     return bool(response.text or response.logprobs) or ended

@@ -57,6 +57,8 @@ def protocol_content(protocol: Protocol) -> dict[str, Any]:
             "top_k": decoding.top_k,
             "min_p": float(decoding.min_p),
             "stop": list(decoding.stop),
+            # Only where there is one, so that other protocols keep their fingerprints.
+            **({"blank_stop": "behind text"} if any(map(str.isspace, decoding.stop)) else {}),
         },
         "template": template,
     }

@@ -37,6 +37,7 @@ from pytest_llmeval.runs.baseline import BASELINES
 from pytest_llmeval.runs.hybrids import hybrid_lines
 from pytest_llmeval.runs.measurement import disagreements
 from pytest_llmeval.runs.pairs import pairs
+from pytest_llmeval.runs.replies import reply_notes
 
 ANY_RUN = "run folder, baseline file, or name of a baseline in baselines/"
 """What an argument takes that names a run to compare."""
@@ -112,7 +113,11 @@ def _show(options: argparse.Namespace) -> int:
         return 0
     measurements = run.measurements()
     results = [one.result for one in measurements]
-    notes = [*disagreements(measurements), *hybrid_lines(measurements, run.hybrid)]
+    notes = [
+        *disagreements(measurements),
+        *reply_notes(run.records),
+        *hybrid_lines(measurements, run.hybrid),
+    ]
     compared = pairs(measurements, lambda: run.records)
     print_parts(summary_parts(results, None, notes, run.path, pairs=compared))
     return 0

@@ -64,7 +64,11 @@ COLUMNS = (
     Column(
         "logprobs", "list<double>", "natural log of each choice's probability; null: impossible"
     ),
-    Column("finish_reason", "string", "why the text ended: stop or length"),
+    Column(
+        "finish_reason",
+        "string",
+        "why the text ended: stop, length, content_filter, refusal, or a server's own",
+    ),
     Column("truncated", "bool", "whether the answer was cut off at the token limit"),
     Column("prompt_tokens", "int64", "tokens of the prompt"),
     Column("completion_tokens", "int64", "tokens of the answer"),

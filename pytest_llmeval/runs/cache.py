@@ -30,6 +30,8 @@ log = logging.getLogger("pytest_llmeval.runs.cache")
 T = TypeVar("T")
 
 _VERSION = 1
+# Raised where the same reply is read otherwise, so that an earlier reading is not found any more.
+_READING = 2
 _BUSY_SECONDS = 60.0
 _KEPT = ("text", "reasoning", "finish_reason", "prompt_tokens", "completion_tokens", "seconds")
 
@@ -73,6 +75,7 @@ def response_key(fingerprint: str, request: Request) -> bytes:
         "sample": request.sample,
         "seed": request.seed,
         "id": request.id if drawn else "",
+        "reading": _READING,
     }
     return hashlib.sha256(canonical_json(content)).digest()
 

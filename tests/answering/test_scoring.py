@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pytest_llmeval import Item
 from pytest_llmeval import Outcome
 from pytest_llmeval import Response
@@ -37,3 +39,22 @@ def test_a_scorer_that_raises_is_an_error(monkeypatch):
     assert record.outcome is Outcome.ERROR
     assert "no module named grader" in record.error
     assert record.text == "B"  # kept: it can be scored again
+
+
+@pytest.mark.parametrize("scorer", ["choice", "letter", "number", "exact_match", "contains"])
+def test_no_answer_is_read_from_a_refusal(scorer):
+    refusal = Response("q0", text="I can't help with option B, y.", finish_reason="refusal")
+    record = scored(refusal, scorer)
+    assert (record.outcome, record.answer) == (Outcome.UNPARSED, None)
+    assert (record.text, record.finish_reason) == ("I can't help with option B, y.", "refusal")
+
+
+@pytest.mark.parametrize("scorer", ["choice", "letter", "cloze", "likelihood", "execution"])
+def test_a_reply_that_was_withheld_is_unparsed_under_every_scorer(scorer):
+    record = scored(Response("q0", text="", finish_reason="content_filter"), scorer)
+    assert (record.outcome, record.error) == (Outcome.UNPARSED, None)
+
+
+def test_what_a_filter_let_through_is_read():
+    cut = Response("q0", text="The answer is B. Because", finish_reason="content_filter")
+    assert scored(cut, "choice").answer == "B"

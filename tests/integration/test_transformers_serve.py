@@ -22,6 +22,7 @@ import pytest
 
 from pytest_llmeval.catalog import starter
 from pytest_llmeval.core import LETTER_DECODING
+from pytest_llmeval.models.engine.stopping import end_of
 
 TEST = """
 import pytest
@@ -122,4 +123,4 @@ def generated(model: Any, tokenizer: Any, text: str) -> tuple[str, int]:
     asked = tokens["input_ids"].shape[1]
     whole = model.generate(**tokens, max_new_tokens=LETTER_DECODING.max_tokens, do_sample=False)
     said = tokenizer.decode(whole[0, asked:], skip_special_tokens=True)
-    return said.split(LETTER_DECODING.stop[0])[0], asked
+    return said[: end_of(said, LETTER_DECODING.stop)], asked

@@ -22,6 +22,15 @@ from pytest_llmeval.models.engine.stopping import parts_of
         ("one two", (), "one two", False),
         ("one two", ("",), "one two", False),
         ("Q: at once", ("Q:",), "", True),
+        # White space alone ends a paragraph, not an answer that begins with blank lines.
+        ("\n\nB\n\nQ: And", ("\n\n",), "\n\nB", True),
+        ("\n\n\n\nB", ("\n\n",), "\n\n\n\nB", False),
+        (" \n B", ("\n",), " \n B", False),
+        (" B", (" ",), " B", False),
+        ("\n\n", ("\n\n",), "\n\n", False),
+        # Any other stop string is text by itself, at once, too (HumanEval's).
+        ("\ndef f():", ("\ndef",), "", True),
+        ("\n\nQ: And", ("\n\n", "Q:"), "\n\n", True),
     ],
 )
 def test_text_ends_before_the_first_stop_string(
@@ -95,7 +104,7 @@ def test_stop_strings_within_a_thought_mean_nothing() -> None:
     assert stops_at(tokens[2:], ("\n\n",), opened=True) == 7
     assert stops_at([*tokens[:8], *"and more words", "\n\n"], ("\n\n",)) == 23
     assert stops_at(["<th", "ing", "\n\n"], ("\n\n",)) == 3
-    assert stops_at(["\n\n", "<th"], ("\n\n",)) == 1
+    assert stops_at(["\n\n", "<th", "\n\n"], ("\n\n",)) == 3
 
 
 @given(

@@ -53,7 +53,7 @@ CHANGES = {
     "decoding.top_p": decoding(top_p=0.9),
     "decoding.top_k": decoding(top_k=40),
     "decoding.min_p": decoding(min_p=0.1),
-    "decoding.stop": decoding(stop=("\n",)),
+    "decoding.stop": decoding(stop=("Q:",)),
     "template.name": template(name="other"),
     "template.description": template(description=lambda subject: f"{subject}."),
     "template.question": template(question=lambda item: item.question),
@@ -171,3 +171,10 @@ def test_a_template_that_fails_is_told_in_one_line():
     broken = template(question=lambda item: item.fields["a"] + 1)
     with pytest.raises(ConfigError, match=r"protocol 'p': template 'lmeval.*fails.*TypeError"):
         fingerprint(broken)
+
+
+def test_how_a_blank_stop_string_counts_is_in_the_fingerprint_where_there_is_one():
+    """It once ended answers that begin with blank lines, whose runs are not comparable."""
+    blank = protocol_content(decoding(stop=("Q:", "\n\n")))["decoding"]
+    assert (blank["stop"], blank["blank_stop"]) == (["Q:", "\n\n"], "behind text")
+    assert "blank_stop" not in protocol_content(decoding(stop=("Q:", "\n\ndef")))["decoding"]

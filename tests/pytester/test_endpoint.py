@@ -244,3 +244,84 @@ def test_the_letters_of_an_endpoint_are_calibrated(endpoint):
     chosen = [max("ABCD", key=lambda x, n=name: weight(x, right_letter(n))) for name in names]
     assert found["letter+contextual"]["correct"] == chosen.count("B")
     assert found["letter+contextual"]["errors"] == 0
+
+
+def chat(content, finish="stop", **more):
+    return {"choices": [{"message": {"content": content, **more}, "finish_reason": finish}]}
+
+
+def records_of(project):
+    text = (project.run_folder / "records.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_filtered_and_refused_items_are_unparsed_and_counted(endpoint):
+    """Twenty of them in a row, by status 400 or 200, end no run."""
+    endpoint.benchmark(art=30, law=2)
+    flagged = {"error": {"message": "The prompt was flagged", "code": "content_filter"}}
+    refusal = chat(None, refusal="I can't say that it is B.")
+    replies = {"art question": [[400, flagged]], "law question 1": [refusal]}
+    with serve(Script(replies=replies)) as server:
+        result = run(endpoint, server)
+    assert result.ret == 0
+    metrics = endpoint.metrics()
+    assert (metrics["unparsed"], metrics["errors"]) == (31, 0)
+    by_reason = {}
+    for record in records_of(endpoint):
+        by_reason.setdefault(record["finish_reason"], []).append(record)
+    assert len(by_reason["content_filter"]) == 30
+    (refused,) = by_reason["refusal"]
+    assert (refused["outcome"], refused["text"]) == ("unparsed", "I can't say that it is B.")
+    result.stdout.fnmatch_lines(
+        [
+            "*[[]choice]: 30 of 32 replies were withheld by a content filter",
+            "*[[]choice]: the model refused to answer in 1 of 32 replies",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("finish", "advice"), [("stop", "--reasoning-parser"), ("length", "--llm-max-tokens")]
+)
+def test_reasoning_without_answers_is_explained_in_one_line(endpoint, finish, advice):
+    thought = chat(None, finish, reasoning_content="The options are B or C; B it is.")
+    with serve(Script(replies={"question": [thought]})) as server:
+        result = run(endpoint, server)
+    assert endpoint.metrics()["unparsed"] == 9
+    lines = [
+        line for line in result.outlines if "all 9 replies have reasoning and no answer" in line
+    ]
+    assert len(lines) == 1
+    assert advice in lines[0]
+    shown = endpoint.pytester.run("llmeval", "show", str(endpoint.run_folder))
+    assert [line for line in shown.outlines if "all 9 replies have reasoning" in line] == lines
+
+
+def test_letters_behind_blank_lines_are_read(endpoint):
+    """By a server that ends thoughts and answers at stop strings."""
+    with serve(Script(reasoning="Both look right.\n\nBut")) as server:
+        assert run(endpoint, server).ret == 0
+    metrics = endpoint.metrics()
+    assert (metrics["unparsed"], metrics["correct"]) == (0, right(endpoint))
+    assert all(record["reasoning"] == "Both look right.\n\nBut" for record in records_of(endpoint))
+
+
+def test_a_refused_temperature_names_the_option(endpoint):
+    endpoint.benchmark(art=40)
+    message = "Unsupported value: 'temperature' does not support 0 with this model."
+    refused = {"error": {"message": message, "param": "temperature", "code": "unsupported_value"}}
+    script = Script(refuses={"temperature": (400, refused)}, accepts={"temperature": 1.0})
+    with serve(script) as server:
+        result = run(endpoint, server)
+        assert result.ret == 1
+        assert len(server.arrivals) < 60
+        result.stdout.fnmatch_lines(["*unsupported_value*; use --llm-temperature 1*"])
+        assert run(endpoint, server, "", "--llm-temperature=1").ret == 0
+    assert endpoint.metrics()["errors"] == 0
+
+
+def test_replies_of_several_models_are_reported_at_the_end(endpoint):
+    other = {**chat("B"), "model": "a-smaller-one"}
+    with serve(Script(replies={"art question 0": [other]})) as server:
+        result = run(endpoint, server)
+    result.stdout.fnmatch_lines(["*replies came from several models (a-smaller-one, stand-in)*"])

@@ -21,6 +21,9 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.models.endpoint import faults
 from pytest_llmeval.models.endpoint import wire
 from pytest_llmeval.models.endpoint.budget import Budget
+from pytest_llmeval.models.endpoint.dialect import Dialect
+from pytest_llmeval.models.endpoint.dialect import adapted
+from pytest_llmeval.models.endpoint.dialect import way_out
 from pytest_llmeval.models.endpoint.echoed import choice_logprob
 from pytest_llmeval.models.endpoint.faults import Failed
 from pytest_llmeval.models.endpoint.faults import Fault
@@ -34,7 +37,6 @@ from pytest_llmeval.models.endpoint.spec import Spec
 from pytest_llmeval.models.endpoint.usage import Price
 from pytest_llmeval.models.endpoint.usage import Usage
 from pytest_llmeval.models.endpoint.wire import Call
-from pytest_llmeval.models.endpoint.wire import Dialect
 from pytest_llmeval.models.endpoint.wire import Tokens
 
 # Tokens that a character of a prompt is taken for until the server has told.
@@ -46,7 +48,8 @@ class Patience:
     """How long an answer is waited for, in seconds, and how often it is asked for again.
 
     ``timeout`` is for one HTTP request, ``in_all`` for all of an item's, waiting between them
-    included. A Retry-After beyond ``longest_wait`` is cut to it.
+    included. A Retry-After beyond ``longest_wait`` is cut to it, and one below the own wait, which
+    doubles from ``first_wait``, does not shorten it: many retries within a moment help no server.
     """
 
     timeout: float = 300.0
@@ -58,22 +61,24 @@ class Patience:
     def in_all(self) -> float:
         return 3 * self.timeout + self.longest_wait
 
-    def wait(self, retry: int, asked: float | None) -> float:
-        """Seconds before a retry (counted from 0): as asked for by the server, or doubling.
+    def wait(self, retry: int, wanted: float | None) -> float:
+        """Seconds before a retry (counted from 0): doubling, and no less than the server wants.
 
-        Part of it is drawn, so that many who failed at once do not return at once.
+        Part of it is random, so that requests that failed together do not return together.
         """
-        if asked is not None:
-            return min(asked, self.longest_wait) + random.uniform(0, self.first_wait)
         longest = min(self.first_wait * 2**retry, self.longest_wait)
-        return random.uniform(longest / 2, longest)
+        own = random.uniform(longest / 2, longest)
+        if wanted is None:
+            return own
+        return max(own, min(wanted, self.longest_wait) + random.uniform(0, self.first_wait))
 
 
 class Client:
     """Answers requests, a group at a time. Everything runs within one event loop.
 
     ``told`` hears of every HTTP request: True for an answer, False for a server that has too
-    much to do. ``usage`` is what has been used so far, by benchmark.
+    much to do. ``usage`` is what has been used so far, by benchmark; ``names`` are those under
+    which replies came, which may differ from the one in the request (a date, an alias).
     """
 
     def __init__(
@@ -88,6 +93,7 @@ class Client:
         budget: Budget | None = None,
     ) -> None:
         self.usage: defaultdict[str, Usage] = defaultdict(Usage)
+        self.names: set[str] = set()
         self._spec = spec
         self._key = key
         self._patience = patience
@@ -123,13 +129,7 @@ class Client:
         try:
             responses = await self._after_the_first(group)
         except Failed as failed:
-            self.usage[group[0].benchmark].failed += len(group)
-            if self._stop_rule.failed(failed.fault):
-                raise ModelError(
-                    f"{self._stop_rule.limit} requests in a row failed in the same way; the last:"
-                    f" {failed.fault.message}"
-                ) from None
-            responses = [Response(request.id, error=failed.fault.message) for request in group]
+            responses = self._without_reply(group, failed.fault)
         else:
             self._stop_rule.succeeded()
         seconds = (time.perf_counter() - started) / len(group)
@@ -137,6 +137,20 @@ class Client:
             replace(response, sample=request.sample, seconds=seconds)
             for request, response in zip(group, responses, strict=True)
         ]
+
+    def _without_reply(self, group: Sequence[Request], fault: Fault) -> list[Response]:
+        """The responses to requests that failed for good: errors, or replies without a text."""
+        if fault.finish_reason is not None:
+            self._stop_rule.succeeded()
+            ended = Response("", text="", finish_reason=fault.finish_reason)
+            return [replace(ended, id=request.id) for request in group]
+        self.usage[group[0].benchmark].failed += len(group)
+        if self._stop_rule.failed(fault):
+            raise ModelError(
+                f"{self._stop_rule.limit} requests in a row failed in the same way; the last:"
+                f" {fault.message}"
+            ) from None
+        return [Response(request.id, error=fault.message) for request in group]
 
     async def _after_the_first(self, group: Sequence[Request]) -> list[Response]:
         """The first request of a kind goes alone: what it finds out spares the others a refusal."""
@@ -165,6 +179,10 @@ class Client:
             first.benchmark, lambda dialect: wire.generation(self._spec, group, dialect)
         )
         said = wire.texts(self._spec, data, first.decoding.stop)[: len(group)]
+        if "stop" in call.body and any(one.only_thought for one in said):
+            # The server may have found a stop string within the thought.
+            self._leave_out("stop")
+            return await self._texts(group)
         if not data["choices"]:
             said *= len(group)
         if len(said) < call.body.get("n", 1):
@@ -241,6 +259,10 @@ class Client:
         tokens = wire.tokens(data)
         return Response(request.id, logprobs=tuple(logprobs), prompt_tokens=tokens.prompt)
 
+    def _leave_out(self, name: str) -> None:
+        left_out = self._dialect.left_out | {name}
+        self._dialect = replace(self._dialect, left_out=left_out)
+
     # --- one HTTP request, and again
 
     async def _call(
@@ -256,6 +278,7 @@ class Client:
         while True:
             dialect = self._dialect
             call = build(dialect)
+            call = replace(call, body=dialect.spoken(call.body))
             expected = self._expected_tokens(call)
             cost = self._price.of(expected.prompt or 0, expected.completion or 0)
             began = time.monotonic()
@@ -272,13 +295,15 @@ class Client:
             else:
                 self._told(True)
                 usage.add(wire.tokens(data))
+                if isinstance(name := data.get("model"), str) and name:
+                    self.names.add(name)
                 return call, data
             finally:
                 self._limiter.used(_total(expected), _total(used))
                 self._budget.settle(
                     cost, self._price.of(used.prompt or 0, used.completion or 0, used.cached)
                 )
-            other = wire.adapted(dialect, call, fault)
+            other = adapted(dialect, call.body, fault)
             if other is not None:
                 # Others may have found out in the meantime.
                 self._dialect = other if self._dialect == dialect else self._dialect
@@ -291,7 +316,7 @@ class Client:
                 or retries == patience.max_retries
                 or time.monotonic() + wait >= until
             ):
-                raise Failed(_after(fault, retries + 1))
+                raise Failed(_explained(fault, retries + 1, way_out(call.body, fault)))
             retries += 1
             usage.retries += 1
             await asyncio.sleep(wait)
@@ -323,7 +348,7 @@ class Client:
             timed_out = isinstance(origin, TimeoutError) or "Timeout" in type(origin).__name__
             fault = faults.timed_out(round(seconds, 1)) if timed_out else of_connection(origin)
         # Outside of the except clauses, so that nothing of the SDK hangs on what is raised.
-        raise Failed(replace(fault, message=self._key.struck_from(fault.message)))
+        raise Failed(fault.without(self._key))
 
     def _connect(self) -> Any:
         import openai
@@ -385,7 +410,7 @@ def _part(total: int | None, parts: int, number: int) -> int | None:
     return None if total is None else total // parts + (number < total % parts)
 
 
-def _after(fault: Fault, attempts: int) -> Fault:
-    if attempts == 1:
-        return fault
-    return replace(fault, message=f"{fault.message} (after {attempts} attempts)")
+def _explained(fault: Fault, attempts: int, advice: str) -> Fault:
+    """The fault whose message has how often the request was sent, and what the user can do."""
+    message = fault.message if attempts == 1 else f"{fault.message} (after {attempts} attempts)"
+    return replace(fault, message=f"{message}; {advice}" if advice else message)

@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 import hashlib
-import re
+from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from dataclasses import replace
-from typing import Any
 
+from pytest_llmeval.core import FILTERED as FILTERED
+from pytest_llmeval.core import REFUSED
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import mend
+from pytest_llmeval.models.endpoint.dialect import Body
+from pytest_llmeval.models.endpoint.dialect import Dialect
 from pytest_llmeval.models.endpoint.faults import Failed
-from pytest_llmeval.models.endpoint.faults import Fault
+from pytest_llmeval.models.endpoint.faults import of_body
 from pytest_llmeval.models.endpoint.faults import unreadable
 from pytest_llmeval.models.endpoint.spec import Spec
+from pytest_llmeval.models.engine.stopping import end_of
 from pytest_llmeval.models.engine.stopping import parts_of
 
-Body = dict[str, Any]
-
-FILTERED = "content_filter"
-_TOPS = (20, 10, 5, 3, 2)
 # What the API takes; more are cut off here, which gives the same text.
 _MOST_STOPS = 4
 
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """What a server turned out to understand. Found out by its refusals, once for a model.
-
-    ``top``: how many of the likeliest tokens it tells.
-    """
-
-    tokens_field: str = "max_tokens"
-    seed: bool = True
-    stop: bool = True
-    several: bool = True
-    top: int = _TOPS[0]
+# Reasons of servers that do not use OpenAI's words: Google's and Anthropic's own APIs, Mistral
+# (model_length), Zhipu (sensitive), TGI (eos_token), Bedrock (guardrail_intervened).
+_REASONS = {
+    "length": ("max_tokens", "max_output_tokens", "model_length", "token_limit"),
+    FILTERED: (
+        *("safety", "sensitive", "prohibited_content", "blocklist", "spii", "recitation"),
+        *("guardrail_intervened", "content_filtered"),
+    ),
+    "stop": ("end_turn", "stop_sequence", "eos", "eos_token", "complete"),
+}
+_REASON = {name: reason for reason, names in _REASONS.items() for name in names}
+# A reply that the server broke off: OpenRouter (error), vLLM and SGLang (abort), DeepSeek.
+_BROKEN = frozenset({"error", "abort", "cancelled", "insufficient_system_resource"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +53,11 @@ class Said:
     text: str
     finish_reason: str | None
     reasoning: str | None = None
+
+    @property
+    def only_thought(self) -> bool:
+        """Whether it ended after a thought, before an answer, and not at the token limit."""
+        return bool(self.reasoning) and not self.text.strip() and self.finish_reason == "stop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +87,15 @@ def generation(spec: Spec, group: Sequence[Request], dialect: Dialect) -> Call:
     }
     if decoding.temperature > 0:
         body["top_p"] = decoding.top_p
-        if dialect.seed:
-            body["seed"] = drawn_seed(first)
+        body["seed"] = drawn_seed(first)
         # Not OpenAI's; sent only where the protocol says so, and a server that knows no
         # better refuses.
         if decoding.top_k:
             body["top_k"] = decoding.top_k
         if decoding.min_p:
             body["min_p"] = decoding.min_p
-    if decoding.stop and dialect.stop:
-        body["stop"] = list(decoding.stop[:_MOST_STOPS])
+    if stop := _stops(spec, decoding.stop):
+        body["stop"] = stop
     if len(group) > 1 and dialect.several:
         body["n"] = len(group)
     return _call(spec, body)
@@ -141,24 +144,17 @@ def drawn_seed(request: Request) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) >> 1
 
 
-def adapted(dialect: Dialect, call: Call, fault: Fault) -> Dialect | None:
-    """How to put a refused request otherwise, or None where the refusal is about something else."""
-    if fault.status not in (400, 404, 422) or fault.of_item:
-        return None
-    body, said = call.body, fault.message
-    if "max_tokens" in body and "max_completion_tokens" in said:
-        return replace(dialect, tokens_field="max_completion_tokens")
-    asked = body.get("top_logprobs") or body.get("logprobs")
-    if asked and not body.get("echo") and "logprobs" in said:
-        fewer = [top for top in _TOPS if top < dialect.top]
-        return replace(dialect, top=fewer[0]) if fewer else None
-    if "stop" in body and re.search(r"\bstop\b", said):
-        return replace(dialect, stop=False)
-    if "seed" in body and re.search(r"\bseed\b", said):
-        return replace(dialect, seed=False)
-    if "n" in body:
-        return replace(dialect, several=False)
-    return None
+def _stops(spec: Spec, stop: Sequence[str]) -> list[str]:
+    """The stop strings that are sent; answers are cut at all of them when they are here.
+
+    A chat gets none. Servers look for them in the thoughts as well, whose text they then return
+    without an answer, or as one (vllm-project/vllm#52393, sgl-project/sglang#33154), and a chat
+    model ends its turn by itself. White space alone is not sent either: the server would end an
+    answer that begins with blank lines before it has begun.
+    """
+    if spec.api == "chat":
+        return []
+    return [word for word in stop if word.strip()][:_MOST_STOPS]
 
 
 def _call(spec: Spec, body: Body) -> Call:
@@ -182,9 +178,27 @@ def check(data: object) -> Body:
     """The answer, if it has the shape of one. Raises Failed (to be tried again) if not."""
     if not isinstance(data, dict) or not isinstance(data.get("choices"), list):
         raise Failed(unreadable(f"no choices in {data!r}"))
-    if not all(isinstance(choice, dict) for choice in data["choices"]):
-        raise Failed(unreadable("a choice is no object"))
+    for choice in data["choices"]:
+        if not isinstance(choice, dict):
+            raise Failed(unreadable("a choice is no object"))
+        if choice.get("error"):
+            raise Failed(of_body(choice["error"]))
+        if _finish(choice) in _BROKEN:
+            raise Failed(of_body(f"the reply was broken off ({choice['finish_reason']})"))
+        if not _is_readable(choice):
+            raise Failed(unreadable(f"no message in {choice!r}"))
     return data
+
+
+def _is_readable(choice: Body) -> bool:
+    """Whether a choice has its text where one is looked for; nothing there is a text, too."""
+    if choice.keys().isdisjoint(("message", "text", "logprobs", "finish_reason")):
+        return False
+    message = choice.get("message")
+    if not isinstance(message, dict | None):
+        return False
+    content = (message or {}).get("content")
+    return isinstance(content, str | list | None) and isinstance(choice.get("text"), str | None)
 
 
 def texts(spec: Spec, data: Body, stop: Sequence[str]) -> list[Said]:
@@ -212,7 +226,7 @@ def top_tokens(spec: Spec, data: Body) -> list[tuple[str, float]] | None:
 def is_filtered(data: Body) -> bool:
     """Whether a content filter stands behind an answer without content."""
     choices = data["choices"]
-    return not choices or choices[0].get("finish_reason") == FILTERED
+    return not choices or _finish(choices[0]) == FILTERED
 
 
 def tokens(data: Body) -> Tokens:
@@ -220,46 +234,62 @@ def tokens(data: Body) -> Tokens:
     usage = data.get("usage")
     if not isinstance(usage, dict):
         return Tokens()
+    prompt = _count(usage.get("prompt_tokens"))
     return Tokens(
-        prompt=_count(usage.get("prompt_tokens")),
+        prompt=prompt,
         completion=_count(usage.get("completion_tokens")),
         reasoning=_detail(usage, "completion_tokens_details", "reasoning_tokens"),
-        cached=_detail(usage, "prompt_tokens_details", "cached_tokens"),
+        cached=min(_detail(usage, "prompt_tokens_details", "cached_tokens"), prompt or 0),
     )
 
 
-def cut(text: str, stop: Sequence[str]) -> str:
-    """The text up to the first stop string in it."""
-    ends = [at for word in stop if word and (at := text.find(word)) >= 0]
-    return text[: min(ends)] if ends else text
-
-
 def _said(spec: Spec, choice: Body, stop: Sequence[str]) -> Said:
-    finish = choice.get("finish_reason")
-    finish = finish if isinstance(finish, str) else None
-    reasoning: object = None
+    finish, reasoning = _finish(choice), None
     if spec.api == "chat":
         message = choice.get("message")
         message = message if isinstance(message, dict) else {}
         content = message.get("content")
         reasoning = message.get("reasoning_content") or message.get("reasoning")
+        reasoning = reasoning or "".join(_parts(content, "thinking", "reasoning"))
+        refusal = message.get("refusal") or "".join(_parts(content, "refusal"))
     else:
-        content = choice.get("text")
-    whole = _plain(content)
-    if isinstance(reasoning, str):
-        text = cut(whole, stop)
-        return Said(text, finish if text == whole else "stop", reasoning)
+        content, refusal = choice.get("text"), None
+    whole = content if isinstance(content, str) else "".join(_parts(content, "text", "output_text"))
+    thought = reasoning if isinstance(reasoning, str) and reasoning else None
+    if isinstance(refusal, str) and refusal.strip() and not whole.strip():
+        return Said(refusal, REFUSED, thought)
+    if thought is not None:
+        end = end_of(whole, stop)
+        return Said(whole[:end], finish if end == len(whole) else "stop", thought)
     # A server that does not take the thought apart: as with the models that are computed here.
     parts = parts_of(whole, stop)
     return Said(parts.answer, "stop" if parts.stopped else finish, parts.reasoning)
 
 
-def _plain(content: object) -> str:
-    """The text of a content, which some servers give as a list of parts, and some not at all."""
-    if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict)]
-        return "".join(part for part in parts if isinstance(part, str))
-    return content if isinstance(content, str) else ""
+def _finish(choice: Body) -> str | None:
+    """Why a reply ended, in OpenAI's words where there is one for it."""
+    finish = choice.get("finish_reason")
+    if not isinstance(finish, str):
+        return None
+    lowered = finish.lower()
+    return _REASON.get(lowered, lowered)
+
+
+def _parts(content: object, *kinds: str) -> Iterator[str]:
+    """The texts of the parts of these kinds, where a content is a list of parts.
+
+    A part of Mistral's magistral models has a list of parts as its thought, one of Anthropic's a text
+    under the name of its kind.
+    """
+    for part in content if isinstance(content, list) else ():
+        if not isinstance(part, dict):
+            continue
+        kind = part.get("type", "text")
+        value = part.get(kind) or part.get("text")
+        if kind in kinds and isinstance(value, str):
+            yield value
+        elif kind in kinds:
+            yield from _parts(value, "text")
 
 
 def _index(choice: Body) -> int:
@@ -268,7 +298,9 @@ def _index(choice: Body) -> int:
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """A number of tokens; None for what cannot be one."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return value if is_count and isinstance(value, int) else None
 
 
 def _detail(usage: Body, group: str, name: str) -> int:

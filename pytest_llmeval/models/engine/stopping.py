@@ -28,13 +28,24 @@ class Parts:
     stopped: bool = False
 
 
+def end_of(text: str, stop: Sequence[str]) -> int:
+    """Where a text ends: at the first of its stop strings, or behind its last character.
+
+    A stop string of white space alone ends a paragraph, and counts behind the first visible
+    character: an answer that begins with blank lines is no empty one.
+    """
+    begin = len(text) - len(text.lstrip())
+    found = [text.find(word, begin if word.isspace() else 0) for word in stop if word]
+    return min((at for at in found if at >= 0), default=len(text))
+
+
 def parts_of(text: str, stop: Sequence[str] = (), *, opened: bool = False) -> Parts:
     """Split a thought off the beginning of a text, then cut the rest at the first stop string.
 
     A thought begins with one of ``MARKS`` as the text's first word, or has begun in the prompt
     (``opened``: the chat template wrote it), and ends with the mark's other half, which is enough
     of a sign by itself: some templates write the first half without a trace. White space around
-    a thought belongs to nothing. An unclosed thought has no answer.
+    a thought belongs to nothing. An unclosed thought has no answer. Stop strings as in ``end_of``.
     """
     reasoning, answer = None, text
     begun = next((mark for mark in MARKS if text.lstrip().startswith(mark)), None)
@@ -46,8 +57,8 @@ def parts_of(text: str, stop: Sequence[str] = (), *, opened: bool = False) -> Pa
             return Parts(thought.strip(), "", closed=False)
         thought, _, answer = thought.partition(end)
         reasoning, answer = thought.strip(), answer.lstrip()
-    found = [at for word in stop if word and (at := answer.find(word)) >= 0]
-    return Parts(reasoning, answer[: min(found, default=len(answer))], stopped=bool(found))
+    length = end_of(answer, stop)
+    return Parts(reasoning, answer[:length], stopped=length < len(answer))
 
 
 class Watch:

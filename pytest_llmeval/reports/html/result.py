@@ -10,7 +10,9 @@ from dataclasses import asdict
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_llmeval.core import FILTERED
 from pytest_llmeval.core import LABELS
+from pytest_llmeval.core import REFUSED
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.metrics import Counts
@@ -196,10 +198,15 @@ def _calibration(records: Iterable[Record]) -> dict[str, Any] | None:
 
 def _why_unparsed(record: Record) -> str:
     """What is to be seen of an answer that could not be read."""
+    if record.finish_reason == REFUSED:
+        return "refused by the model"
+    if record.finish_reason == FILTERED:
+        return "withheld by a content filter"
     if record.truncated:
         return "cut off at the token limit"
     if record.text is not None and not record.text.strip():
-        return "nothing was written"
+        thought = (record.reasoning or "").strip()
+        return "reasoning without an answer" if thought else "nothing was written"
     return "no answer in the text"
 
 

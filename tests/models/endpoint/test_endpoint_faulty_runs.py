@@ -106,7 +106,7 @@ def test_an_empty_answer_that_took_tokens_is_cached(opened: Any, make: Any, tmp_
     reply = {"choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 16}}
     cache = ResponseCache(tmp_path / "cache")
     with serve(Script(replies={"question": [reply]})) as server:
-        requests = make(1, decoding=Decoding(max_tokens=16, stop=("\n\n",)))
+        requests = make(1, decoding=Decoding(max_tokens=16, stop=("\n\nMore",)))
         first = answers(opened(server, cache=cache), requests)
         assert answers(opened(server, cache=cache), requests) == first
         assert len(server.arrivals) == 1

@@ -11,10 +11,9 @@ from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
 from pytest_llmeval.models.endpoint import wire
+from pytest_llmeval.models.endpoint.dialect import Dialect
 from pytest_llmeval.models.endpoint.faults import Failed
-from pytest_llmeval.models.endpoint.faults import of_status
 from pytest_llmeval.models.endpoint.spec import parse_spec
-from pytest_llmeval.models.endpoint.wire import Dialect
 from pytest_llmeval.models.endpoint.wire import Said
 from pytest_llmeval.models.endpoint.wire import Tokens
 
@@ -34,7 +33,6 @@ def test_a_plain_protocol_is_what_the_user_says() -> None:
         "messages": [{"role": "user", "content": "Be brief.\n\n1+1? 2\n\n2+2?"}],
         "max_tokens": 5,
         "temperature": 0.0,
-        "stop": ["a", "b", "c", "d"],
     }
 
 
@@ -53,6 +51,7 @@ def test_completions_get_the_text() -> None:
     call = wire.generation(PLAIN, [REQUEST], Dialect())
     assert call.path == "/completions"
     assert call.body["prompt"] == PROMPT.text
+    assert call.body["stop"] == ["a", "b", "c", "d"]
 
 
 def test_sampling_is_sent_whole_and_seeded_by_the_request() -> None:
@@ -64,14 +63,6 @@ def test_sampling_is_sent_whole_and_seeded_by_the_request() -> None:
     }
     assert len(seeds) == 4
     assert all(0 <= seed < 2**31 for seed in seeds)
-
-
-def test_what_a_server_does_not_understand_is_left_out() -> None:
-    spare = Dialect(tokens_field="max_completion_tokens", seed=False, stop=False, several=False)
-    body = wire.generation(CHAT, [DRAWN, replace(DRAWN, sample=1)], spare).body
-    assert body["max_completion_tokens"] == 5
-    assert not {"max_tokens", "seed", "stop", "n"} & body.keys()
-    assert wire.generation(CHAT, [DRAWN, DRAWN], Dialect()).body["n"] == 2
 
 
 def test_letters_are_asked_for_in_each_api() -> None:
@@ -89,43 +80,6 @@ def test_an_echo_asks_for_all_choices_at_once() -> None:
 def test_a_lone_surrogate_can_be_sent() -> None:
     request = Request("q", Prompt("", (), "ok \ud83d"))
     wire.generation(CHAT, [request], Dialect()).body["messages"][0]["content"].encode()
-
-
-@pytest.mark.parametrize(
-    ("message", "change"),
-    [
-        ("'max_tokens' is not supported. Use 'max_completion_tokens' instead.", "tokens_field"),
-        ("stop: Extra inputs are not permitted", "stop"),
-        ("Unsupported parameter: 'seed'", "seed"),
-        ("n must be 1 when using greedy sampling", "several"),
-    ],
-)
-def test_a_refusal_is_put_otherwise(message: str, change: str) -> None:
-    request = replace(DRAWN, decoding=replace(DRAWN.decoding, stop=("x",)))
-    call = wire.generation(CHAT, [request, replace(request, sample=1)], Dialect())
-    other = wire.adapted(Dialect(), call, of_status(400, {"message": message}, {}))
-    assert other is not None
-    assert getattr(other, change) != getattr(Dialect(), change)
-    assert replace(other, **{change: getattr(Dialect(), change)}) == Dialect()
-
-
-def test_fewer_top_logprobs_until_none_are_left() -> None:
-    dialect: Dialect | None = Dialect()
-    refusal = of_status(400, {"message": "top_logprobs must be at most 5"}, {})
-    tried = []
-    while dialect is not None:
-        tried.append(dialect.top)
-        dialect = wire.adapted(dialect, wire.next_letter(CHAT, REQUEST, dialect), refusal)
-    assert tried == [20, 10, 5, 3, 2]
-
-
-def test_other_refusals_are_final() -> None:
-    call = wire.generation(CHAT, [REQUEST], Dialect())
-    assert wire.adapted(Dialect(), call, of_status(400, {"message": "no such model"}, {})) is None
-    assert wire.adapted(Dialect(), call, of_status(429, {"message": "stop that"}, {})) is None
-    too_long = of_status(400, {"code": "context_length_exceeded", "message": "n is …"}, {})
-    many = wire.generation(CHAT, [DRAWN, DRAWN], Dialect())
-    assert wire.adapted(Dialect(), many, too_long) is None
 
 
 # --- answers
