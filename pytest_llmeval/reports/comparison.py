@@ -264,5 +264,7 @@ def p_value(difference: Difference, verdict: bool) -> str:
 def mismatch_json(mismatch: Mismatch) -> dict[str, Any]:
     """A difference as plain JSON values."""
     # default=repr: a field that one side lacks has no JSON value of its own.
-    value: Mapping[str, Any] = json.loads(json.dumps(asdict(mismatch), default=repr))
-    return dict(value)
+    value: dict[str, Any] = json.loads(json.dumps(asdict(mismatch), default=repr))
+    if mismatch.models is None:
+        del value["models"]
+    return value
