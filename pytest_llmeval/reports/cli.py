@@ -36,6 +36,7 @@ from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs.baseline import BASELINES
 from pytest_llmeval.runs.hybrids import hybrid_lines
 from pytest_llmeval.runs.measurement import disagreements
+from pytest_llmeval.runs.measurement import exclusions
 from pytest_llmeval.runs.pairs import pairs
 
 ANY_RUN = "run folder, baseline file, or name of a baseline in baselines/"
@@ -112,7 +113,11 @@ def _show(options: argparse.Namespace) -> int:
         return 0
     measurements = run.measurements()
     results = [one.result for one in measurements]
-    notes = [*disagreements(measurements), *hybrid_lines(measurements, run.hybrid)]
+    notes = [
+        *exclusions(measurements),
+        *disagreements(measurements),
+        *hybrid_lines(measurements, run.hybrid),
+    ]
     compared = pairs(measurements, lambda: run.records)
     print_parts(summary_parts(results, None, notes, run.path, pairs=compared))
     return 0
@@ -200,6 +205,7 @@ def _protocols(run: Run) -> Iterable[str]:
                         "version": planned.version,
                         "data": data,
                         "items": sum(planned.subjects.values()),
+                        "excluded": planned.excluded,
                     },
                     "seed": run.manifest.get("seed"),
                     "limit": run.manifest.get("limit"),

@@ -150,6 +150,12 @@ def _results(run: JudgedRun, used: Mapping[Key, Spent]) -> Iterator[str]:
     for result in run.results[:_ROWS]:
         if words := all_tied_words(result):
             yield f"**{gfm.plain(cut(name_of(result), _NAME, 'metrics.json'))}: {words}**"
+    for line in dict.fromkeys(
+        f"{result['benchmark']}: {result['excluded']}"
+        for result in run.results
+        if result.get("excluded")
+    ):
+        yield gfm.plain(cut(line, 2 * _NAME, "metrics.json"))
 
 
 def _pair(run: JudgedRun) -> Iterator[str]:
