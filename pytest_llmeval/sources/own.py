@@ -240,8 +240,8 @@ def _ambiguous(name: str, items: Sequence[Item], fields: Fields) -> tuple[str, .
         )
     if other:
         found.append(
-            f"{len(other):,} answers name an option by its letter or number and are the text of"
-            f" another option ({_lines(other)})"
+            "the letter or number of an answer is the text of another option in"
+            f" {len(other):,} of {len(items):,} ({_lines(other)})"
         )
     return tuple(f"{name}: {line}" for line in found)
 
