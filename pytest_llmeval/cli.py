@@ -46,6 +46,7 @@ from pytest_llmeval.runs.baseline import NAME
 from pytest_llmeval.runs.cache import ResponseCache
 from pytest_llmeval.runs.hybrids import hybrid_lines
 from pytest_llmeval.runs.measurement import disagreements
+from pytest_llmeval.runs.measurement import exclusions
 from pytest_llmeval.runs.pairs import pairs
 from pytest_llmeval.runs.replies import reply_notes
 from pytest_llmeval.sandbox.command import add_commands as add_sandbox_commands
@@ -160,6 +161,7 @@ def _gate(options: argparse.Namespace) -> int:
         *([failed_items_words(items_failed)] if items_failed else []),
         *unused_models(thresholds, {result.model for result in results}),
         *noise_warnings(thresholds, found),
+        *exclusions(measurements),
         *disagreements(measurements),
         *reply_notes(run.records),
         *hybrid_lines(measurements, run.hybrid),

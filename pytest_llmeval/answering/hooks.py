@@ -229,6 +229,7 @@ class Answering:
             truncated=sum(one.truncated for one in records),
             dropped_shots=first.dropped_shots > 0,
             tie=first.tie,
+            all_tied=sum(one.all_tied_answer for one in records),
             details=[one.detail for one in records] if first.detail else [],
             reused=item.nodeid in self._evaluate().reused,
             contradicted=contradicted,
@@ -237,6 +238,7 @@ class Answering:
                     [str(record.outcome) for record in others],
                     sum(one.truncated for one in others),
                     others[0].tie,
+                    sum(one.all_tied_answer for one in others),
                 )
                 for scorer, others in self._evaluate().recorder.others(item.nodeid).items()
             },

@@ -49,6 +49,7 @@ def filled_in(blank: Record, response: Response, verdict: Score) -> Record:
         outcome=verdict.outcome,
         answer=verdict.answer,
         tie=verdict.tie,
+        all_tied=verdict.all_tied,
         error=verdict.error,
         detail=verdict.detail,
         # Scores that are no numbers cannot be compared later, nor written as JSON.
@@ -111,6 +112,7 @@ def under_other_scorers(plan: Plan, result: int, record: Record) -> tuple[Record
             completion_tokens=None,
             seconds=None,
             tie=False,
+            all_tied=False,
             detail="",
         )
         for other in plan.other_scorers(result)

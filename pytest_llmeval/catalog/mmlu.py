@@ -1,13 +1,15 @@
 """MMLU (Hendrycks et al., ICLR 2021): 57 subjects, 14,042 test items, 5 dev items each as shots.
 
 The same items, ids and content hash whichever way the rows come: the hub, the official CSV
-tree, or an export with a header and integer answers. An incomplete copy is refused.
+tree, or an export with a header and integer answers. An incomplete copy is refused; equal options
+and questions that occur twice are warnings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from pytest_llmeval.core import Protocol
 from pytest_llmeval.prompts.hendrycks import HENDRYCKS
 from pytest_llmeval.prompts.lmeval import LMEVAL_MMLU
 from pytest_llmeval.sources import hub
+from pytest_llmeval.sources.doubts import doubts
 from pytest_llmeval.sources.find import find
 from pytest_llmeval.sources.find import not_found
 from pytest_llmeval.sources.local import read_csv
@@ -114,14 +117,13 @@ def load(data_dir: Any = None) -> Dataset:
     folder = find("mmlu", data_dir)
     if folder is not None:
         dataset = from_folder(folder)
-        check_complete(dataset, str(folder))
-        return dataset
-    try:
-        dataset = from_hub()
-    except ConfigError as error:
-        raise not_found("mmlu", data_dir, str(error)) from error
-    check_complete(dataset, REPO)
-    return dataset
+    else:
+        try:
+            dataset = from_hub()
+        except ConfigError as error:
+            raise not_found("mmlu", data_dir, str(error)) from error
+    check_complete(dataset, REPO if folder is None else str(folder))
+    return replace(dataset, warnings=doubts("mmlu", dataset.items))
 
 
 def from_folder(folder: Path) -> Dataset:

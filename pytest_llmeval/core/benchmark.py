@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import field
 from typing import Any
 
+from .checks import check_kind
 from .checks import check_several
 from .errors import ConfigError
 from .items import Dataset
 from .protocol import Protocol
+
+Exclusion = tuple[tuple[str, tuple[str | int | float | None, ...]], ...]
+"""Fields with the values whose items are left out."""
 
 
 @dataclass(frozen=True)
@@ -19,12 +26,17 @@ class Benchmark:
 
     ``source`` loads the items; it is given the data folder of the run (``--llm-data``) or
     None, and is called at most once per process. The first protocol is the default.
+
+    ``exclude`` leaves items out: their ids, or field → values, an item being left out where any of
+    its fields has one of the values (``{"error_type": ["wrong_groundtruth"]}``). Of another
+    benchmark it is set with ``dataclasses.replace(mmlu(), exclude=[…])``. Shots stay what they are.
     """
 
     name: str
     source: Callable[[Any], Dataset]
     protocols: tuple[Protocol, ...]
     version: str = "1"
+    exclude: Collection[str] | Mapping[str, Any] = field(default=(), hash=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z0-9_.-]+", self.name):
@@ -42,3 +54,30 @@ class Benchmark:
         for name in names:
             if names.count(name) > 1:
                 raise ConfigError(f"{about} has several protocols called {name!r}")
+        _exclusion(about, self.exclude)
+
+    @property
+    def exclusion(self) -> Exclusion:
+        """``exclude`` as fields with their values, an id being the value of ``id``."""
+        return _exclusion(f"benchmark {self.name!r}", self.exclude)
+
+
+def _exclusion(about: str, value: Any) -> Exclusion:
+    """Ids, or field → one value or several, as pairs; ConfigError for anything else."""
+    pairs = value.items() if isinstance(value, Mapping) else [("id", value)]
+    made = tuple((name, _several(values)) for name, values in pairs)
+    for name, values in made:
+        check_kind(about, "a field of exclude", name, str)
+        for one in values:
+            if not (one is None or isinstance(one, str | int | float)):
+                raise ConfigError(
+                    f"{about}: exclude takes ids, or fields with their values, not"
+                    f" {type(one).__name__} ({one!r:.60})"
+                )
+    return tuple((name, values) for name, values in made if values)
+
+
+def _several(values: Any) -> tuple[Any, ...]:
+    if isinstance(values, set | frozenset):
+        return tuple(sorted(values, key=repr))
+    return tuple(values) if isinstance(values, list | tuple) else (values,)

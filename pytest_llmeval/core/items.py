@@ -32,6 +32,8 @@ class Item:
     ``gold`` is the index of the right option where there are options, otherwise the answer's
     text. ``id`` is unique in its benchmark and depends on the record alone, never on order,
     limit or seed. ``fields`` holds what only some benchmarks need (reasoning of a shot, tests).
+    ``row`` is the whole record that the item was made of, where its source keeps it, and ``line``
+    its line in the file, from 1; neither is part of the content hash.
     """
 
     id: str
@@ -40,6 +42,8 @@ class Item:
     gold: int | str
     options: tuple[str, ...] = ()
     fields: Mapping[str, str] = field(default_factory=dict, hash=False)
+    row: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    line: int | None = field(default=None, compare=False)
 
     @property
     def gold_label(self) -> str:

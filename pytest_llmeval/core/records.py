@@ -20,7 +20,8 @@ class Outcome(StrEnum):
 class Score:
     """A scorer's verdict. ``answer`` is the label or text that was read, None if unparsed.
 
-    ``tie``: two choices shared the highest value and the first of them was taken. ``detail``: how
+    ``tie``: two choices shared the highest value and the first of them was taken. ``all_tied``:
+    all choices had the same value, so that nothing was chosen. ``detail``: how
     the answer was read, in the scorer's own words, where that is worth counting. ``seconds``: what
     a model that the scorer asked took, which is part of what the answer cost.
     """
@@ -30,6 +31,7 @@ class Score:
     tie: bool = False
     error: str | None = None
     detail: str = ""
+    all_tied: bool = False
     seconds: float = field(default=0.0, compare=False)
 
 
@@ -43,7 +45,7 @@ class Record:
     audit, the labels of the options in the order shown (``CADB``); ``answer`` and ``gold`` are
     labels of the original order there, ``logprobs`` are in the order shown. A record of a
     content-free prompt has an ``order``, too, and no ``gold``: it is no answer to its item.
-    ``detail``: as in ``Score``.
+    ``detail`` and ``all_tied``: as in ``Score``.
     """
 
     model: str
@@ -73,11 +75,17 @@ class Record:
     response_of: str = ""
     order: str = ""
     detail: str = ""
+    all_tied: bool = False
 
     @property
     def truncated(self) -> bool:
         """Whether the answer ended because it had reached the token limit."""
         return self.finish_reason == "length" and self.outcome is not Outcome.ERROR
+
+    @property
+    def all_tied_answer(self) -> bool:
+        """Whether it is an answer, and one that no log-likelihood speaks for."""
+        return self.all_tied and self.outcome is not Outcome.ERROR
 
     @property
     def content_free(self) -> bool:

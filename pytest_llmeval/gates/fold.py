@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from .verdict import Verdict
+from .words import NO_MEASUREMENT
 
 
 def fold(verdicts: Iterable[Verdict], statuses: Collection[str]) -> list[Verdict]:
@@ -27,12 +28,17 @@ def fold(verdicts: Iterable[Verdict], statuses: Collection[str]) -> list[Verdict
         if not found or not folded or not silent:
             shown.append(verdict)
             continue
-        key = (f"{head}::every_subject::{verdict.metric}", verdict.status)
+        key = (f"{head}::every_subject::{verdict.metric}", _kind(verdict))
         if key not in groups:
             groups[key] = []
             shown.append(replace(verdict, id=key[0]))
         groups[key].append(verdict)
-    return [_one(verdict, groups.get((verdict.id, verdict.status))) for verdict in shown]
+    return [_one(verdict, groups.get((verdict.id, _kind(verdict)))) for verdict in shown]
+
+
+def _kind(verdict: Verdict) -> str:
+    """What verdicts have in common that are shown as one: their status, or why there is none."""
+    return NO_MEASUREMENT if verdict.reason.startswith(NO_MEASUREMENT) else verdict.status
 
 
 def _one(shown: Verdict, members: list[Verdict] | None) -> Verdict:
@@ -40,7 +46,8 @@ def _one(shown: Verdict, members: list[Verdict] | None) -> Verdict:
         return shown
     measured = [one for one in members if one.measured is not None]
     if not measured:
-        reason = f"{len(members)} subjects were not run" if len(members) > 1 else shown.reason
+        what = "are no measurement" if _kind(shown) == NO_MEASUREMENT else "were not run"
+        reason = f"{len(members)} subjects {what}" if len(members) > 1 else shown.reason
         return replace(shown, subject=None, n=0, reason=reason)
     worst = min(measured, key=lambda one: math.inf if one.room is None else one.room)
     which = f"worst of {len(members)} subjects" if len(members) > 1 else "only subject"

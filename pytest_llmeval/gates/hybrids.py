@@ -22,6 +22,7 @@ from .verdict import Scope
 from .verdict import Status
 from .verdict import Verdict
 from .words import answers
+from .words import no_measurement
 from .words import not_all
 from .words import too_many
 
@@ -32,8 +33,8 @@ def judge_hybrids(
     """Every hybrid of a benchmark's table, over the items that all of its scorers answered.
 
     More errors than a scorer's ``max_errors`` fail it (rule 1). It stays undecided where a scorer
-    did not run, has errors that are allowed, or other items, and of a part of the items, a draw,
-    too.
+    did not run, has errors that are allowed, or other items, or is not a measurement, and of a part
+    of the items, a draw, too.
     """
     own = {scorer: outcomes.get((scope.model, scope.benchmark, scorer), {}) for scorer in results}
     for name, bound in table.hybrids.items():
@@ -57,6 +58,9 @@ def _judge(
         incomplete = too_many(part.counts.error, limit)
         if incomplete:
             return scope.verdict(metric, bound, "fail", f"{part.scorer} is {incomplete}")
+    for part in parts:
+        if reason := no_measurement(part.counts):
+            return scope.verdict(metric, bound, status, f"{part.scorer} is {reason}")
     if isinstance(found, str):
         return scope.verdict(metric, bound, status, found)
     low, high = found.interval

@@ -3,7 +3,8 @@
 Rule 1: an error is not an answer. A gate over items that ended in errors fails, saying so,
 unless ``max_errors`` allows them; then accuracy, macro accuracy and gain pass only if they
 would pass whatever those items had been answered. Rule 2: a gate over items that were not run is
-undecided, unless those that were run are a random draw whose interval decides.
+undecided, unless those that were run are a random draw whose interval decides. Rule 11: where all
+options tie on most of the items, nothing was measured and every gate over them is undecided.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ from .words import answers
 from .words import counted
 from .words import drawn
 from .words import errors
+from .words import no_measurement
 from .words import not_all
 from .words import too_many
 from .words import too_many_together
@@ -194,15 +196,19 @@ def _judge_result(
         return
     scope = replace(scope, scorer=result.scorer)
     limit = gates.max_errors or 0
-    failed = result.counts.error  # once: a sum over all subjects
-    yield from _judge_table(scope, gates, result, too_many(failed, limit))
+    every = result.counts  # once: a sum over all subjects
+    incomplete = too_many(every.error, limit)
+    if (reason := no_measurement(every)) and not incomplete:
+        yield from _undecided(scope, gates, reason, comparisons)
+        return
+    yield from _judge_table(scope, gates, result, incomplete)
     if gates.every_subject is not None:
         for subject in sorted(result.subjects):
             inner = _inside(scope, "every_subject::", subject)
-            yield from _judge_subject(inner, subject, gates.every_subject, result, failed, limit)
+            yield from _judge_subject(inner, subject, gates.every_subject, result, every, limit)
     for subject, table in gates.subjects.items():
         inner = _inside(scope, "subjects.", subject)
-        yield from _judge_subject(inner, subject, table, result, failed, limit)
+        yield from _judge_subject(inner, subject, table, result, every, limit)
     if gates.regression is not None:
         if comparisons is None:
             yield without_baseline(scope)
@@ -216,19 +222,24 @@ def _inside(scope: Scope, kind: str, subject: str) -> Scope:
 
 
 def _judge_subject(
-    scope: Scope, subject: str, gates: SubjectGates, result: Result, failed: int, limit: int
+    scope: Scope, subject: str, gates: SubjectGates, result: Result, every: Counts, limit: int
 ) -> Iterator[Verdict]:
     """The gates of one subject, decided by its own items, whatever else was run.
 
     Its errors are allowed by its own ``max_errors``, or else by the benchmark's: then they
-    share that allowance with those of all subjects, ``failed``.
+    share that allowance with those of all subjects, ``every``. Its items measure nothing where
+    all options tie on most of them, or on most of all.
     """
     counts = result.subjects.get(subject, Counts(0))
     if gates.max_errors is not None:
         incomplete = too_many(counts.error, gates.max_errors)
     else:
-        incomplete = too_many_together(counts.error, failed, limit)
-    yield from _judge_table(scope, gates, replace(result, subjects={subject: counts}), incomplete)
+        incomplete = too_many_together(counts.error, every.error, limit)
+    if (reason := no_measurement(every) or no_measurement(counts)) and not incomplete:
+        yield from _undecided(scope, gates, reason, None)
+    else:
+        own = replace(result, subjects={subject: counts})
+        yield from _judge_table(scope, gates, own, incomplete)
 
 
 def _judge_table(

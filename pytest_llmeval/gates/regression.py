@@ -23,6 +23,7 @@ from .verdict import Status
 from .verdict import Verdict
 from .words import answers
 from .words import drawn
+from .words import no_measurement
 from .words import too_many
 from .words import too_many_together
 
@@ -73,8 +74,15 @@ def judge_regression(
     if gates.max_subject_drop is not None:
         for subject in sorted(result.subjects):
             counts = result.subjects[subject]
+            where = replace(inner, id=f"{inner.id}::every_subject::{subject}", subject=subject)
+            if reason := no_measurement(counts):
+                text, most = _text(gates.max_subject_drop, gates.alpha), gates.max_subject_drop
+                yield where.verdict(
+                    "max_subject_drop", None, "undecided", reason, text=text, maximum=most
+                )
+                continue
             yield _judge_drop(
-                replace(inner, id=f"{inner.id}::every_subject::{subject}", subject=subject),
+                where,
                 "max_subject_drop",
                 gates.max_subject_drop,
                 gates.alpha,

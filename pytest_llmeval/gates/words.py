@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import Result
+
+NO_MEASUREMENT = "not a measurement"
 
 
 def counted(metric: str, result: Result) -> str:
@@ -62,6 +65,19 @@ def too_many_together(here: int, everywhere: int, limit: int) -> str | None:
 def errors(count: int) -> str:
     """``3 errors``."""
     return f"{count:,} error{'s' if count != 1 else ''}"
+
+
+def no_measurement(counts: Counts) -> str | None:
+    """Why answers are not a measurement of their model; None where they are one."""
+    return None if counts.is_measurement else f"{NO_MEASUREMENT}: {all_tied(counts)}"
+
+
+def all_tied(counts: Counts) -> str:
+    """On how many of the answers every choice had the same log-likelihood, in words."""
+    return (
+        "all options have the same log-likelihood in"
+        f" {counts.all_tied:,} of {answers(counts.answered)} ({counts.all_tied_rate or 0:.1%})"
+    )
 
 
 def answers(count: int, samples: int = 1) -> str:

@@ -31,7 +31,8 @@ class Reported:
     """What a test report says about its item; travels from worker to controller as a dict.
 
     ``outcome`` is that of the test, ``samples`` has one for every answer. ``others``: scorer
-    → outcomes, truncated answers and tie, under other scorers of the same answers. ``arms``:
+    → outcomes, truncated answers, tie and answers with all choices tied, under other scorers of the
+    same answers. ``arms``:
     scorer → what became of the item in every arm of a permutation audit.
     """
 
@@ -44,10 +45,11 @@ class Reported:
     truncated: int = 0
     dropped_shots: bool = False
     tie: bool = False
+    all_tied: int = 0
     details: Sequence[str] = ()
     reused: bool = False
     contradicted: bool = False
-    others: Mapping[str, tuple[Sequence[str], int, bool]] = field(default_factory=dict)
+    others: Mapping[str, tuple[Sequence[str], int, bool, int]] = field(default_factory=dict)
     arms: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
 
     def to_wire(self) -> dict[str, Any]:
@@ -92,7 +94,7 @@ class Outcomes:
             spec,
             way.scorer,
             way.fingerprint,
-            others={other.scorer: (lost, 0, False) for other in others},
+            others={other.scorer: (lost, 0, False, 0) for other in others},
         )
         error = Record(
             model=spec,
@@ -197,15 +199,17 @@ class Outcomes:
                 truncated=one.truncated,
                 dropped_shots=one.dropped_shots,
                 tie=one.tie,
+                all_tied=one.all_tied,
                 details=tuple(one.details),
             )
-            for scorer, (samples, truncated, tie) in one.others.items():
+            for scorer, (samples, truncated, tie, all_tied) in one.others.items():
                 groups[item.model, others[item.result, scorer]][item.item] = ItemOutcomes(
                     subject=item.subject,
                     outcomes=tuple(map(Outcome, samples)),
                     truncated=truncated,
                     dropped_shots=one.dropped_shots,
                     tie=tie,
+                    all_tied=all_tied,
                 )
         return groups
 

@@ -53,6 +53,7 @@ from pytest_llmeval.runs.hybrids import hybrid_line
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import count_answers
 from pytest_llmeval.runs.measurement import disagreements
+from pytest_llmeval.runs.measurement import exclusions
 from pytest_llmeval.runs.measurement import how_read
 from pytest_llmeval.runs.measurement import measure
 from pytest_llmeval.runs.records import RecordWriter
@@ -214,6 +215,7 @@ class RunSession:
         measurements = list(self._measurements.values())
         self.results = [measurement.result for measurement in measurements]
         self.items_failed = sum(not self._tolerates(nodeid) for nodeid in {*failed})
+        self.notes += exclusions(measurements)
         self.notes += disagreements(measurements)
         self.notes += how_read(measurements)
         self.notes += reply_notes(self._stored())

@@ -58,6 +58,8 @@ from .proportions import macro_standard_error
 from .proportions import normalized_gain
 from .proportions import standard_error
 from .proportions import wilson_interval
+from .result import ALL_TIED_LIMIT
+from .result import ALL_TIED_SHOWN
 from .result import Counts
 from .result import ItemOutcomes
 from .result import Result
@@ -75,6 +77,8 @@ from .samples import variance_components
 from .summary import summarize
 
 __all__ = [
+    "ALL_TIED_LIMIT",
+    "ALL_TIED_SHOWN",
     "Answer",
     "ArmResult",
     "Audit",

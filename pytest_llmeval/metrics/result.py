@@ -17,6 +17,15 @@ from .proportions import macro_accuracy
 from .proportions import normalized_gain
 from .samples import Tally
 
+ALL_TIED_SHOWN = 0.20
+"""A larger share of answers whose choices all have the same log-likelihood is reported.
+
+Models that compute in bfloat16 tie two options now and then, hardly ever all of several.
+"""
+
+ALL_TIED_LIMIT = 0.50
+"""With a larger share of such answers a result is not a measurement of the model."""
+
 
 @dataclass(frozen=True, slots=True)
 class ItemOutcomes:
@@ -24,7 +33,8 @@ class ItemOutcomes:
 
     ``truncated`` counts the answers that ended because they had reached the token limit.
     ``dropped_shots``: asked with fewer shots than the protocol has, for want of room.
-    ``tie``: the best choice was not unique. ``details``: how each answer was read, where the scorer
+    ``tie``: the best choice was not unique. ``all_tied`` counts the answers whose choices all had
+    the same log-likelihood. ``details``: how each answer was read, where the scorer
     tells.
     """
 
@@ -33,6 +43,7 @@ class ItemOutcomes:
     truncated: int = 0
     dropped_shots: bool = False
     tie: bool = False
+    all_tied: int = 0
     details: tuple[str, ...] = ()
 
     @property
@@ -52,7 +63,7 @@ class Counts:
 
     ``total`` counts the answers that the benchmark has there, selected or not; ``wrong`` leaves
     out ``unparsed``, which is scored as wrong but counted apart. ``truncated`` answers have one
-    of these outcomes too. ``tally`` tells the answers of one item from those of another. Adding
+    of these outcomes too, and so have those whose choices ``all_tied``. ``tally`` tells the answers of one item from those of another. Adding
     is associative and commutative, so it does not matter how a run was split over workers or
     machines.
     """
@@ -63,6 +74,7 @@ class Counts:
     unparsed: int = 0
     error: int = 0
     truncated: int = 0
+    all_tied: int = 0
     #: (answered, correct) of an item → how many items have it. None: every item has one answer.
     spread: Mapping[tuple[int, int], int] | None = None
 
@@ -75,6 +87,8 @@ class Counts:
             )
         if self.truncated > self.answered:
             raise ValueError(f"{self.truncated} truncated of {self.answered} answered")
+        if self.all_tied > self.answered:
+            raise ValueError(f"{self.all_tied} all tied of {self.answered} answered")
         if self.spread is not None:
             answers = sum(n * items for (n, _), items in self.spread.items())
             correct = sum(c * items for (_, c), items in self.spread.items())
@@ -100,6 +114,16 @@ class Counts:
     def complete(self) -> bool:
         """Whether every answer was given."""
         return self.missing == 0 and self.error == 0
+
+    @property
+    def all_tied_rate(self) -> float | None:
+        """Share of the answers whose choices all had the same log-likelihood; None without any."""
+        return accuracy(self.all_tied, self.answered)
+
+    @property
+    def is_measurement(self) -> bool:
+        """Whether the answers measure a model: most of them are decided by log-likelihoods."""
+        return (self.all_tied_rate or 0.0) <= ALL_TIED_LIMIT
 
     @property
     def tally(self) -> Tally:
@@ -192,15 +216,22 @@ class Result:
         return self.subjects[subject].total // self.samples
 
     @property
+    def is_measurement(self) -> bool:
+        """Whether it is a measurement at all, and not mostly answers whose choices all tied."""
+        return self.counts.is_measurement
+
+    @property
     def accuracy(self) -> float | None:
-        """Micro accuracy over the answers; None with errors, which are not answers."""
+        """Micro accuracy over the answers; None with errors, and of what is not a measurement."""
         counts = self.counts
-        return None if counts.error else accuracy(counts.correct, counts.answered)
+        if counts.error or not counts.is_measurement:
+            return None
+        return accuracy(counts.correct, counts.answered)
 
     @property
     def macro_accuracy(self) -> float | None:
-        """Mean accuracy of the subjects with answers; None with errors."""
-        if self.counts.error:
+        """Mean accuracy of the subjects with answers; None where ``accuracy`` is."""
+        if self.accuracy is None:
             return None
         return macro_accuracy({s: (c.correct, c.answered) for s, c in self.subjects.items()})
 
@@ -236,6 +267,7 @@ def aggregate(
     """
     outcomes: Counter[tuple[str, Outcome]] = Counter()
     truncated: Counter[str] = Counter()
+    all_tied: Counter[str] = Counter()
     spreads: dict[str, Counter[tuple[int, int]]] = {subject: Counter() for subject in sizes}
     by_sample = [[0, 0] for _ in range(samples)] if samples > 1 else []
     dropped = ties = 0
@@ -252,6 +284,7 @@ def aggregate(
                 sample[0] += outcome is Outcome.CORRECT
                 sample[1] += outcome is not Outcome.ERROR
         truncated[item.subject] += item.truncated
+        all_tied[item.subject] += min(item.all_tied, item.answered)
         dropped += item.dropped_shots
         ties += item.tie and item.answered > 0
     subjects = {
@@ -262,6 +295,7 @@ def aggregate(
             unparsed=outcomes[subject, Outcome.UNPARSED],
             error=outcomes[subject, Outcome.ERROR],
             truncated=truncated[subject],
+            all_tied=all_tied[subject],
             spread=spreads[subject] if samples > 1 else None,
         )
         for subject, size in sizes.items()

@@ -29,7 +29,8 @@ def summarize(result: Result) -> dict[str, Any]:
     """One result as metrics.json shows it: plain JSON values, subjects sorted by name.
 
     Counts are in answers (items × samples), ``items`` are the benchmark's. With errors the
-    result is incomplete: ``accuracy`` and all that rests on it is None, and both
+    result is incomplete: ``accuracy`` and all that rests on it is None (as in what is not a
+    measurement, where most answers are all ties), and both
     ``accuracy_answered`` (errors left out) and ``accuracy_with_errors`` (errors in the
     denominator) are given. Items that were merely not run leave ``accuracy`` over the others,
     and ``complete`` false; ``sampled`` is what a random draw says of the whole benchmark.
@@ -46,7 +47,8 @@ def summarize(result: Result) -> dict[str, Any]:
         "protocol": result.protocol,
         "samples": result.samples,
         "items": sum(map(result.items, result.subjects)),
-        **_core(counts),
+        "measurement": counts.is_measurement,
+        **_core(counts, counts.is_measurement),
         "macro_accuracy": result.macro_accuracy,
         "macro_standard_error": macro_standard_error(tallies) if known else None,
         "macro_interval95": list(macro_interval(tallies)) if known else None,
@@ -58,15 +60,22 @@ def summarize(result: Result) -> dict[str, Any]:
         "ties": result.ties,
         **({} if result.audit is None else {"audit": result.audit.as_json()}),
         "subjects": {
-            name: {"items": result.items(name), **_core(result.subjects[name])}
+            name: {
+                "items": result.items(name),
+                **_core(result.subjects[name], counts.is_measurement),
+            }
             for name in sorted(result.subjects)
         },
     }
 
 
-def _core(counts: Counts) -> dict[str, Any]:
-    """The fields that a whole result and each of its subjects share."""
-    value = None if counts.error else accuracy(counts.correct, counts.answered)
+def _core(counts: Counts, measurement: bool) -> dict[str, Any]:
+    """The fields that a whole result and each of its subjects share.
+
+    ``measurement``: whether the whole result is one; of another no subject is.
+    """
+    usable = measurement and counts.is_measurement and not counts.error
+    value = accuracy(counts.correct, counts.answered) if usable else None
     known = value is not None
     tally = counts.tally
     return {
@@ -76,6 +85,7 @@ def _core(counts: Counts) -> dict[str, Any]:
         "wrong": counts.wrong,
         "unparsed": counts.unparsed,
         "truncated": counts.truncated,
+        "all_tied": counts.all_tied,
         "errors": counts.error,
         "missing": counts.missing,
         "complete": counts.complete,
@@ -86,6 +96,7 @@ def _core(counts: Counts) -> dict[str, Any]:
         "accuracy_with_errors": accuracy(counts.correct, counts.attempted),
         "unparsed_rate": accuracy(counts.unparsed, counts.answered),
         "truncated_rate": accuracy(counts.truncated, counts.answered),
+        "all_tied_rate": counts.all_tied_rate,
         "error_rate": accuracy(counts.error, counts.attempted),
     }
 

@@ -190,6 +190,7 @@ def _planned_result(one: Evaluated) -> PlannedResult:
         shots={subject: ids for subject, ids in shots.items() if ids},
         asked=len(one.items),
         warnings=(*one.dataset.warnings, *one.warnings),
+        excluded=one.excluded,
         arms=[arm.name for arm in one.arms],
         same={
             item.id: equal

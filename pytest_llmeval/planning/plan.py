@@ -59,6 +59,7 @@ class PlannedResult:
     has no items of its own. ``arms``: names of the other orders of options that are asked for, and
     of content-free prompts.
     ``debias``: how position bias is taken out of those answers, of a result that is computed so.
+    ``excluded``: which items of the data the benchmark leaves out (``exclude=``), in words.
     ``same``: of an audit, which options of an item are equal (``same_options``), where some are.
     """
 
@@ -72,6 +73,7 @@ class PlannedResult:
     shots: Mapping[str, Sequence[str]]
     asked: int = 0
     warnings: Sequence[str] = ()
+    excluded: str = ""
     responses_of: int | None = None
     arms: Sequence[str] = ()
     debias: str | None = None

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
 from typing import Any
+from typing import NamedTuple
 
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import ConfigError
@@ -28,6 +29,7 @@ from pytest_llmeval.orders.permutations import usual_options
 from pytest_llmeval.planning.choosing import choose_protocol
 from pytest_llmeval.sandbox import sandbox_identity
 from pytest_llmeval.scorers import get_scorer
+from pytest_llmeval.sources.exclusion import without
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,8 @@ class Evaluated:
     subject → items drawn of it under ``--llm-limit``, over all shards. ``lacking``: why this
     machine cannot score it, in one line. ``arms``: the other orders of options in which every item
     is asked, too, and content-free prompts (``contentfree``). ``debias``: ways to take position
-    bias out of its log-probabilities, each a result of its own. ``warnings``: what is odd about the test.
+    bias out of its log-probabilities, each a result of its own. ``warnings``: what is odd about the
+    test. ``excluded``: which items ``dataset`` lacks by the benchmark's ``exclude``, in words.
     """
 
     test: str
@@ -53,11 +56,21 @@ class Evaluated:
     arms: tuple[Arm, ...] = ()
     debias: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    excluded: str = ""
 
     @property
     def orders(self) -> tuple[Arm, ...]:
         """The arms that show the options in another order, not those without content."""
         return tuple(arm for arm in self.arms if arm.instead is None)
+
+
+class Loaded(NamedTuple):
+    """The data of a benchmark: all of it, and what its ``exclude`` leaves, with that one's hash."""
+
+    whole: Dataset
+    dataset: Dataset
+    data_hash: str
+    excluded: str
 
 
 class Suite:
@@ -66,7 +79,8 @@ class Suite:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._by_test: dict[str, Evaluated] = {}
-        self._datasets: dict[Callable[[Any], Dataset], tuple[Dataset, str]] = {}
+        self._datasets: dict[Callable[[Any], Dataset], Dataset] = {}
+        self._loaded: dict[tuple[Callable[[Any], Dataset], str], Loaded] = {}
 
     def __iter__(self) -> Iterator[Evaluated]:
         return iter(self._by_test.values())
@@ -108,7 +122,8 @@ class Suite:
                     f"{test} and {other.test} both give the result"
                     f" ({benchmark.name}, {min(both)}): a result has one name and one test"
                 )
-        dataset, data_hash = self._load(benchmark)
+        loaded = self._load(benchmark)
+        dataset, data_hash = loaded.dataset, loaded.data_hash
         for other in self._by_test.values():
             if other.benchmark.name == benchmark.name and other.data_hash != data_hash:
                 raise ConfigError(
@@ -121,7 +136,8 @@ class Suite:
             drawn = subject_sizes(items)
         if self.settings.shard is not None:
             items = take_shard(items, *self.settings.shard)
-        bound = chosen.bound_to(dataset)
+        # To all items: a draw by the item's place must not move with what is left out.
+        bound = chosen.bound_to(loaded.whole)
         evaluated = Evaluated(
             test,
             benchmark,
@@ -136,6 +152,7 @@ class Suite:
             (f"{test} has no assert: whatever is answered counts as correct",)
             if cannot_fail(body)
             else (),
+            loaded.excluded,
         )
         self._by_test[test] = evaluated
         return evaluated
@@ -160,8 +177,17 @@ class Suite:
         shots = protocol.shots > 0 and not protocol.examples and any(dataset.pool.values())
         return arms(kind, usual_options(dataset.items), self.settings.seed, shots=shots)[1:]
 
-    def _load(self, benchmark: Benchmark) -> tuple[Dataset, str]:
-        # Keyed by the source, so that two `starter()` calls share one data set.
+    def _load(self, benchmark: Benchmark) -> Loaded:
+        # Keyed by the source, so that two `starter()` calls share one data set. `repr` tells 1 from
+        # True, which are equal keys.
+        key = (benchmark.source, repr(benchmark.exclusion))
+        if key not in self._loaded:
+            whole = self._whole(benchmark)
+            rest, excluded = without(benchmark.name, whole, benchmark.exclusion)
+            self._loaded[key] = Loaded(whole, rest, rest.content_hash(), excluded)
+        return self._loaded[key]
+
+    def _whole(self, benchmark: Benchmark) -> Dataset:
         if benchmark.source not in self._datasets:
             dataset = benchmark.source(self.settings.data)
             if not isinstance(dataset, Dataset):
@@ -170,7 +196,7 @@ class Suite:
                     f" {type(dataset).__name__}, not a Dataset"
                 )
             check_dataset(benchmark.name, dataset)
-            self._datasets[benchmark.source] = (dataset, dataset.content_hash())
+            self._datasets[benchmark.source] = dataset
         return self._datasets[benchmark.source]
 
 

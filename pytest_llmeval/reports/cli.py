@@ -36,6 +36,7 @@ from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs.baseline import BASELINES
 from pytest_llmeval.runs.hybrids import hybrid_lines
 from pytest_llmeval.runs.measurement import disagreements
+from pytest_llmeval.runs.measurement import exclusions
 from pytest_llmeval.runs.pairs import pairs
 from pytest_llmeval.runs.replies import reply_notes
 
@@ -114,6 +115,7 @@ def _show(options: argparse.Namespace) -> int:
     measurements = run.measurements()
     results = [one.result for one in measurements]
     notes = [
+        *exclusions(measurements),
         *disagreements(measurements),
         *reply_notes(run.records),
         *hybrid_lines(measurements, run.hybrid),
@@ -205,6 +207,7 @@ def _protocols(run: Run) -> Iterable[str]:
                         "version": planned.version,
                         "data": data,
                         "items": sum(planned.subjects.values()),
+                        "excluded": planned.excluded,
                     },
                     "seed": run.manifest.get("seed"),
                     "limit": run.manifest.get("limit"),

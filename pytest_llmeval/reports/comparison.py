@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -264,5 +263,7 @@ def p_value(difference: Difference, verdict: bool) -> str:
 def mismatch_json(mismatch: Mismatch) -> dict[str, Any]:
     """A difference as plain JSON values."""
     # default=repr: a field that one side lacks has no JSON value of its own.
-    value: Mapping[str, Any] = json.loads(json.dumps(asdict(mismatch), default=repr))
-    return dict(value)
+    value: dict[str, Any] = json.loads(json.dumps(asdict(mismatch), default=repr))
+    if mismatch.models is None:
+        del value["models"]
+    return value

@@ -75,6 +75,7 @@ COLUMNS = (
     Column("prompt_sha256", "string", "SHA-256 of the prompt"),
     Column("dropped_shots", "int64", "shots left out for want of room"),
     Column("tie", "bool", "whether the best choice was not unique"),
+    Column("all_tied", "bool", "whether all choices had the same log-likelihood"),
     Column(
         "seconds",
         "double",
@@ -137,6 +138,7 @@ def _row(record: Record, run: Run, protocol: str | None) -> dict[str, Any]:
         "prompt_sha256": record.prompt_sha256,
         "dropped_shots": record.dropped_shots,
         "tie": record.tie,
+        "all_tied": record.all_tied,
         "seconds": record.seconds,
         "error": record.error,
         "counted": not record.left_out,

@@ -25,6 +25,7 @@ from pytest_llmeval.reports.pairs import pair_title
 from pytest_llmeval.reports.pairs import pair_words
 from pytest_llmeval.reports.text import cut
 from pytest_llmeval.reports.usage import duration
+from pytest_llmeval.reports.words import all_tied_words
 from pytest_llmeval.reports.words import failed_items_words
 from pytest_llmeval.runs.folder import run_name
 from pytest_llmeval.runs.usage import Cost
@@ -146,6 +147,15 @@ def _results(run: JudgedRun, used: Mapping[Key, Spent]) -> Iterator[str]:
     header += ["errors", *(["model time"] if timed else []), *(["cost"] if paid else [])]
     yield gfm.table(header, rows)
     yield _rest(len(run.results), "results", "metrics.json")
+    for result in run.results[:_ROWS]:
+        if words := all_tied_words(result):
+            yield f"**{gfm.plain(cut(name_of(result), _NAME, 'metrics.json'))}: {words}**"
+    for line in dict.fromkeys(
+        f"{result['benchmark']}: {result['excluded']}"
+        for result in run.results
+        if result.get("excluded")
+    ):
+        yield gfm.plain(cut(line, 2 * _NAME, "metrics.json"))
 
 
 def _pair(run: JudgedRun) -> Iterator[str]:

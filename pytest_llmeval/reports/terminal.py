@@ -28,6 +28,7 @@ from pytest_llmeval.reports.tables import add_numbers
 from pytest_llmeval.reports.tables import open_table
 from pytest_llmeval.reports.text import one_line
 from pytest_llmeval.reports.text import visible
+from pytest_llmeval.reports.words import all_tied_words
 from pytest_llmeval.reports.words import tie_words
 from pytest_llmeval.runs.compare import RunComparison
 from pytest_llmeval.runs.folder import run_name
@@ -175,6 +176,9 @@ def _remarks(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]
                 " asked with fewer shots than the protocol's (prompt window, or copies left out)",
                 style="yellow",
             )
+        if all_tied := all_tied_words(numbers):
+            style = "yellow" if result.is_measurement else "red"
+            yield Text(f"{name}: {all_tied}", style=style)
         if result.ties:
             yield Text(f"{name}: {count(result.ties, 'tie')}, {tie_words(result.scorer)}")
 
@@ -213,10 +217,12 @@ def _samples(name: str, numbers: dict[str, Any]) -> Iterable[Text]:
 
 def _weakest_subjects(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]:
     for result, _ in results:
+        if not result.is_measurement:
+            continue
         rated = [
             (counts.correct / counts.answered, subject, counts)
             for subject, counts in result.subjects.items()
-            if counts.answered
+            if counts.answered and counts.is_measurement
         ]
         if len(rated) < 2:
             continue

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_llmeval.gates import Verdict
+from pytest_llmeval.metrics import ALL_TIED_SHOWN
 from pytest_llmeval.reports.numbers import count
 
 _SCORERS = {
@@ -48,6 +49,22 @@ def tie_words(scorer: str) -> str:
     """What becomes of several best choices: likelihoods of equal height, or equal meanings."""
     drawn = scorer.partition("+")[0] == "matched"
     return "decided by a seeded draw" if drawn else "the first option was taken"
+
+
+def all_tied_words(numbers: Mapping[str, Any]) -> str | None:
+    """That all options of many items have one likelihood; None where that is hardly ever so.
+
+    ``numbers``: of a result, as ``metrics.json`` has them.
+    """
+    rate = numbers.get("all_tied_rate")  # a run of an earlier version has none
+    if rate is None or rate <= ALL_TIED_SHOWN:
+        return None
+    many = f"{numbers['all_tied']:,} of {count(numbers['answered'], 'answer')} ({rate:.1%})"
+    consequence = "" if numbers["measurement"] else ": this is not a measurement of the model"
+    return (
+        f"All options have the same log-likelihood in {many}{consequence}. Check what the server"
+        " returns log-probabilities of."
+    )
 
 
 def protocol_words(protocol: Mapping[str, Any], asked: str) -> str:

@@ -34,7 +34,7 @@ _LETTERS = {
 }
 _OUTCOMES = {letter: outcome for outcome, letter in _LETTERS.items()}
 _NOT_RUN = "-"  # a sample without an outcome between others
-_FLAGS = ("tie", "dropped_shots")  # of the item, as lists of ids where there are any
+_FLAGS = ("tie", "all_tied", "dropped_shots")  # of the item, as lists of ids where there are any
 # What of run.json is kept where it is there: what results are built from, and where they are from.
 _KEPT = (
     "started",
@@ -197,7 +197,13 @@ def _unpack_block(block: dict[str, Any]) -> Iterator[Record]:
 
 
 def _unpack_item(
-    group: _Group, subject: str, item: str, letters: str, tie: bool, dropped_shots: bool
+    group: _Group,
+    subject: str,
+    item: str,
+    letters: str,
+    tie: bool,
+    all_tied: bool,
+    dropped_shots: bool,
 ) -> Iterator[Record]:
     for sample, letter in enumerate(letters):
         if letter == _NOT_RUN:
@@ -214,6 +220,7 @@ def _unpack_item(
             sample=sample,
             finish_reason="length" if letter.isupper() else None,
             tie=tie,
+            all_tied=all_tied,
             dropped_shots=int(dropped_shots),
         )
 

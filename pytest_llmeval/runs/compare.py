@@ -25,9 +25,10 @@ from pytest_llmeval.runs.run import Run
 class RunComparison:
     """Two runs, result by result and item by item.
 
-    ``mismatches`` is empty unless they were allowed for; numbers of a result with mismatches are
-    no ground for a verdict. ``only_baseline`` and ``only_candidate`` name the results that the
-    other run lacks, as ``mmlu[letter]``, with the model in front where the run has several.
+    ``mismatches`` is empty unless they were allowed for, or a side is not a measurement; numbers of
+    a result with mismatches are no ground for a verdict. ``only_baseline`` and ``only_candidate``
+    name the results that the other run lacks, as ``mmlu[letter]``, with the model in front where
+    the run has several.
     """
 
     baseline: str
@@ -43,7 +44,12 @@ class RunComparison:
 
     def differences(self, comparison: Comparison) -> list[Mismatch]:
         """In what the two sides differ though they must not."""
-        return [mismatch for mismatch in self.mismatches if mismatch.result == comparison.name]
+        models = (comparison.baseline, comparison.candidate)
+        return [
+            one
+            for one in self.mismatches
+            if one.result == comparison.name and one.models in (None, models)
+        ]
 
     def for_gates(self) -> dict[tuple[str, str, str], Comparison | str]:
         """By (candidate's model, benchmark, scorer) what gates are judged by.
@@ -86,6 +92,7 @@ def compare(baseline: Run, candidate: Run, *, allow_mismatch: bool = False) -> R
     mismatches = mismatches_of(pairs)
     if mismatches and not allow_mismatch:
         raise refusal(names[0], names[1], mismatches)
+    mismatches += [unlike for one, other in pairs if (unlike := _unmeasured(one, other))]
     return RunComparison(
         *names,
         comparisons=tuple(compare_pair(one, other) for one, other in pairs),
@@ -167,6 +174,15 @@ def _unpaired(
 def _contents(models: Mapping[str, Mapping[tuple[str, str], Measurement]]) -> str:
     names = dict.fromkeys(one.name for results in models.values() for one in results.values())
     return ", ".join(names) or "nothing"
+
+
+def _unmeasured(baseline: Measurement, candidate: Measurement) -> Mismatch | None:
+    """Why a side that is not a measurement gives no verdict; the other results still do."""
+    if baseline.result.is_measurement and candidate.result.is_measurement:
+        return None
+    one, other = (f"{s.result.counts.all_tied_rate or 0:.1%}" for s in (baseline, candidate))
+    models = (baseline.result.model, candidate.result.model)
+    return Mismatch(baseline.name, "share of answers whose options all tie", one, other, models)
 
 
 # Comparing -------------------------------------------------------------------------------

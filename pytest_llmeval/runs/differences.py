@@ -35,13 +35,15 @@ class Mismatch:
     """One field in which two results that belong together differ, such as ``shots`` 5 against 0.
 
     ``result`` is named as ``mmlu[letter]``; ``field`` is a path into the protocol
-    (``template.question``), or ``data`` for the content hash.
+    (``template.question``), or ``data`` for the content hash. ``models``: the baseline's and the
+    candidate's, of a difference that only these two have.
     """
 
     result: str
     field: str
     baseline: Any
     candidate: Any
+    models: tuple[str, str] | None = None
 
     @property
     def text(self) -> str:

@@ -54,6 +54,7 @@ class _Planned(_Part):
     shots: dict[str, list[str]]
     asked: int = 0
     warnings: list[str] = []
+    excluded: str = ""
     responses_of: int | None = None
     arms: list[str] = []
     debias: str | None = None

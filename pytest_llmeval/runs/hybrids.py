@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from pytest_llmeval.core import Outcome
+from pytest_llmeval.gates.words import no_measurement
 from pytest_llmeval.metrics import FirstOutcomes
 from pytest_llmeval.metrics import hybrid_name
 from pytest_llmeval.metrics import hybrid_of
@@ -27,7 +29,7 @@ def first_outcomes(measurements: Iterable[Measurement]) -> FirstOutcomes:
 
 
 def hybrids(
-    measurements: Iterable[Measurement], weights: Mapping[str, float]
+    measurements: Sequence[Measurement], weights: Mapping[str, float]
 ) -> Iterator[dict[str, Any]]:
     """The hybrid score of every model and benchmark that has all of the scorers, as JSON values.
 
@@ -35,13 +37,19 @@ def hybrids(
     """
     if not weights:
         return
+    unmeasured = {
+        one.result.key: f"{one.result.scorer} is {reason}"
+        for one in measurements
+        if (reason := no_measurement(one.result.counts))
+    }
     found: dict[tuple[str, str], dict[str, Mapping[str, Outcome]]] = {}
     for (model, benchmark, scorer), outcomes in first_outcomes(measurements).items():
         found.setdefault((model, benchmark), {})[scorer] = outcomes
     for (model, benchmark), own in found.items():
         if weights.keys() <= own.keys():
             about = {"model": model, "benchmark": benchmark, "name": hybrid_name(weights)}
-            hybrid = hybrid_of(weights, own)
+            reasons = [unmeasured.get((model, benchmark, scorer)) for scorer in weights]
+            hybrid = next(filter(None, reasons), None) or hybrid_of(weights, own)
             if isinstance(hybrid, str):
                 yield {**about, "value": None, "interval": None, "items": 0, "reason": hybrid}
             else:
@@ -49,7 +57,7 @@ def hybrids(
 
 
 def hybrid_lines(
-    measurements: Iterable[Measurement], weights: Mapping[str, float]
+    measurements: Sequence[Measurement], weights: Mapping[str, float]
 ) -> Iterator[str]:
     """The hybrid scores in words, one line for each."""
     return map(hybrid_line, hybrids(measurements, weights))

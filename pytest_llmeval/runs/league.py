@@ -23,7 +23,8 @@ class Standing:
     """A row of a league table: one model of one run.
 
     ``against_best`` is the paired difference to the first row, its ``adjusted`` p value
-    Holm-adjusted over all rows but the first; None in the first row, and where no row is first.
+    Holm-adjusted over all rows but the first; None in the first row, where no row is first, and in
+    a row that is not a measurement.
     """
 
     run: str
@@ -86,14 +87,19 @@ def _standings(entries: Sequence[tuple[str, Measurement]]) -> tuple[Standing, ..
     best = ranked[0][1]
     if best.result.accuracy is None:
         return tuple(Standing(name, one.result.model, one.result, None) for name, one in ranked)
-    differences = [compare_pair(best, one).overall for _, one in ranked[1:]]
-    adjusted = holm([difference.p_value for difference in differences])
-    against = [
-        replace(difference, adjusted=p) for difference, p in zip(differences, adjusted, strict=True)
-    ]
+    differences = {
+        place: compare_pair(best, one).overall
+        for place, (_, one) in enumerate(ranked)
+        if place and one.result.is_measurement
+    }
+    adjusted = holm([difference.p_value for difference in differences.values()])
+    against = {
+        place: replace(difference, adjusted=p)
+        for (place, difference), p in zip(differences.items(), adjusted, strict=True)
+    }
     return tuple(
-        Standing(name, one.result.model, one.result, difference)
-        for (name, one), difference in zip(ranked, [None, *against], strict=True)
+        Standing(name, one.result.model, one.result, against.get(place))
+        for place, (name, one) in enumerate(ranked)
     )
 
 

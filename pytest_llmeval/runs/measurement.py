@@ -30,7 +30,8 @@ class Measurement:
     it may be compared with. ``protocols``: the fingerprints of its records, that of the first way
     too, under which an item is booked that was lost before the model showed how it can be asked.
     ``scored_again``: by another scorer of another's responses. ``asked``: how an endpoint was
-    asked, where there are several ways (``top_logprobs``).
+    asked, where there are several ways (``top_logprobs``). ``excluded``: which items of the data the
+    benchmark leaves out, in words.
     """
 
     result: Result
@@ -42,6 +43,7 @@ class Measurement:
     model_fingerprint: str | None
     scored_again: bool = False
     asked: str = ""
+    excluded: str = ""
 
     @property
     def name(self) -> str:
@@ -74,6 +76,7 @@ class Measurement:
             **self.reading(),
             "protocol_fingerprint": self.fingerprint,
             "data_hash": self.data_hash,
+            **({"excluded": self.excluded} if self.excluded else {}),
         }
 
 
@@ -116,6 +119,7 @@ def measure(
         planned.data_hash,
         model_fingerprint,
         scored_again=planned.responses_of is not None,
+        excluded=planned.excluded,
     )
 
 
@@ -155,6 +159,12 @@ def how_read(measurements: Sequence[Measurement]) -> Iterator[str]:
         if read is not None:
             levels = ", ".join(f"{level} {told['answers']:,}" for level, told in read.items())
             yield f"{whose(one)}{one.name}: answers read as {levels}"
+
+
+def exclusions(measurements: Iterable[Measurement]) -> list[str]:
+    """Which items the benchmarks leave out of their data, one line for every such benchmark."""
+    lines = (f"{one.result.benchmark}: {one.excluded}" for one in measurements if one.excluded)
+    return list(dict.fromkeys(lines))
 
 
 def _whose(measurements: Sequence[Measurement]) -> Callable[[Measurement], str]:

@@ -206,6 +206,7 @@ def _outcomes(records: Iterable[Record]) -> Iterator[tuple[str, ItemOutcomes]]:
                 truncated=sum(one.truncated for one in samples),
                 dropped_shots=samples[0].dropped_shots > 0,
                 tie=samples[0].tie,
+                all_tied=sum(one.all_tied_answer for one in samples),
                 details=tuple(one.detail for one in samples) if samples[0].detail else (),
             ),
         )

@@ -2,7 +2,9 @@
 
 All take the first of equal maxima, as lm-evaluation-harness does, and record that there was a
 tie. Scores that cannot be compared are errors: an argmax over NaN or over nothing but -inf is
-option A, and a broken model would score a quarter.
+option A, and a broken model would score a quarter. Where all choices have one value the score
+records that too (``all_tied``): a few such items happen, many are a server that returns the value
+of other tokens, such as vLLM with a BOS token in its text offsets.
 """
 
 from __future__ import annotations
@@ -17,6 +19,13 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
 from pytest_llmeval.scorers.choice import choice
 
+SAME_VALUE = 1e-6
+"""Relative (and, near 0, absolute) difference up to which log-likelihoods count as the same.
+
+A few roundings of single precision: the same token, evaluated in two batches or printed twice.
+Which choice is highest is decided exactly, whatever this is.
+"""
+
 
 def letter(item: Item, response: Response) -> Score:
     """The option whose letter has the highest log-likelihood (lm-eval's ``acc``).
@@ -29,7 +38,7 @@ def letter(item: Item, response: Response) -> Score:
     fault = _fault(item, response)
     if fault is not None:
         return Score(Outcome.ERROR, error=fault)
-    return _first_maximum(item, response.logprobs)
+    return _first_maximum(item, response, response.logprobs)
 
 
 def cloze(item: Item, response: Response) -> Score:
@@ -44,6 +53,7 @@ def cloze(item: Item, response: Response) -> Score:
         return Score(Outcome.ERROR, error=fault)
     return _first_maximum(
         item,
+        response,
         [
             value / len(option)
             for value, option in zip(response.logprobs, item.options, strict=True)
@@ -59,7 +69,7 @@ def likelihood(item: Item, response: Response) -> Score:
     fault = _fault(item, response)
     if fault is not None:
         return Score(Outcome.ERROR, error=fault)
-    return _first_maximum(item, response.logprobs)
+    return _first_maximum(item, response, response.logprobs)
 
 
 def _fault(item: Item, response: Response) -> str | None:
@@ -78,11 +88,20 @@ def _fault(item: Item, response: Response) -> str | None:
     return None
 
 
-def _first_maximum(item: Item, values: Sequence[float]) -> Score:
+def _first_maximum(item: Item, response: Response, values: Sequence[float]) -> Score:
+    """The score of the highest of ``values``, which are made of the response's own."""
     highest = max(values)
     chosen = values.index(highest)
     return Score(
         Outcome.CORRECT if chosen == item.gold else Outcome.WRONG,
         answer=LABELS[chosen],
         tie=values.count(highest) > 1,
+        all_tied=_all_same(response.logprobs) or _all_same(values),
+    )
+
+
+def _all_same(values: Sequence[float]) -> bool:
+    """Whether several values are one and the same, but for rounding."""
+    return len(values) > 1 and math.isclose(
+        min(values), max(values), rel_tol=SAME_VALUE, abs_tol=SAME_VALUE
     )

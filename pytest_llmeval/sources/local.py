@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 from typing import Any
+from typing import Self
 from typing import cast
 
 from pytest_llmeval.core import ConfigError
@@ -74,18 +75,34 @@ def _parse_csv(path: Path, text: str) -> list[list[str]]:
     return rows
 
 
-def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+class Written(float):
+    """A number with a point or an exponent that keeps the digits it was written with."""
+
+    def __new__(cls, text: str) -> Self:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def read_jsonl(path: Path, *, exact: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line number and object of every line that is not blank.
 
+    ``exact``: floats are ``Written``, and a key that occurs twice in an object is refused.
     Raises DataError with file and line for bytes that are not UTF-8 and for anything but one
     JSON object a line.
     """
+    hooks: dict[str, Any] = {"parse_float": Written, "object_pairs_hook": _unique} if exact else {}
     try:
         with open_binary(path) as file:
             # Bytes are cut at \n alone: text mode would also cut at other line separators.
             for number, line in enumerate(file, start=1):
                 if line.strip():
-                    yield number, parse_object(path, number, line)
+                    yield number, parse_object(path, number, line, **hooks)
     except READ_ERRORS as error:
         raise unreadable(path, error) from None
 
@@ -133,10 +150,23 @@ def read_parquet(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def parse_object(path: Path, number: int, line: bytes) -> dict[str, Any]:
-    """The JSON object in one line of a file; DataError with file and line otherwise."""
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of its members, no two of which have one key."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"key {twice!r} occurs twice")
+    return made
+
+
+def parse_object(path: Path, number: int, line: bytes, **hooks: Any) -> dict[str, Any]:
+    """The JSON object in one line of a file; DataError with file and line otherwise.
+
+    ``hooks``: those of ``json.loads``.
+    """
     try:
-        value = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+        value = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"), **hooks)
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path}, line {number}: not UTF-8 (byte 0x{line[error.start]:02x})"

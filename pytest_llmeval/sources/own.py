@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
 from os import PathLike
@@ -14,10 +17,14 @@ from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
+from pytest_llmeval.sources.doubts import doubts
+from pytest_llmeval.sources.doubts import few
 from pytest_llmeval.sources.find import data_folder
 from pytest_llmeval.sources.local import read_jsonl
 from pytest_llmeval.sources.names import row_id
 from pytest_llmeval.sources.names import safe_id
+
+Row = dict[str, Any]
 
 
 def jsonl(
@@ -34,22 +41,30 @@ def jsonl(
 
     ``question``, ``options``, ``answer``, ``subject`` and ``id`` are the names of the fields.
     The answer of a row with options is a letter (``"B"``) or a 0-based number (``1``), nothing
-    else; without options it is the text itself. A row without a subject belongs to the file's
-    own name. Item ids are ``<subject>-<row>`` unless a field is named for them.
+    else; without options it is a text, or a number, as it is written. A row without a subject
+    belongs to the file's own name. Item ids are ``<subject>-<row>`` unless a field is named for
+    them.
 
     ``shots`` is a file of the same shape that few-shot examples come from; those without a
     subject serve every subject.
 
     A relative path is looked up in the run's data folder first, then in the working folder.
-    The source raises DataError with file and line for a row that cannot be used.
+    The source raises DataError with file and line for a row that cannot be used. What is doubtful
+    is in the data set's ``warnings``: ``doubts``, and answers that may be read otherwise than they
+    are meant.
     """
     fields = Fields(question, options, answer, subject, id)
 
     def source(data_dir: Any = None) -> Dataset:
         file = _locate(Path(path), data_dir)
         items = read_items(file, fields)
-        pool = _pool(_locate(Path(shots), data_dir), fields, items) if shots else {}
-        return Dataset(items=items, pool=pool)
+        warnings = (*doubts(file.name, items), *_ambiguous(file.name, items, fields))
+        if not shots:
+            return Dataset(items, warnings=warnings)
+        examples = _locate(Path(shots), data_dir)
+        rows = list(_rows(examples, fields))
+        warnings += _ambiguous(examples.name, [item for item, _ in rows], fields)
+        return Dataset(items, _pool(rows, items), warnings)
 
     return source
 
@@ -73,13 +88,14 @@ def read_items(path: Path, fields: Fields) -> tuple[Item, ...]:
     """
     items: list[Item] = []
     lines: dict[str, int] = {}
-    for number, item, _ in _rows(path, fields):
+    for item, _ in _rows(path, fields):
+        assert item.line is not None
         if item.id in lines:
             raise DataError(
-                f"{path}, line {number}: item id {item.id!r} occurs twice"
+                f"{path}, line {item.line}: item id {item.id!r} occurs twice"
                 f" (first in line {lines[item.id]})"
             )
-        lines[item.id] = number
+        lines[item.id] = item.line
         items.append(item)
     if not items:
         raise DataError(f"{path}: no rows")
@@ -102,10 +118,12 @@ def _stem(path: Path) -> str:
     return path.name.removesuffix(".gz").removesuffix(".jsonl")
 
 
-def _rows(path: Path, fields: Fields) -> Iterator[tuple[int, Item, bool]]:
-    """Every row's line number, its item, and whether the row names a subject itself."""
+def _rows(path: Path, fields: Fields) -> Iterator[tuple[Item, bool]]:
+    """The item of every row, and whether the row names a subject itself."""
     sizes: dict[str, int] = {}
-    for number, row in read_jsonl(path):
+    rows = list(read_jsonl(path, exact=True))
+    _check_counting(path, rows, fields)
+    for number, row in rows:
         where = f"{path}, line {number}"
         named = row.get(fields.subject)
         if named is not None and not isinstance(named, str):
@@ -113,7 +131,8 @@ def _rows(path: Path, fields: Fields) -> Iterator[tuple[int, Item, bool]]:
         subject = named or _stem(path)
         position = sizes.get(subject, 0)
         sizes[subject] = position + 1
-        yield number, make_item(where, row, fields, subject, position), bool(named)
+        item = make_item(where, row, fields, subject, position)
+        yield replace(item, row=row, line=number), bool(named)
 
 
 def make_item(where: str, row: dict[str, Any], fields: Fields, subject: str, position: int) -> Item:
@@ -121,12 +140,14 @@ def make_item(where: str, row: dict[str, Any], fields: Fields, subject: str, pos
     question = row.get(fields.question)
     if not isinstance(question, str):
         raise DataError(f"{where}: no text in field {fields.question!r}")
+    if not question.strip():
+        raise DataError(f"{where}: the question is empty (field {fields.question!r})")
     options = _options(where, row.get(fields.options), fields.options)
     return Item(
         id=_id(where, row, fields.id) if fields.id else row_id(subject, position),
         subject=subject,
         question=question,
-        gold=_gold(where, row.get(fields.answer), fields.answer, len(options)),
+        gold=_gold(where, row.get(fields.answer), fields.answer, options),
         options=options,
     )
 
@@ -141,25 +162,92 @@ def _options(where: str, value: Any, name: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _gold(where: str, value: Any, name: str, options: int) -> int | str:
+def _gold(where: str, value: Any, name: str, options: tuple[str, ...]) -> int | str:
     # An empty key, or -1 on the hub, is how publishers mark a split whose answers are secret.
-    if value is None or value == -1 or (isinstance(value, str) and not value.strip()):
+    secret = bool(options) and _is_number(value) and value == -1
+    if value is None or secret or (isinstance(value, str) and not value.strip()):
         raise DataError(f"{where}: no gold label in this split (field {name!r} is empty)")
     if not options:
-        if isinstance(value, bool) or not isinstance(value, str | int):
-            raise DataError(f"{where}: field {name!r} must be text")
+        if not isinstance(value, str) and not _is_number(value):
+            raise DataError(f"{where}: field {name!r} must be text or a number, not {value!r:.40}")
         return str(value)
+    labels = LABELS[: len(options)]
     index = value
     if isinstance(value, str) and len(value.strip()) == 1 and value.strip() in LABELS:
         index = LABELS.index(value.strip())
     if isinstance(index, bool) or not isinstance(index, int):
+        alike = [label for label, text in zip(labels, options, strict=True) if text == value]
+        hint = f"; write {alike[0]!r}" if len(alike) == 1 else ""
         raise DataError(
-            f"{where}: answer {value!r} is neither a letter A to {LABELS[options - 1]}"
-            " nor a 0-based number"
+            f"{where}: answer {value!r:.80} is neither a letter A to {labels[-1]}"
+            f" nor a 0-based number{hint}"
         )
-    if not 0 <= index < options:
-        raise DataError(f"{where}: gold {value!r} is outside the {options} options")
+    if not 0 <= index < len(options):
+        raise DataError(f"{where}: gold {value!r} is outside the {len(options)} options")
+    if not options[index].strip():
+        raise DataError(f"{where}: gold {value!r} points to an empty option")
     return index
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _check_counting(path: Path, rows: Iterable[tuple[int, Row]], fields: Fields) -> None:
+    """Raise DataError where the numbers of options can only be meant to count from 1.
+
+    That is, where one is the number of options itself and none is 0.
+    """
+    numbers = {
+        line: (value, len(options))
+        for line, row in rows
+        if type(value := row.get(fields.answer)) is int
+        and isinstance(options := row.get(fields.options), list)
+    }
+    beyond = [str(line) for line, (value, options) in numbers.items() if value == options]
+    fits = all(1 <= value <= options for value, options in numbers.values())
+    if beyond and fits and len(numbers) > 1:
+        raise DataError(
+            f"{path}, line {few(beyond)}: the answer is the number of options, and no answer is 0:"
+            f" numbers in field {fields.answer!r} count from 0, not from 1 (or write letters)"
+        )
+
+
+def _ambiguous(name: str, items: Sequence[Item], fields: Fields) -> tuple[str, ...]:
+    """A line for each kind of answer that may be meant otherwise than it is read."""
+    numbers: list[Item] = []
+    letters: list[Item] = []
+    other: list[Item] = []
+    for item in items:
+        if isinstance(item.gold, str):
+            continue
+        value = item.row[fields.answer]
+        (letters if isinstance(value, str) else numbers).append(item)
+        text = str(value).strip()
+        if text in map(str.strip, item.options) and text != item.options[item.gold].strip():
+            other.append(item)
+    found = []
+    if len({item.gold for item in numbers}) > 1 and all(item.gold for item in numbers):
+        found.append(
+            f"no answer of {len(numbers):,} is 0, the number of the first option: do they count"
+            f" from 1? ({_lines(numbers)})"
+        )
+    if numbers and letters:
+        fewer, kind = min((letters, "letters"), (numbers, "numbers"), key=lambda one: len(one[0]))
+        found.append(
+            f"answers are letters and numbers, {len(fewer):,} of {len(items):,} are {kind}"
+            f" ({_lines(fewer)})"
+        )
+    if other:
+        found.append(
+            "the letter or number of an answer is the text of another option in"
+            f" {len(other):,} of {len(items):,} ({_lines(other)})"
+        )
+    return tuple(f"{name}: {line}" for line in found)
+
+
+def _lines(items: Sequence[Item]) -> str:
+    return f"line{'s' if len(items) > 1 else ''} {few([str(item.line) for item in items])}"
 
 
 def _id(where: str, row: dict[str, Any], name: str) -> str:
@@ -169,11 +257,13 @@ def _id(where: str, row: dict[str, Any], name: str) -> str:
     return safe_id(str(value))
 
 
-def _pool(path: Path, fields: Fields, items: tuple[Item, ...]) -> dict[str, tuple[Item, ...]]:
+def _pool(
+    rows: Iterable[tuple[Item, bool]], items: tuple[Item, ...]
+) -> dict[str, tuple[Item, ...]]:
     """Shots by subject, in file order; those without a subject are in every subject's pool."""
     subjects = dict.fromkeys(item.subject for item in items)
     pool: dict[str, list[Item]] = {}
-    for _, row, named in _rows(path, fields):
+    for row, named in rows:
         # A shot is not the item that stands in the same row of the other file.
         shot = replace(row, id=f"shot-{row.id}")
         for subject in (shot.subject,) if named else subjects:

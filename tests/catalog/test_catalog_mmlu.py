@@ -73,6 +73,12 @@ def test_the_official_tree_is_complete(data: Path) -> None:
     assert item.subject == "college_mathematics"
 
 
+def test_the_doubts_of_the_official_tree_are_warnings(data: Path) -> None:
+    equal, *others = load(data).warnings
+    assert equal.startswith("mmlu: 9 items have equal options, 4 of them the right one (")
+    assert all("occur" in line or "contradict" in line for line in others)
+
+
 def test_options_that_look_like_missing_values_are_text(data: Path) -> None:
     dataset = load(data)
     items = [*dataset.items, *(shot for pool in dataset.pool.values() for shot in pool)]

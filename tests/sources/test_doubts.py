@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pytest_llmeval.core import Item
 from pytest_llmeval.sources.doubts import doubts
 
@@ -15,9 +17,42 @@ def test_nothing_doubtful_is_not_told() -> None:
 
 
 def test_equal_options_are_counted_by_item() -> None:
-    items = [item(f"i{n}", f"{n}?", 0, "x", "y", "x", "x") for n in range(5)]
+    items = [item(f"i{n}", f"{n}?", 1 + n % 2, "x", "y", "z", "x") for n in range(5)]
     assert doubts("b", items) == ("b: 5 items have equal options (i0, i1, i2 and 2 more)",)
     assert doubts("b", items[:1]) == ("b: 1 item has equal options (i0)",)
+
+
+def test_items_whose_right_option_occurs_twice_come_first() -> None:
+    items = [item("a", "A?", 1, "x", "y", "x"), item("b", "B?", 0, "x", "y", "x")]
+    assert doubts("n", items) == ("n: 2 items have equal options, 1 of them the right one (b, a)",)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("x", " x", True),
+        ("two words", "two\u00a0 words", True),
+        ("caf\u00e9", "cafe\u0301", True),
+        ("Rr", "rr", False),  # genotypes
+        ("x\u00b2", "x2", False),
+    ],
+)
+def test_what_makes_options_equal(one: str, other: str, same: bool) -> None:
+    assert bool(doubts("b", [item("a", "A?", 0, one, other)])) is same
+
+
+def test_an_empty_option_is_doubtful() -> None:
+    items = [item("a", "A?", 0, "x", " "), item("b", "B?", 1)]
+    assert doubts("b", items) == ("b: 1 item has an empty option (a)",)
+
+
+def test_one_answer_to_all_questions_is_doubtful_where_it_is_no_accident() -> None:
+    items = [item(f"i{n}", f"{n}?", 2, "w", "x", "y", "z") for n in range(5)]
+    assert doubts("b", items) == (
+        "b: the answer of all 5 items is 'C': a model that always gives it is always right",
+    )
+    assert doubts("b", items[:4]) == ()
+    assert doubts("b", [*items, item("j", "J?", 1, "w", "x")]) == ()
 
 
 def test_the_same_question_with_other_options_or_the_same_key_is_only_repeated() -> None:

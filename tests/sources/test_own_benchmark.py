@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,127 @@ def test_without_options_the_answer_is_text(tmp_path: Path) -> None:
     assert [item.subject for item in dataset.items] == ["sums", "sums"]
 
 
+@pytest.mark.parametrize(
+    "written",
+    ["-1", "0", "3.5", "3.50", "-0.25", "1e3", "0.1000000000000000055", "12345678901234567890"],
+)
+def test_a_number_without_options_is_kept_as_it_is_written(tmp_path: Path, written: str) -> None:
+    path = tmp_path / "sums.jsonl"
+    path.write_text(f'{{"question": "q", "answer": {written}}}\n')
+    dataset = jsonl(path)(None)
+    check_dataset("sums", dataset)
+    assert dataset.items[0].gold == written
+
+
+def rows_of(answers: list[Any], **changes: Any) -> list[dict[str, Any]]:
+    return [row(question=f"q{n}?", answer=a, **changes) for n, a in enumerate(answers)]
+
+
+FIVE = ["v", "w", "x", "y", "z"]
+
+
+def test_numbers_that_count_from_one_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.jsonl", rows_of([1, 2, 3, 4, 4], options=FIVE[:4]))
+    with pytest.raises(DataError) as caught:
+        jsonl(path)(None)
+    assert str(caught.value) == (
+        f"{path}, line 4, 5: the answer is the number of options, and no answer is 0: numbers in"
+        " field 'answer' count from 0, not from 1 (or write letters)"
+    )
+    # With a 0 among them, one answer is wrong and not the way of counting.
+    path = write(tmp_path / "g.jsonl", rows_of([0, 2, 3, 4], options=FIVE[:4]))
+    with pytest.raises(DataError, match="line 4: gold 4 is outside the 4 options"):
+        jsonl(path)(None)
+
+
+def test_numbers_that_may_count_from_one_are_a_warning(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.jsonl", rows_of([1, 2, 3, 4], options=FIVE))
+    assert jsonl(path)(None).warnings == (
+        "f.jsonl: no answer of 4 is 0, the number of the first option: do they count from 1?"
+        " (lines 1, 2, 3 and 1 more)",
+    )
+    assert not jsonl(write(tmp_path / "g.jsonl", rows_of([0, 1, 2, 3, 4], options=FIVE)))(
+        None
+    ).warnings
+
+
+def test_letters_beside_numbers_are_a_warning(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.jsonl", rows_of(["A", 0, "B", "B"]))
+    assert jsonl(path)(None).warnings == (
+        "f.jsonl: answers are letters and numbers, 1 of 4 are numbers (line 2)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "answer", "doubtful"),
+    [
+        (["B", "A", "C"], "A", True),  # the letter of the first, the text of the second
+        (["3", "1", "2"], 1, False),
+        (["1", "2", "3"], 1, True),
+        (["A", "B", "C"], "B", False),
+        (["0", "1", "2"], 0, False),
+    ],
+)
+def test_an_answer_that_is_the_text_of_another_option(
+    tmp_path: Path, options: list[str], answer: Any, doubtful: bool
+) -> None:
+    path = write(tmp_path / "f.jsonl", [row(), row(question="r?", options=options, answer=answer)])
+    warnings = [line for line in jsonl(path)(None).warnings if "another option" in line]
+    assert warnings == (
+        [
+            "f.jsonl: the letter or number of an answer is the text of another option in 1 of 2"
+            " (line 2)"
+        ]
+        if doubtful
+        else []
+    )
+
+
+def test_doubts_name_the_lines(tmp_path: Path) -> None:
+    rows = [
+        row(options=["x", "x "], answer="A"),
+        row(question="r?", options=["x", "y", ""], answer="A"),
+        row(question="s?", answer="A"),
+        row(question="s? ", answer="B"),
+    ]
+    path = write(tmp_path / "f.jsonl", rows)
+    path.write_text("\n" + path.read_text())
+    assert jsonl(path)(None).warnings == (
+        "f.jsonl: 1 item has equal options, 1 of them the right one (tea-0000 in line 2)",
+        "f.jsonl: 1 item has an empty option (tea-0001 in line 3)",
+        "f.jsonl: 1 question has keys that contradict each other"
+        " (tea-0002 in line 4 = tea-0003 in line 5)",
+    )
+
+
+def test_answers_without_options_that_contradict_each_other(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.jsonl", [{"question": "q", "answer": n} for n in (1, 2)])
+    (warning,) = jsonl(path)(None).warnings
+    assert "1 question has keys that contradict each other" in warning
+
+
+def test_secret_answers_of_a_whole_file_are_a_warning(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.jsonl", [{"question": f"q{n}", "answer": -1} for n in range(9)])
+    (warning,) = jsonl(path)(None).warnings
+    assert warning.startswith("f.jsonl: the answer of all 9 items is '-1'")
+
+
+def test_shots_are_held_to_the_same(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.jsonl", [row()])
+    shots = write(tmp_path / "s.jsonl", rows_of([1, 2], options=FIVE))
+    assert [w[:24] for w in jsonl(path, shots=shots)(None).warnings] == ["s.jsonl: no answer of 2 "]
+    write(shots, rows_of([1, 2]))
+    with pytest.raises(DataError, match="count from 0"):
+        jsonl(path, shots=shots)(None)
+
+
+def test_a_key_that_occurs_twice_in_a_row_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "f.jsonl"
+    path.write_text('{"question": "q", "answer": "A", "options": ["x", "y"], "answer": "B"}\n')
+    with pytest.raises(DataError, match=r"line 1: not valid JSON \(key 'answer' occurs twice\)"):
+        jsonl(path)(None)
+
+
 def test_fields_may_have_other_names(tmp_path: Path) -> None:
     rows = [{"stem": "q", "choices": ["x", "y"], "key": "A", "topic": "t", "uid": "set/7"}]
     source = jsonl(
@@ -113,7 +235,18 @@ def test_shots_without_subject_serve_every_subject(tmp_path: Path) -> None:
         ({"options": "xy"}, "field 'options' must be a list of texts"),
         ({"options": ["x"]}, "1 options"),
         ({"options": ["x"] * 27}, "27 options"),
-        ({"options": None, "answer": 1.5}, "field 'answer' must be text"),
+        ({"options": None, "answer": True}, "field 'answer' must be text or a number, not True"),
+        ({"options": None, "answer": [1]}, "field 'answer' must be text or a number, not [1]"),
+        ({"options": None, "answer": ""}, "no gold label in this split"),
+        ({"options": None, "answer": None}, "no gold label in this split"),
+        ({"options": None, "answer": math.nan}, "field 'answer' must be text or a number, not nan"),
+        ({"options": None, "answer": -math.inf}, "field 'answer' must be text or a number"),
+        ({"options": ["", "y"], "answer": 0}, "gold 0 points to an empty option"),
+        ({"options": ["x", " \t"], "answer": "B"}, "gold 'B' points to an empty option"),
+        ({"answer": "y"}, "answer 'y' is neither a letter A to B nor a 0-based number; write 'B'"),
+        ({"options": ["y", "y"], "answer": "y"}, "answer 'y' is neither a letter A to B nor a 0-"),
+        ({"answer": 1.0}, "answer 1.0 is neither a letter A to B nor a 0-based number"),
+        ({"question": " \n"}, "the question is empty (field 'question')"),
         ({"question": None}, "no text in field 'question'"),
         ({"subject": 3}, "field 'subject' is not text"),
     ],

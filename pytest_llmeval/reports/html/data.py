@@ -24,6 +24,7 @@ from pytest_llmeval.reports.words import verdict_words
 from pytest_llmeval.runs.hybrids import hybrid_line
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import disagreements
+from pytest_llmeval.runs.measurement import exclusions
 from pytest_llmeval.runs.replies import reply_notes
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.usage import Key
@@ -159,6 +160,13 @@ def _used(run: Run, results: Sequence[Key]) -> list[dict[str, Any]]:
 
 def _notes(run: Run, measurements: Sequence[Measurement]) -> list[str]:
     warnings = dict.fromkeys(
-        f"{planned.benchmark}: {warning}" for planned in run.planned for warning in planned.warnings
+        warning if warning.startswith(name := f"{planned.benchmark}: ") else f"{name}{warning}"
+        for planned in run.planned
+        for warning in planned.warnings
     )
-    return [*warnings, *disagreements(measurements), *reply_notes(run.records)]
+    return [
+        *exclusions(measurements),
+        *warnings,
+        *disagreements(measurements),
+        *reply_notes(run.records),
+    ]

@@ -16,11 +16,13 @@ from pytest_llmeval.core import REFUSED
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.metrics import Counts
+from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import calibration
 from pytest_llmeval.metrics import choice_confidence
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.metrics import tally_interval
 from pytest_llmeval.reports.judged import key_of
+from pytest_llmeval.reports.words import all_tied_words
 from pytest_llmeval.reports.words import protocol_words
 from pytest_llmeval.reports.words import tie_words
 from pytest_llmeval.runs.measurement import Measurement
@@ -94,8 +96,9 @@ def result_data(
             "data": measurement.data_hash,
             "chat": bool(measurement.protocol["chat"]),
             "ties": tie_words(measurement.result.scorer),
+            "all_tied": all_tied_words(numbers),
         },
-        "areas": _areas(measurement.result.subjects, compared),
+        "areas": _areas(measurement.result, compared),
         "comparison": compared,
         "calibration": _calibration(records),
         "outcomes": _breakdown(records),
@@ -119,17 +122,16 @@ def _prompts_of(
     }
 
 
-def _areas(
-    subjects: Mapping[str, Counts], compared: Mapping[str, Any] | None
-) -> list[dict[str, Any]] | None:
+def _areas(result: Result, compared: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
     """The areas with their own accuracy over items, where the subjects' areas are known."""
+    subjects, measured = result.subjects, result.is_measurement
     areas = areas_of(subjects)
     if areas is None:
         return None
     shown = []
     for area, members in areas.items():
         counts = sum((subjects[name] for name in members), Counts(0))
-        known = counts.answered and not counts.error
+        known = measured and counts.answered and counts.is_measurement and not counts.error
         shown.append(
             {
                 "name": area,
@@ -162,6 +164,7 @@ def _comparison(
                 f"{entry['field']}: {entry['baseline']} against {entry['candidate']}"
                 for entry in (document or {}).get("mismatches", ())
                 if entry["result"] == name
+                and entry.get("models") in (None, [one["baseline"], one["candidate"]])
             ]
             return {**one, "differences": differences}
     return None
