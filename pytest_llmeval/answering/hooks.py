@@ -59,7 +59,7 @@ class Answering:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.settings = read_settings(config)
-        self.collected = Collected(self.settings)
+        self.collected = Collected(config, self.settings)
         self._plan = Plan()
         self._evaluator: Evaluator | None = None
         self.models = LoadedModels(config, self.settings)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 import re
 from collections.abc import Iterable
+from types import FunctionType
 
 import pytest
 
@@ -23,9 +26,10 @@ class Collected:
     ``items``: by node id, of the tests that a plan was made of.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self.suite = Suite(settings)
         self.items: dict[str, Item] = {}
+        self._config = config
         self._settings = settings
 
     def parametrize(self, metafunc: pytest.Metafunc, marker: pytest.Mark) -> None:
@@ -37,6 +41,13 @@ class Collected:
                 f"{test}: @pytest.mark.llmeval takes a benchmark and protocol=…,"
                 f" not {', '.join(sorted(unknown)) or 'more'}"
             )
+        for name in ("item", "answer"):
+            own = _project_fixture(metafunc.definition, name)
+            if own is not None:
+                raise ConfigError(
+                    f"{test}: the fixture `{name}` of {_place(own, metafunc.config)} hides that of"
+                    " pytest-llmeval: rename it"
+                )
         if "item" not in metafunc.fixturenames:
             raise ConfigError(f"{test} is marked llmeval but uses neither `answer` nor `item`")
         if sum(mark.name == "llmeval" for mark in metafunc.definition.own_markers) > 1:
@@ -62,7 +73,7 @@ class Collected:
         specs = self._settings.models
         selected: list[Selected] = []
         seen: set[tuple[int, int, str]] = set()
-        fixtures: dict[object, str] = {}
+        fixtures: dict[FunctionType | None, str] = {}
         for node in tests:
             # A test's own node id, without parameters, is what `parametrize` registered.
             test = (
@@ -73,7 +84,7 @@ class Collected:
             if evaluated is None or callspec is None:
                 continue
             item, spec = callspec.params["item"], callspec.params.get("model")
-            fixtures.setdefault(_model_fixture(node), test)
+            fixtures.setdefault(_project_fixture(node, "model"), test)
             if not isinstance(item, Item):
                 continue  # a shard without items: pytest collects one test, and skips it
             if spec is not None and spec not in specs:
@@ -96,13 +107,14 @@ class Collected:
             raise ConfigError(
                 f"{' and '.join(fixtures.values())} have different `model` fixtures: run them apart"
             )
-        own_model = bool(fixtures) and None not in fixtures
-        if own_model and len(specs) > 1:
+        own_model = next(iter(fixtures), None)
+        if own_model is not None and specs:
             raise ConfigError(
-                f"{len(specs)} --llm-model, but the project has a `model` fixture of its own, which"
-                " is one model: give one or none"
+                f"--llm-model {specs[0]} is given, and {_place(own_model, self._config)} has a `model`"
+                " fixture, which replaces it: give one of the two (load_model(SPEC) of"
+                " pytest_llmeval.models opens a model inside the fixture)"
             )
-        if selected and not specs and not own_model and not self._settings.dry_run:
+        if selected and not specs and own_model is None and not self._settings.dry_run:
             raise ConfigError(
                 "no model to evaluate: give --llm-model SPEC (for example --llm-model demo),"
                 " or override the `model` fixture in a conftest.py"
@@ -111,16 +123,23 @@ class Collected:
             specs or ("model",),
             self.suite,
             selected,
-            own_model,
+            own_model is not None,
             self._settings.seed,
             self._settings.shard,
         )
 
 
-def _model_fixture(node: pytest.Item) -> object | None:
-    """The function of a project's own `model` fixture that a test uses; None for the plugin's."""
+def _project_fixture(node: pytest.Item, name: str) -> FunctionType | None:
+    """The function of a project's own fixture that a test uses; None for the plugin's or none."""
     info = getattr(node, "_fixtureinfo", None)
-    definitions = list(info.name2fixturedefs.get("model", [])) if info is not None else []
-    function = definitions[-1].func if definitions else None
+    definitions = list(info.name2fixturedefs.get(name, [])) if info is not None else []
+    function = inspect.unwrap(definitions[-1].func) if definitions else None
     own = function is not None and not function.__module__.startswith("pytest_llmeval.")
     return function if own else None
+
+
+def _place(function: FunctionType, config: pytest.Config) -> str:
+    """File and line of a function, the file as it is typed where pytest was started."""
+    code = function.__code__
+    file = os.path.relpath(code.co_filename, config.invocation_params.dir)
+    return f"{file}:{code.co_firstlineno}"
