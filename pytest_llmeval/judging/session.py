@@ -100,6 +100,7 @@ class RunSession:
         self.comparison: RunComparison | None = None
         self.usage: Rows = {}
         self._began = time.monotonic()
+        self._is_new = False
         self._check_models()
         self.notes += remarks(plan, settings)
         self.thresholds = self._read_thresholds()
@@ -212,6 +213,7 @@ class RunSession:
         manifest = describe(self.plan, command, limit=self.settings.limit, asked=self._asked_by)
         folder = create_run(root, self.plan, manifest)
         folder.claim()
+        self._is_new = True
         return folder
 
     # Outcomes --------------------------------------------------------------------------
@@ -294,6 +296,12 @@ class RunSession:
         for name in self.settings.reports:
             file = write(name, Material(self.folder.path, self.baseline))
             self.notes.append(f"report: {run_name(file)}")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether a new run has no answer and cost nothing: the model could not be loaded, say."""
+        answered = any(result.counts.answered for result in self.results)
+        return self._is_new and not answered and not self.usage
 
     def _compare(self) -> Comparisons | NotCompared:
         if self.baseline is None:

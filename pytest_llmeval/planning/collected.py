@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import os
 import re
 from collections.abc import Iterable
 from types import FunctionType
@@ -18,22 +16,38 @@ from pytest_llmeval.planning.making import Selected
 from pytest_llmeval.planning.making import make_plan
 from pytest_llmeval.planning.plan import Plan
 from pytest_llmeval.planning.suite import Suite
+from pytest_llmeval.project_fixtures import place
+from pytest_llmeval.project_fixtures import project_fixture
 
 
 class Collected:
     """The marked tests of a session.
 
-    ``items``: by node id, of the tests that a plan was made of.
+    ``items``: by node id, of the tests that a plan was made of. ``problems``: by node id of the
+    function, why a test has no items.
     """
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self.suite = Suite(settings)
         self.items: dict[str, Item] = {}
+        self.problems: dict[str, str] = {}
         self._config = config
         self._settings = settings
 
     def parametrize(self, metafunc: pytest.Metafunc, marker: pytest.Mark) -> None:
-        """Parametrize a marked test: one test per item, and per model where there are several."""
+        """Parametrize a marked test: one test per item, and per model where there are several.
+
+        A test for which that fails is left without items. The reason in ``problems`` matters only
+        if the test is selected.
+        """
+        try:
+            self._parametrize(metafunc, marker)
+        except ConfigError as error:
+            if metafunc.config.option.collectonly:
+                raise
+            self.problems[metafunc.definition.nodeid] = str(error)
+
+    def _parametrize(self, metafunc: pytest.Metafunc, marker: pytest.Mark) -> None:
         test = metafunc.definition.nodeid
         unknown = marker.kwargs.keys() - {"benchmark", "protocol"}
         if unknown or len(marker.args) > 1:
@@ -42,10 +56,10 @@ class Collected:
                 f" not {', '.join(sorted(unknown)) or 'more'}"
             )
         for name in ("item", "answer"):
-            own = _project_fixture(metafunc.definition, name)
+            own = project_fixture(metafunc.definition, name)
             if own is not None:
                 raise ConfigError(
-                    f"{test}: the fixture `{name}` of {_place(own, metafunc.config)} hides that of"
+                    f"{test}: the fixture `{name}` of {place(own, metafunc.config)} hides that of"
                     " pytest-llmeval: rename it"
                 )
         if "item" not in metafunc.fixturenames:
@@ -84,7 +98,7 @@ class Collected:
             if evaluated is None or callspec is None:
                 continue
             item, spec = callspec.params["item"], callspec.params.get("model")
-            fixtures.setdefault(_project_fixture(node, "model"), test)
+            fixtures.setdefault(project_fixture(node, "model"), test)
             if not isinstance(item, Item):
                 continue  # a shard without items: pytest collects one test, and skips it
             if spec is not None and spec not in specs:
@@ -110,14 +124,9 @@ class Collected:
         own_model = next(iter(fixtures), None)
         if own_model is not None and specs:
             raise ConfigError(
-                f"--llm-model {specs[0]} is given, and {_place(own_model, self._config)} has a `model`"
+                f"--llm-model {specs[0]} is given, and {place(own_model, self._config)} has a `model`"
                 " fixture, which replaces it: give one of the two (load_model(SPEC) of"
                 " pytest_llmeval.models opens a model inside the fixture)"
-            )
-        if selected and not specs and own_model is None and not self._settings.dry_run:
-            raise ConfigError(
-                "no model to evaluate: give --llm-model SPEC (for example --llm-model demo),"
-                " or override the `model` fixture in a conftest.py"
             )
         return make_plan(
             specs or ("model",),
@@ -127,19 +136,3 @@ class Collected:
             self._settings.seed,
             self._settings.shard,
         )
-
-
-def _project_fixture(node: pytest.Item, name: str) -> FunctionType | None:
-    """The function of a project's own fixture that a test uses; None for the plugin's or none."""
-    info = getattr(node, "_fixtureinfo", None)
-    definitions = list(info.name2fixturedefs.get(name, [])) if info is not None else []
-    function = inspect.unwrap(definitions[-1].func) if definitions else None
-    own = function is not None and not function.__module__.startswith("pytest_llmeval.")
-    return function if own else None
-
-
-def _place(function: FunctionType, config: pytest.Config) -> str:
-    """File and line of a function, the file as it is typed where pytest was started."""
-    code = function.__code__
-    file = os.path.relpath(code.co_filename, config.invocation_params.dir)
-    return f"{file}:{code.co_firstlineno}"
