@@ -71,7 +71,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             continue
         reason = why_skipped(test)
         reasons.add(reason)
-        if reason is not None:
+        if reason is not None and "item" in getattr(test, "fixturenames", ()):
             test.add_marker(pytest.mark.skip(reason=reason))
             continue
         callspec = getattr(test, "callspec", None)
@@ -81,7 +81,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             _end(
                 config,
                 f"{test.nodeid} is marked llmeval but cannot be evaluated: the marker must be on"
-                " a plain test function or class (not unittest) and cannot be added later",
+                " a plain test function or class (not unittest) that uses `answer` or `item`, and"
+                " cannot be added later",
             )
     if reasons == {NO_MODEL} and not config.option.collectonly:
         _end(config, NO_MODEL)

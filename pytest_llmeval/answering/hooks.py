@@ -256,6 +256,7 @@ class Answering:
             details=[one.detail for one in records] if first.detail else [],
             reused=item.nodeid in self._evaluate().reused,
             contradicted=contradicted,
+            unanswered=outcome is Outcome.ERROR and _RECORDS not in item.stash,
             others={
                 scorer: (
                     [str(record.outcome) for record in others],

@@ -310,13 +310,14 @@ class Judging:
         """Report every gate as a test to plugins that write reports, and count it in the terminal.
 
         The session would count a red gate as a failing test towards ``--maxfail``, and ``--lf``,
-        ``--ff`` and ``--stepwise`` would look for it in a file. The terminal, which other plugins
-        replace, measures its progress by the tests that were collected.
+        ``--ff`` and ``--stepwise`` would look for it in a file. A terminal of another plugin may
+        measure its progress by the tests that were collected.
         """
         manager = self.config.pluginmanager
         terminal = manager.get_plugin("terminalreporter")
+        replaced = terminal is not None and type(terminal) is not pytest.TerminalReporter
         names = ("lfplugin", "nfplugin", "stepwiseplugin")
-        left_out = [session, terminal, *map(manager.get_plugin, names)]
+        left_out = [session, terminal if replaced else None, *map(manager.get_plugin, names)]
         hook = manager.subset_hook_caller(
             "pytest_runtest_logreport", [plugin for plugin in left_out if plugin is not None]
         )
@@ -325,14 +326,14 @@ class Judging:
             outcome = "failed" if verdict.status == "fail" or undecided else "skipped"
             if verdict.status == "pass":
                 outcome = "passed"
+            if outcome == "failed" and terminal is not None:
+                # The last line turns red by this key; no test is counted as failed.
+                terminal.stats.setdefault("failed", [])
             report = GateReport(self.run.thresholds_name, verdict, outcome, "call")
             hook(report=report)
             hook(report=GateReport(self.run.thresholds_name, verdict, "passed", "teardown"))
-            if terminal is not None:
+            if replaced and terminal is not None:
                 terminal.stats.setdefault(report.category, []).append(report)
-                if outcome == "failed":
-                    # The last line turns red by this key; no test is counted as failed.
-                    terminal.stats.setdefault("failed", [])
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         run = self.run

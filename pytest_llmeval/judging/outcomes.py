@@ -32,7 +32,8 @@ class Reported:
 
     ``outcome`` is that of the test, ``samples`` has one for every answer. ``others``: scorer
     → outcomes, truncated answers and tie, under other scorers of the same answers. ``arms``:
-    scorer → what became of the item in every arm of a permutation audit.
+    scorer → what became of the item in every arm of a permutation audit. ``unanswered``: an error
+    before the model was sent anything, as where it could not be loaded.
     """
 
     outcome: str
@@ -47,6 +48,7 @@ class Reported:
     details: Sequence[str] = ()
     reused: bool = False
     contradicted: bool = False
+    unanswered: bool = False
     others: Mapping[str, tuple[Sequence[str], int, bool]] = field(default_factory=dict)
     arms: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
 

@@ -299,9 +299,9 @@ class RunSession:
 
     @property
     def is_empty(self) -> bool:
-        """Whether a new run has no answer and cost nothing: the model could not be loaded, say."""
-        answered = any(result.counts.answered for result in self.results)
-        return self._is_new and not answered and not self.usage
+        """Whether a new run holds nothing, because its model could not be loaded."""
+        reported = self.outcomes.by_nodeid.values()
+        return self._is_new and not self.usage and all(one.unanswered for one in reported)
 
     def _compare(self) -> Comparisons | NotCompared:
         if self.baseline is None:

@@ -104,9 +104,7 @@ def test_collecting_lists_what_can_be_collected(house):
     listed.stdout.fnmatch_lines(["test_missing.py::test_gone", "test_unit.py::test_mine"])
     requested = house.run("--collect-only", "-q", "--llm-model=replay:answers.jsonl")
     assert requested.ret == 2
-    requested.stdout.fnmatch_lines(
-        ["*ERROR collecting test_missing.py*", "*gone.jsonl*"]
-    )
+    requested.stdout.fnmatch_lines(["*ERROR collecting test_missing.py*", "*gone.jsonl*"])
 
 
 def test_a_run_without_any_answer_leaves_no_folder(project):
