@@ -13,14 +13,16 @@ from typing import NoReturn
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Outcome
+from pytest_llmeval.gates import Comparisons
+from pytest_llmeval.gates import NotCompared
 from pytest_llmeval.gates import Thresholds
 from pytest_llmeval.gates import collected_benchmarks
 from pytest_llmeval.gates import errors_allowed
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
 from pytest_llmeval.gates import overall
-from pytest_llmeval.gates import unused_models
 from pytest_llmeval.judging.gating import check_thresholds
+from pytest_llmeval.judging.gating import chosen_baseline
 from pytest_llmeval.judging.gating import verdicts_on
 from pytest_llmeval.reports.cli import ANY_RUN
 from pytest_llmeval.reports.cli import add_allow_mismatch
@@ -44,6 +46,7 @@ from pytest_llmeval.runs import save_baseline
 from pytest_llmeval.runs.baseline import BASELINES
 from pytest_llmeval.runs.baseline import NAME
 from pytest_llmeval.runs.cache import ResponseCache
+from pytest_llmeval.runs.compare import RunComparison
 from pytest_llmeval.runs.hybrids import hybrid_lines
 from pytest_llmeval.runs.measurement import disagreements
 from pytest_llmeval.runs.measurement import exclusions
@@ -97,7 +100,11 @@ def make_parser() -> _Parser:
     gate = commands.add_parser("gate", help="judge a stored run again")
     gate.add_argument("run", type=Path, metavar="RUN")
     gate.add_argument("thresholds", type=Path, nargs="?", default=Path("thresholds.toml"))
-    gate.add_argument("--baseline", metavar="RUN", help=f"compare with it: {ANY_RUN}")
+    gate.add_argument(
+        "--baseline",
+        metavar="RUN",
+        help=f"compare with it (default: the run's own): {ANY_RUN}, or none",
+    )
     add_allow_mismatch(gate)
     gate.add_argument("--allow-undecided", action="store_true")
     gate.add_argument("--notify", metavar="CMD_OR_URL", help="tell the verdict, as --llm-notify")
@@ -142,24 +149,31 @@ def _gate(options: argparse.Namespace) -> int:
         )
         for result in results
     )
-    check_thresholds(thresholds, found)
-    comparison = None
-    if options.baseline is not None:
-        baseline = load_baseline(options.baseline, BASELINES)
+    earlier = (run.path.parent, BASELINES)
+    models = dict.fromkeys(result.model for result in results)
+    check_thresholds(thresholds, found, earlier, {model: model for model in models})
+    named = chosen_baseline(options.baseline or run.manifest.get("baseline"), thresholds)
+    comparison: RunComparison | None = None
+    comparisons: Comparisons | NotCompared
+    if isinstance(named, NotCompared):
+        comparisons = named
+    else:
+        baseline = load_baseline(named, BASELINES)
         comparison = compare(baseline, run, allow_mismatch=options.allow_mismatch)
+        comparisons = comparison.for_gates()
     file, lenient = options.thresholds.name, options.allow_undecided
     verdicts = verdicts_on(
         measurements,
         thresholds,
         file,
         [planned.benchmark for planned in run.planned],
-        None if comparison is None else comparison.for_gates(),
+        comparisons,
+        earlier=earlier,
         allow_undecided=lenient,
     )
     items_failed = _items_failed(thresholds, measurements)
     notes = [
         *([failed_items_words(items_failed)] if items_failed else []),
-        *unused_models(thresholds, {result.model for result in results}),
         *noise_warnings(thresholds, found),
         *exclusions(measurements),
         *disagreements(measurements),

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
@@ -19,6 +20,7 @@ from pytest_llmeval import inifile
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.orders.debias import AVERAGING
 from pytest_llmeval.orders.debias import METHODS
+from pytest_llmeval.project_fixtures import project_fixture
 from pytest_llmeval.spelling import suggestion
 
 if TYPE_CHECKING:
@@ -75,7 +77,13 @@ _OPTIONS = (
     _Option("limit", "count", None, "evaluate only N items of every subject, drawn by seed", "N"),
     _Option("shard", "text", None, "run only part I of N, to be joined by `llmeval merge`", "I/N"),
     _Option("thresholds", "path", None, "gates (default: thresholds.toml in the rootdir)", "FILE"),
-    _Option("baseline", "text", None, "run to compare with: a folder, a file, or a name", "RUN"),
+    _Option(
+        "baseline",
+        "text",
+        None,
+        "run to compare with: a folder, a file, a name; none: first run",
+        "RUN",
+    ),
     _Option("allow-mismatch", "flag", False, "compare even what differs; without a verdict"),
     _Option("runs", "path", "runs", "folder that holds the run folders", "DIR"),
     _Option("resume", "flag", False, "continue the newest run of the same plan"),
@@ -88,6 +96,7 @@ _OPTIONS = (
         "FORMAT,…",
     ),
     _Option("notify", "text", None, "tell the verdict to a command or an address", "CMD_OR_URL"),
+    _Option("skip", "flag", False, "skip all llmeval tests"),
     _Option("wrong", "record|fail", "record", "what a wrong answer is: a measurement or a failure"),
     _Option("allow-undecided", "flag", False, "do not turn red for gates that stay undecided"),
 )
@@ -232,6 +241,23 @@ def is_dry_run(config: pytest.Config) -> bool:
     return bool(config.getoption("--llm-dry-run") or inifile.read(config, "llm_dry_run"))
 
 
+def why_skipped(node: pytest.Item) -> str | None:
+    """Why a marked test is not to be evaluated, or None: `--llm-skip`, or no model to evaluate."""
+    config = node.config
+    if config.getoption("--llm-skip") or inifile.read(config, "llm_skip"):
+        return "--llm-skip"
+    models = config.getoption("--llm-model") or inifile.read(config, "llm_model")
+    if models or is_dry_run(config) or project_fixture(node, "model") is not None:
+        return None
+    return NO_MODEL
+
+
+NO_MODEL = (
+    "no model to evaluate: give --llm-model SPEC (for example --llm-model demo), or override the"
+    " `model` fixture in a conftest.py"
+)
+
+
 def _project(config: pytest.Config) -> Path:
     """The folder of thresholds, baselines and runs: pytest's rootdir where the project names it.
 
@@ -239,9 +265,35 @@ def _project(config: pytest.Config) -> Path:
     arguments share, and takes the values of options for arguments: ``--llm-data /data`` makes it
     ``/``.
     """
-    root = config.rootpath
-    named = config.inipath or config.getoption("rootdir") or (root / "setup.py").is_file()
-    return root if named else config.invocation_params.dir
+    return config.rootpath if _has_rootdir(config) else config.invocation_params.dir
+
+
+def _has_rootdir(config: pytest.Config) -> bool:
+    """Whether the project names its rootdir."""
+    named = config.inipath or config.getoption("rootdir")
+    return bool(named) or (config.rootpath / "setup.py").is_file()
+
+
+def moved_rootdir(config: pytest.Config) -> str | None:
+    """A warning where the value of one of our options has moved pytest's rootdir.
+
+    pytest derives it before it knows the options of plugins: with ``--llm-data /data`` it takes
+    ``/data`` for a test path.
+    """
+    here, root = config.invocation_params.dir, config.rootpath
+    arguments = [str(argument) for argument in config.invocation_params.args]
+    tests = [here / argument.partition("::")[0] for argument in config.args]
+    folders = [path if path.is_dir() else path.parent for path in tests] or [here]
+    if _has_rootdir(config) or root == Path(os.path.commonpath(folders)):
+        return None
+    for option, value in pairwise(arguments):
+        path = here / value
+        if option.startswith("--llm-") and path.exists() and path.is_relative_to(root):
+            return (
+                f"rootdir is {root}, because pytest takes the value of {option} for a test path:"
+                f" write {option}={value}, or add a pytest.ini"
+            )
+    return None
 
 
 def _read(config: pytest.Config, option: _Option) -> Any:

@@ -15,6 +15,8 @@ import pytest
 
 from pytest_llmeval import options
 from pytest_llmeval.core import ConfigError
+from pytest_llmeval.options import NO_MODEL
+from pytest_llmeval.options import why_skipped
 
 ANSWERING = "llmeval-answering"
 UNMARKED = "`item`, `model` and `answer` need @pytest.mark.llmeval(BENCHMARK)"
@@ -42,23 +44,48 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("llmeval")
-    if marker is not None:
+    if marker is None:
+        return
+    skipped = why_skipped(metafunc.definition) is not None
+    if skipped and not metafunc.config.option.collectonly:
+        return
+    try:
         _answering(metafunc.config).collected.parametrize(metafunc, marker)
+    except ConfigError as error:
+        # Only collecting: an error of this file, if the test was to be evaluated at all.
+        if not skipped:
+            raise pytest.Collector.CollectError(str(error)) from None
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse marked tests that could not be parametrized: they would pass unevaluated."""
+    """Skip marked tests that are not to be evaluated; refuse those that cannot be parametrized.
+
+    They would pass unevaluated. A session of nothing but tests without a model is a mistake, not a
+    success: it is refused.
+    """
+    reasons: set[str | None] = set()
     for test in items:
         if test.get_closest_marker("llmeval") is None:
+            reasons.add(None)
+            continue
+        reason = why_skipped(test)
+        reasons.add(reason)
+        if reason is not None and "item" in getattr(test, "fixturenames", ()):
+            test.add_marker(pytest.mark.skip(reason=reason))
             continue
         callspec = getattr(test, "callspec", None)
-        if callspec is None or "item" not in callspec.params:
+        answering = config.pluginmanager.get_plugin(ANSWERING)
+        problems = answering.collected.problems if answering is not None else {}
+        if (callspec is None or "item" not in callspec.params) and test.nodeid not in problems:
             _end(
                 config,
-                f"{test.nodeid} is marked llmeval but cannot be evaluated: the marker must stand on"
-                " a plain test function or class (not unittest) and cannot be added later",
+                f"{test.nodeid} is marked llmeval but cannot be evaluated: the marker must be on"
+                " a plain test function or class (not unittest) that uses `answer` or `item`, and"
+                " cannot be added later",
             )
+    if reasons == {NO_MODEL} and not config.option.collectonly:
+        _end(config, NO_MODEL)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -91,12 +118,12 @@ def _end(config: pytest.Config, mistake: str) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """A model on the command line and nothing to evaluate it on is no success."""
+    """Refuse a model on the command line with nothing to evaluate it on: that is no success."""
     config = session.config
     ended = _ENDED in config.stash or hasattr(config, "workerinput")
     if ended or config.getoption("collectonly") or not config.getoption("--llm-model"):
         return
-    if config.pluginmanager.get_plugin(ANSWERING) is None:
+    if not any(test.get_closest_marker("llmeval") for test in session.items):
         from pytest_llmeval.judging.hooks import require_marked_tests
 
         require_marked_tests(config)

@@ -28,7 +28,7 @@ def test_the_benchmark_and_the_function_of_the_readme(pytester: pytest.Pytester,
     result.stdout.fnmatch_lines(
         ["faq?choice?*1.0000*", "PASS faq::accuracy*", "NOT RUN mmlu*"], consecutive=False
     )
-    (folder,) = (files / "runs").iterdir()
+    (folder,) = (files / "runs").glob("*/")
     (metrics,) = json.loads((folder / "metrics.json").read_text())["results"]
     assert metrics["correct"] == 3
 

@@ -10,6 +10,7 @@ import gc
 import os
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -59,7 +60,7 @@ class Answering:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.settings = read_settings(config)
-        self.collected = Collected(self.settings)
+        self.collected = Collected(config, self.settings)
         self._plan = Plan()
         self._evaluator: Evaluator | None = None
         self.models = LoadedModels(config, self.settings)
@@ -80,11 +81,15 @@ class Answering:
         if session.testsfailed and not option.continue_on_collection_errors:
             return  # pytest stops here: a file could not be collected
         try:
+            self._refuse_problems(session.items)
             self._plan = self.collected.plan(session.items)
         except ConfigError as error:
             if self._exchange is None:
                 raise pytest.UsageError(str(error)) from error
             self._plan = Plan(problem=str(error))
+        idle = not self._plan.items and self._plan.shard is None and not self.settings.dry_run
+        if idle and self._plan.problem is None:
+            return  # other tests are run, or none
         # Tests, items and plan live as long as the session, so the garbage collector need not
         # look through them again and again: a fifth of what 14,000 items cost beside pytest.
         gc.freeze()
@@ -94,6 +99,16 @@ class Answering:
             self._exchange.leave_plan(self._plan)
         else:
             judge_here(self.config, self._plan, self.settings)
+
+    def _refuse_problems(self, tests: Sequence[pytest.Item]) -> None:
+        """Raise ConfigError for a selected test without items, if only marked tests are selected.
+
+        Among ordinary tests, which are none of our business, that test fails alone.
+        """
+        problems = self.collected.problems
+        broken = [problems[test.nodeid] for test in tests if test.nodeid in problems]
+        if broken and all(test.get_closest_marker("llmeval") for test in tests):
+            raise ConfigError(broken[0])
 
     def _dry_run(self) -> DryRun:
         specs = () if self._plan.own_model else self.settings.models
@@ -108,6 +123,14 @@ class Answering:
         return DryRun(found, prices)
 
     # Running ---------------------------------------------------------------------------
+
+    @pytest.hookimpl(optionalhook=True, tryfirst=True)
+    def pytest_timeout_set_timer(self, item: pytest.Item) -> bool | None:
+        """Exempt items from pytest-timeout.
+
+        The first test of a chunk waits for the weights and for the answers to all of the chunk.
+        """
+        return True if item.nodeid in self._plan.by_nodeid else None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_fixture_setup(
@@ -132,7 +155,8 @@ class Answering:
             return self.answer(request.node, request.getfixturevalue("model"))
         if name == "model":
             return self.models.load(getattr(request, "param", None) or self.settings.models[0])
-        pytest.fail(plugin.UNMARKED, pytrace=False)
+        problem = self.collected.problems.get(request.node.nodeid)
+        pytest.fail(problem or plugin.UNMARKED, pytrace=False)
 
     def answer(self, node: pytest.Item, model: object) -> Answer:
         """What the `answer` fixture returns. Fails the test (an error) without an answer."""
@@ -233,6 +257,7 @@ class Answering:
             details=[one.detail for one in records] if first.detail else [],
             reused=item.nodeid in self._evaluate().reused,
             contradicted=contradicted,
+            unanswered=outcome is Outcome.ERROR and _RECORDS not in item.stash,
             others={
                 scorer: (
                     [str(record.outcome) for record in others],

@@ -6,11 +6,16 @@ from .fold import fold
 from .judge import errors_allowed
 from .judge import judge
 from .names import CollectedBenchmark
+from .names import EarlierNames
+from .names import KnownNames
 from .names import check_names
 from .names import collected_benchmarks
-from .names import unused_models
+from .names import unknown_models
 from .noise import noise_warnings
+from .regression import FIRST_RUN
+from .regression import NO_BASELINE
 from .regression import Comparisons
+from .regression import NotCompared
 from .thresholds import Bound
 from .thresholds import Thresholds
 from .thresholds import load_thresholds
@@ -21,9 +26,14 @@ from .verdict import nothing_decided
 from .verdict import overall
 
 __all__ = [
+    "FIRST_RUN",
+    "NO_BASELINE",
     "Bound",
     "CollectedBenchmark",
     "Comparisons",
+    "EarlierNames",
+    "KnownNames",
+    "NotCompared",
     "Thresholds",
     "Verdict",
     "check_names",
@@ -37,5 +47,5 @@ __all__ = [
     "nothing_decided",
     "overall",
     "parse_thresholds",
-    "unused_models",
+    "unknown_models",
 ]

@@ -9,6 +9,7 @@ options tie on most of the items, nothing was measured and every gate over them 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -35,7 +36,9 @@ from .measure import measure
 from .mistakes import dotted
 from .places import line_of
 from .places import places
+from .regression import NO_BASELINE
 from .regression import Comparisons
+from .regression import NotCompared
 from .regression import judge_regression
 from .regression import without_baseline
 from .regression import without_comparison
@@ -63,15 +66,16 @@ def judge(
     results: Sequence[Result],
     models: Sequence[str],
     collected: Iterable[str],
-    comparisons: Comparisons | None = None,
+    comparisons: Comparisons | NotCompared = NO_BASELINE,
     outcomes: FirstOutcomes | None = None,
+    unknown_models: Collection[str] = (),
 ) -> list[Verdict]:
     """Verdicts on every gate of the file, for every model that ran.
 
-    ``collected`` names the benchmarks this run asked for, answered or not. ``comparisons`` are
-    those of the results with a baseline, None where no baseline was given. ``outcomes`` are what
-    hybrid scores are made of. The order is that of models and of the file, whatever the order of
-    ``results``.
+    ``collected`` names the benchmarks of this run, answered or not. ``comparisons`` are those of
+    the results with a baseline, or why there is none. ``outcomes`` are what hybrid scores are
+    made of. ``unknown_models`` have tables in the file and were never run. The order is that of
+    models and of the file, whatever the order of ``results``.
     """
     found: dict[tuple[str, str], dict[str, Result]] = {}
     for result in results:
@@ -89,17 +93,34 @@ def judge(
         for name, table in tables.items():
             if name in asked:
                 own = found.get((model, name), {})
-                if table.required and not any(r.counts.attempted for r in own.values()):
-                    reason = "required but no item was run"
-                    verdicts.append(absent(f"{prefix}{name}", model, name, "fail", reason))
                 scope = Scope(f"{prefix}{name}", model, name)
-                verdicts += _judge_benchmark(scope, table, own, comparisons)
-                verdicts += judge_hybrids(scope, table, own, outcomes or {})
+                decided = [
+                    *_judge_benchmark(scope, table, own, comparisons),
+                    *judge_hybrids(scope, table, own, outcomes or {}),
+                ]
+                verdicts += [*_required(scope, table, own, alone=not decided), *decided]
     lines = places(thresholds.text)
     return [
         replace(verdict, line=line_of(verdict, lines))
-        for verdict in verdicts + _not_run(gates, asked)
+        for verdict in [
+            *verdicts,
+            *_not_run(gates, asked),
+            *_models_not_run(thresholds, gates, unknown_models),
+        ]
     ]
+
+
+def _required(
+    scope: Scope, table: BenchmarkGates, results: Mapping[str, Result], *, alone: bool
+) -> Iterator[Verdict]:
+    """The verdict on ``required``; of a table that gives nothing else one in any case."""
+    if table.required and not any(result.counts.attempted for result in results.values()):
+        reason = "required but no item was run"
+        yield absent(scope.id, scope.model, scope.benchmark, "fail", reason)
+    elif alone:
+        status: Status = "pass" if table.required else "not run"
+        reason = "required, and was run" if table.required else "the table has no gate"
+        yield absent(scope.id, scope.model, scope.benchmark, status, reason)
 
 
 def _not_run(gates: Mapping[str, Mapping[str, BenchmarkGates]], asked: set[str]) -> list[Verdict]:
@@ -109,13 +130,27 @@ def _not_run(gates: Mapping[str, Mapping[str, BenchmarkGates]], asked: set[str])
     for tables in gates.values():
         for name, table in tables.items():
             if name not in asked:
-                required[name] = required.get(name, False) or table.required
+                required[name] = required.get(name, False) or bool(table.required)
     return [
         absent(name, only, name, "fail", "required but not run")
         if needed
         else absent(name, only, name, "not run", "not part of this run")
         for name, needed in required.items()
     ]
+
+
+def _models_not_run(
+    thresholds: Thresholds, run: Collection[str], unknown: Collection[str]
+) -> Iterator[Verdict]:
+    """One verdict for each model that the file names and that did not run."""
+    for model, table in thresholds.models.items():
+        if model in run:
+            continue
+        status: Status = "fail" if table.required or model in unknown else "not run"
+        reason = "required but not run" if table.required else "no model of this run"
+        if model in unknown:
+            reason += " or of an earlier one; its results are of " + ", ".join(sorted(run))
+        yield absent(f"models.{model}", model, "", status, reason)
 
 
 def errors_allowed(thresholds: Thresholds, result: Result, subject: str) -> bool:
@@ -138,7 +173,7 @@ def _judge_benchmark(
     scope: Scope,
     table: BenchmarkGates,
     results: Mapping[str, Result],
-    comparisons: Comparisons | None,
+    comparisons: Comparisons | NotCompared,
 ) -> Iterator[Verdict]:
     if table.direct:
         if len(results) > 1:
@@ -161,7 +196,7 @@ def _undecided(
     scope: Scope,
     gates: ScorerGates | SubjectGates,
     reason: str,
-    comparisons: Comparisons | None,
+    comparisons: Comparisons | NotCompared,
 ) -> Iterator[Verdict]:
     """Every gate of a table, none of which can be decided."""
     for metric, bound in gates.bounds().items():
@@ -178,8 +213,8 @@ def _undecided(
         for subject, table in gates.subjects.items():
             yield from _undecided(_inside(scope, "subjects.", subject), table, reason, comparisons)
         if gates.regression is not None:
-            if comparisons is None:
-                yield without_baseline(scope)
+            if isinstance(comparisons, NotCompared):
+                yield without_baseline(scope, comparisons)
             else:
                 yield from without_comparison(scope, gates.regression, reason)
 
@@ -188,7 +223,7 @@ def _judge_result(
     scope: Scope,
     gates: ScorerGates,
     result: Result | None,
-    comparisons: Comparisons | None,
+    comparisons: Comparisons | NotCompared,
 ) -> Iterator[Verdict]:
     """The gates of a table over one result."""
     if result is None:
@@ -210,8 +245,8 @@ def _judge_result(
         inner = _inside(scope, "subjects.", subject)
         yield from _judge_subject(inner, subject, table, result, every, limit)
     if gates.regression is not None:
-        if comparisons is None:
-            yield without_baseline(scope)
+        if isinstance(comparisons, NotCompared):
+            yield without_baseline(scope, comparisons)
         else:
             comparison = comparisons.get(result.key, "the baseline has no such result")
             yield from judge_regression(scope, gates.regression, result, comparison, limit)

@@ -1,17 +1,21 @@
-"""Names in a thresholds file against what was collected: told before any weights load."""
+"""Names in a thresholds file against what was collected, checked before any weights load."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import field
+from typing import NamedTuple
 
 from pytest_llmeval.metrics import hybrid_weights
 from pytest_llmeval.spelling import nearest
 from pytest_llmeval.spelling import suggestion
 
 from .mistakes import dotted
-from .mistakes import located
 from .mistakes import mistake
 from .thresholds import BenchmarkGates
 from .thresholds import ScorerGates
@@ -48,80 +52,116 @@ def collected_benchmarks(
     return found
 
 
+class EarlierNames(NamedTuple):
+    """Models and benchmarks of the runs that were made before."""
+
+    models: frozenset[str] = frozenset()
+    benchmarks: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNames:
+    """The names that a thresholds file may refer to.
+
+    ``benchmarks`` are those of the catalog. ``tests``: name of a test function → the benchmark it
+    evaluates. ``models``: spec of a model of this run → the name it is printed with, None where
+    models are known only once they have answered. ``earlier`` is called for names that are not
+    known otherwise.
+    """
+
+    benchmarks: Collection[str]
+    scorers: Collection[str] = ()
+    tests: Mapping[str, str] = field(default_factory=dict)
+    models: Mapping[str, str] | None = None
+    earlier: Callable[[], EarlierNames] = EarlierNames
+
+
 def check_names(
-    thresholds: Thresholds,
-    known_benchmarks: Iterable[str],
-    collected: Mapping[str, CollectedBenchmark],
-    known_scorers: Iterable[str] = (),
+    thresholds: Thresholds, known: KnownNames, collected: Mapping[str, CollectedBenchmark]
 ) -> None:
     """Raise ConfigError for the first name or metric in the file that cannot be right.
 
-    Subjects and scorers are checked for collected benchmarks only: those of the others are not
-    known. A benchmark that is neither known nor collected may be one of the user's own in a
-    test file that this command leaves out, so only a name like another is refused.
+    A table refers to a benchmark of the catalog, of this run or of an earlier one, or says
+    ``required = false``; likewise that of a model. Subjects and scorers are checked for collected
+    benchmarks only: those of the others are not known.
     """
-    known = {*known_benchmarks, *collected}
-    scorers = frozenset(known_scorers)
-    named = {name for _, name, _ in thresholds.tables()}
     for place, name, table in thresholds.tables():
         if name in collected:
-            _check_collected(thresholds.file, place, table, collected[name], scorers)
-        elif name not in known and not _declared_absent(thresholds, name):
-            meant = _meant(name, known, named)
-            if meant is not None:
-                raise mistake(
-                    thresholds.file,
-                    place,
-                    f"unknown benchmark {name!r}, did you mean {meant!r}? (If it is one that"
-                    f" this command does not collect, add required = false to its table.)",
-                )
+            _check_collected(thresholds.file, place, table, collected[name], known.scorers)
+        elif not (
+            name in known.benchmarks
+            or _declared_absent(thresholds, name)
+            or name in known.earlier().benchmarks
+        ):
+            problem = _unknown_benchmark(name, place, known, collected)
+            raise mistake(thresholds.file, place, problem)
+    if known.models is not None:
+        for model in unknown_models(thresholds, known.models, known.earlier):
+            problem = _unknown_model(model, known.models, known.earlier().models)
+            raise mistake(thresholds.file, ("models", model), problem)
 
 
-def unused_models(thresholds: Thresholds, models: Iterable[str]) -> list[str]:
-    """One line for each table of a model that did not run but is called much like one that did."""
-    run = list(models)
-    lines = []
-    for name in thresholds.models:
-        meant = None if name in run else nearest(name, set(run), cutoff=0.85)
-        if meant is not None:
-            text = f"applies to no model of this run, did you mean {meant!r}?"
-            lines.append(located(thresholds.file, ("models", name), text))
-    return lines
+def unknown_models(
+    thresholds: Thresholds, models: Collection[str], earlier: Callable[[], EarlierNames]
+) -> list[str]:
+    """The models with tables of their own that neither this run nor an earlier one has."""
+    return [
+        name
+        for name, table in thresholds.models.items()
+        if name not in models and table.required is not False and name not in earlier().models
+    ]
+
+
+_ELSEWHERE = "add required = false to the table if another command evaluates it"
+_PRINTED = re.compile(r"([^\[\]]+)\[([^\[\]]+)\]")
+
+
+def _unknown_benchmark(
+    name: str,
+    place: tuple[str, ...],
+    known: KnownNames,
+    collected: Mapping[str, CollectedBenchmark],
+) -> str:
+    """Explain an unknown benchmark: as a printed form, a test's name, or a misspelling."""
+    names = {*known.benchmarks, *collected}
+    printed = _PRINTED.fullmatch(name)
+    if printed and printed[1] in names:
+        table = dotted((*place[:-1], printed[1], "scorers", printed[2]))
+        return f"{name!r} is a benchmark under one scorer: write [{table}]"
+    first, *inner = name.split("::")
+    if inner and first in names:
+        keys = [key for part in inner for key in part.split(".", 1)]
+        return f"{name!r} is the name of a gate: write {dotted((*place[:-1], first, *keys))}"
+    test = known.tests.get(name) or known.tests.get(name.rpartition("::")[2].partition("[")[0])
+    if test is not None:
+        table = dotted((*place[:-1], test))
+        return f"{name!r} is a test; it evaluates benchmark {test!r}: write [{table}]"
+    return _unknown(
+        "benchmark", name, names, "not in the catalog, in this run or in an earlier one"
+    )
+
+
+def _unknown_model(model: str, models: Mapping[str, str], earlier: Collection[str]) -> str:
+    """Explain an unknown model: by the name it is printed with, or as a misspelling."""
+    spec = next((spec for spec, name in models.items() if name == model), None)
+    if spec is not None:
+        return f"{model!r} is how {spec!r} is printed: write [{dotted(('models', spec))}]"
+    return _unknown("model", model, {*models, *earlier}, "not in this run or in an earlier one")
+
+
+def _unknown(kind: str, name: str, known: Collection[str], where: str) -> str:
+    """Name what begins with the unknown name, or is spelled like it."""
+    longer = [other for other in sorted(known) if other.startswith(name)][:3]
+    near = nearest(name, known)
+    meant = " or ".join(map(repr, longer)) or (repr(near) if near is not None else "")
+    if meant:
+        return f"unknown {kind} {name!r}, did you mean {meant}? (Or {_ELSEWHERE}.)"
+    return f"unknown {kind} {name!r}: {where} ({_ELSEWHERE})"
 
 
 def _declared_absent(thresholds: Thresholds, name: str) -> bool:
-    """Whether the file says in so many words that the benchmark may be absent."""
-    return any(
-        "required" in table.model_fields_set and not table.required
-        for _, other, table in thresholds.tables()
-        if other == name
-    )
-
-
-def _meant(name: str, known: set[str], named: set[str]) -> str | None:
-    """The known benchmark that this name misspells, if it looks like a misspelling.
-
-    A known name that has a table of its own in the file, such as ``faq_de`` beside ``faq_en``,
-    is meant only where one slip of the fingers separates the two.
-    """
-    slip = next((other for other in sorted(known & named) if _one_slip(name, other)), None)
-    return slip or nearest(name, known - named, cutoff=0.7)
-
-
-def _one_slip(a: str, b: str) -> bool:
-    """Whether a swap of neighbours, or one letter too many or too few, makes b of a.
-
-    A digit makes another version, not a slip: ``faq`` and ``faq2`` are two benchmarks.
-    """
-    if len(a) == len(b):
-        pairs = [i for i in range(len(a)) if a[i] != b[i]]
-        return a.casefold() == b.casefold() or (
-            len(pairs) == 2 and pairs[1] == pairs[0] + 1 and sorted(a) == sorted(b)
-        )
-    short, long = sorted((a, b), key=len)
-    return len(long) == len(short) + 1 and any(
-        long[:i] + long[i + 1 :] == short and not long[i].isdigit() for i in range(len(long))
-    )
+    """Whether a table of the benchmark says that it may be absent (``required = false``)."""
+    return any(table.required is False for _, other, table in thresholds.tables() if other == name)
 
 
 def _check_collected(
@@ -129,7 +169,7 @@ def _check_collected(
     place: tuple[str, ...],
     table: BenchmarkGates,
     benchmark: CollectedBenchmark,
-    known_scorers: frozenset[str],
+    known_scorers: Collection[str],
 ) -> None:
     if table.direct and len(benchmark.scorers) > 1:
         raise mistake(

@@ -91,3 +91,4 @@ def _candidates(verdict: Verdict) -> Iterable[Keys]:
     yield from ((*benchmark, *inside, metric) for benchmark in benchmarks)
     yield from ((*benchmark, *inside) for benchmark in benchmarks)
     yield from benchmarks
+    yield ("models", verdict.model or "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Mapping
+from dataclasses import dataclass
 from dataclasses import replace
 
 from pytest_llmeval.metrics import Comparison
@@ -31,10 +32,25 @@ Comparisons = Mapping[tuple[str, str, str], Comparison | str]
 """(model, benchmark, scorer) → the comparison with the baseline, or why there is none."""
 
 
-def without_baseline(scope: Scope) -> Verdict:
+@dataclass(frozen=True, slots=True)
+class NotCompared:
+    """Why a run was compared with no baseline, and the status of its regression gates then."""
+
+    status: Status
+    reason: str
+
+
+NO_BASELINE = NotCompared(
+    "undecided",
+    "no baseline to compare with: --llm-baseline RUN, baseline = NAME in this table, or"
+    " --llm-baseline none for the first run",
+)
+FIRST_RUN = NotCompared("not run", "--llm-baseline none: there is no earlier run to compare with")
+
+
+def without_baseline(scope: Scope, why: NotCompared) -> Verdict:
     """The verdict on all regression gates of a table where the run has no baseline."""
-    reason = "no baseline was given (--llm-baseline RUN)"
-    return scope.verdict("regression", None, "not run", reason)
+    return scope.verdict("regression", None, why.status, why.reason)
 
 
 def without_comparison(

@@ -218,8 +218,12 @@ def pass_key(key: str) -> tuple[str, int] | None:
 
 
 class RegressionGates(_Table):
-    """What may be lost against a baseline; a model's own table may give only what differs."""
+    """What may be lost against a baseline; a model's own table may give only what differs.
 
+    ``baseline`` names the run to compare with, as ``--llm-baseline`` does, which goes first.
+    """
+
+    baseline: Annotated[str, NotEmpty] | None = None
     max_drop: Drop | None = None
     max_subject_drop: Drop | None = None
     alpha: Alpha = 0.05
@@ -321,7 +325,8 @@ class BenchmarkGates(ScorerGates):
 
     elsewhere = _IN_REGRESSION
 
-    required: bool = False
+    required: bool | None = None
+    """True: must be run. False: need not be known. None: known, and judged where it is run."""
     scorers: Annotated[dict[str, ScorerGates], NotEmpty] = {}
     hybrids: Annotated[dict[str, Share], NotEmpty, AfterValidator(_named_hybrids)] = {}
 
@@ -339,8 +344,9 @@ class BenchmarkGates(ScorerGates):
 
 
 class ModelGates(_Table):
-    """What differs for one model."""
+    """What differs for one model; ``required`` as that of a benchmark."""
 
+    required: bool | None = None
     benchmarks: dict[str, BenchmarkGates] = {}
 
 
@@ -380,6 +386,18 @@ class Thresholds(_Table):
         merged: dict[str, BenchmarkGates] = _merge(self.benchmarks, own.benchmarks if own else {})
         return merged
 
+    @property
+    def baseline(self) -> str | None:
+        """The baseline that the regression tables name; None where none does."""
+        return next((name for _, name in self._baselines()), None)
+
+    def _baselines(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Every ``baseline`` of the file: the keys of its table, and its value."""
+        for place, _, table in self.tables():
+            for inner, gates in table.parts():
+                if gates.regression is not None and gates.regression.baseline is not None:
+                    yield (*place, *inner, "regression"), gates.regression.baseline
+
     def tables(self) -> list[tuple[tuple[str, ...], str, BenchmarkGates]]:
         """Every benchmark table of the file: where it stands, the benchmark, the table."""
         found: list[tuple[tuple[str, ...], str, BenchmarkGates]] = []
@@ -415,7 +433,18 @@ def parse_thresholds(text: str, file: str = "thresholds.toml") -> Thresholds:
 
 
 def _check_regressions(thresholds: Thresholds) -> None:
-    """Every regression table must give a drop, a model's own by itself or from the benchmark's."""
+    """Every regression table must give a drop, a model's own by itself or from the benchmark's.
+
+    A run is compared with one baseline, so the tables that name one name the same.
+    """
+    for place, name in thresholds._baselines():
+        if name != thresholds.baseline:
+            raise mistake(
+                thresholds.file,
+                (*place, "baseline"),
+                f"{name!r}, but another table names {thresholds.baseline!r}: a run is compared"
+                " with one baseline",
+            )
     for place, name, given in thresholds.tables():
         table = thresholds.for_model(place[1])[name] if place[0] == "models" else given
         for inner, gates in table.parts():

@@ -2,27 +2,58 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from pytest_llmeval.catalog import NAMES
+from pytest_llmeval.gates import FIRST_RUN
+from pytest_llmeval.gates import NO_BASELINE
 from pytest_llmeval.gates import CollectedBenchmark
 from pytest_llmeval.gates import Comparisons
+from pytest_llmeval.gates import EarlierNames
+from pytest_llmeval.gates import KnownNames
+from pytest_llmeval.gates import NotCompared
 from pytest_llmeval.gates import Thresholds
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import check_names
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import nothing_decided
+from pytest_llmeval.gates import unknown_models
 from pytest_llmeval.runs.debiased import DEBIASED
 from pytest_llmeval.runs.hybrids import first_outcomes
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.scorers import SCORERS
 
+FIRST = "none"
+"""What ``--llm-baseline`` is for the first run, which there is nothing to compare with."""
 
-def check_thresholds(thresholds: Thresholds, collected: Mapping[str, CollectedBenchmark]) -> None:
-    """Raise ConfigError for the first name in the file that cannot be right."""
-    check_names(thresholds, NAMES, collected, known_scorers={*SCORERS, *DEBIASED})
+
+def check_thresholds(
+    thresholds: Thresholds,
+    collected: Mapping[str, CollectedBenchmark],
+    earlier: Iterable[Path],
+    models: Mapping[str, str] | None,
+    tests: Mapping[str, str] | None = None,
+) -> None:
+    """Raise ConfigError for the first name in the file that cannot be right.
+
+    ``earlier``: folders of runs and of baselines. ``models`` and ``tests`` as in ``KnownNames``.
+    """
+    folders = tuple(earlier)
+    known = KnownNames(
+        benchmarks=NAMES,
+        scorers={*SCORERS, *DEBIASED},
+        tests=tests or {},
+        models=models,
+        earlier=lambda: _earlier_names(folders),
+    )
+    check_names(thresholds, known, collected)
 
 
 def verdicts_on(
@@ -30,17 +61,58 @@ def verdicts_on(
     thresholds: Thresholds,
     file: str,
     collected: Iterable[str],
-    comparisons: Comparisons | None,
+    comparisons: Comparisons | NotCompared,
     *,
+    earlier: Iterable[Path],
     allow_undecided: bool,
 ) -> list[Verdict]:
     """Verdicts on every gate of the file; one more where none of them was decided (rule 2).
 
-    ``file``: its name; ``collected`` and ``comparisons`` as in ``judge``.
+    ``file``: its name; ``collected`` and ``comparisons`` as in ``judge``; ``earlier`` as in
+    ``check_thresholds``.
     """
     results = [one.result for one in measurements]
     models = list(dict.fromkeys(result.model for result in results))
+    folders = tuple(earlier)
+    unknown = unknown_models(thresholds, models, lambda: _earlier_names(folders))
     outcomes = first_outcomes(measurements)
-    verdicts = judge(thresholds, results, models, collected, comparisons, outcomes)
+    verdicts = judge(thresholds, results, models, collected, comparisons, outcomes, unknown)
     nothing = nothing_decided(verdicts, file)
     return verdicts if nothing is None or allow_undecided else [*verdicts, nothing]
+
+
+def chosen_baseline(given: str | None, thresholds: Thresholds | None) -> str | NotCompared:
+    """The baseline that a run is compared with, or why there is none.
+
+    ``given``: on the command line, or stored with the run. Otherwise the file may name it.
+    """
+    text = given or (thresholds.baseline if thresholds is not None else None)
+    if text is None:
+        return NO_BASELINE
+    return FIRST_RUN if text == FIRST else text
+
+
+@cache
+def _earlier_names(folders: tuple[Path, ...]) -> EarlierNames:
+    """The names in all runs and baselines of some folders, whatever their version or state."""
+    models: set[str] = set()
+    benchmarks: set[str] = set()
+    for folder in folders:
+        for file in (*folder.glob("*/run.json"), *folder.glob("*.json")):
+            for name, value in _named(file):
+                (models if name == "model" else benchmarks).add(value)
+    return EarlierNames(frozenset(models), frozenset(benchmarks))
+
+
+def _named(file: Path) -> Iterator[tuple[str, str]]:
+    """The models and benchmarks in one JSON document; none of a file that is something else."""
+    try:
+        document: Any = json.loads(file.read_text(encoding="utf-8"))
+        for model in (*document.get("models", ()), *document.get("model_fingerprints", ())):
+            yield "model", str(model)
+        for result in document.get("results", ()):
+            yield "benchmark", str(result["benchmark"])
+        for group in document.get("outcomes", ()):
+            yield "model", str(group["model"])
+    except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        return

@@ -21,6 +21,7 @@ from pytest_llmeval.gates import describe
 from pytest_llmeval.gates import fold
 from pytest_llmeval.judging.session import RunSession
 from pytest_llmeval.options import Settings
+from pytest_llmeval.options import moved_rootdir
 from pytest_llmeval.options import read_settings
 from pytest_llmeval.planning.making import CHUNK_SIZE
 from pytest_llmeval.planning.plan import Plan
@@ -49,6 +50,8 @@ def judge_here(config: pytest.Config, plan: Plan, settings: Settings) -> None:
         run = RunSession(plan, settings, _without_secrets(config.invocation_params.args))
     except ConfigError as error:
         raise pytest.UsageError(str(error)) from error
+    if (moved := moved_rootdir(config)) is not None:
+        run.notes.append(moved)
     unread = None if settings.thresholds is not None else _unread_thresholds(config, plan)
     if unread is not None:
         run.ungated = f"nothing was gated: {unread} is read only if --llm-thresholds names it"
@@ -114,9 +117,11 @@ def _without_secrets(arguments: Iterable[object]) -> list[str]:
 def require_marked_tests(config: pytest.Config) -> None:
     """A model named on the command line and nothing to evaluate it on is no success (rule 2)."""
     arguments = [str(argument) for argument in config.invocation_params.args]
-    if any(argument.partition("=")[0] == "--llm-model" for argument in arguments):
+    if not config.getoption("--llm-skip") and any(
+        argument.partition("=")[0] == "--llm-model" for argument in arguments
+    ):
         raise pytest.UsageError(
-            "--llm-model is given, but no test marked @pytest.mark.llmeval was collected"
+            "--llm-model is given, but no test marked @pytest.mark.llmeval was selected"
         )
 
 
@@ -224,8 +229,7 @@ class Judging:
         summary that ``-rA`` asks for its word.
         """
         if isinstance(report, GateReport):
-            category = report.category if report.when == "call" else ""
-            return category, "", "FAILED" if category == "failed" else ""
+            return report.category if report.when == "call" else "", "", ""
         value = getattr(report, "llmeval", None)
         if value is None or report.outcome not in ("passed", "skipped"):
             return None  # a failure, or an attempt that another plugin has had repeated
@@ -270,6 +274,8 @@ class Judging:
             self._failed_to_write = str(error)
         self._report_gates(session)
         self._write_reports()
+        if self._failed_to_write is None and self.run.is_empty:
+            self.run.folder.remove()
         session.exitstatus = self._exit_code(session, exitstatus)
         self._ended = True
 
@@ -301,27 +307,39 @@ class Judging:
         return exitstatus
 
     def _report_gates(self, session: pytest.Session) -> None:
+        """Report every gate as a test to plugins that write reports, and count it in the terminal.
+
+        The session would count a red gate as a failing test towards ``--maxfail``, and ``--lf``,
+        ``--ff`` and ``--stepwise`` would look for it in a file. A terminal of another plugin may
+        measure its progress by the tests that were collected.
+        """
         manager = self.config.pluginmanager
-        # Not to the session, which would count a red gate as a failing test towards
-        # --maxfail, nor to --lf, --ff and --stepwise, which would look for it in a file.
-        others = [session, *map(manager.get_plugin, ("lfplugin", "nfplugin", "stepwiseplugin"))]
+        terminal = manager.get_plugin("terminalreporter")
+        replaced = terminal is not None and type(terminal) is not pytest.TerminalReporter
+        names = ("lfplugin", "nfplugin", "stepwiseplugin")
+        left_out = [session, terminal if replaced else None, *map(manager.get_plugin, names)]
         hook = manager.subset_hook_caller(
-            "pytest_runtest_logreport", [plugin for plugin in others if plugin is not None]
+            "pytest_runtest_logreport", [plugin for plugin in left_out if plugin is not None]
         )
         for verdict in fold(self.run.verdicts, {"undecided"}):
             undecided = verdict.status == "undecided" and not self.run.settings.allow_undecided
             outcome = "failed" if verdict.status == "fail" or undecided else "skipped"
             if verdict.status == "pass":
                 outcome = "passed"
-            hook(report=GateReport(self.run.thresholds_name, verdict, outcome, "call"))
+            if outcome == "failed" and terminal is not None:
+                # The last line turns red by this key; no test is counted as failed.
+                terminal.stats.setdefault("failed", [])
+            report = GateReport(self.run.thresholds_name, verdict, outcome, "call")
+            hook(report=report)
             hook(report=GateReport(self.run.thresholds_name, verdict, "passed", "teardown"))
+            if replaced and terminal is not None:
+                terminal.stats.setdefault(report.category, []).append(report)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         run = self.run
         verdicts = run.verdicts if run.gated else None
-        parts = summary_parts(
-            run.results, verdicts, run.notes, run.folder.path, run.comparison, run.pairs
-        )
+        folder = run.folder.path if run.folder.path.exists() else None
+        parts = summary_parts(run.results, verdicts, run.notes, folder, run.comparison, run.pairs)
         write_summary(terminalreporter, parts)
         for command in self._commands:
             terminalreporter.write_line(command)
@@ -343,9 +361,8 @@ class GateReport(pytest.TestReport):
             longrepr=longrepr,
             when=when,
         )
-        if outcome == "failed":
-            self.category = "failed"
-        else:
-            self.category = (
-                "gates passed" if verdict.status == "pass" else f"gates {verdict.status}"
-            )
+        status = "warned" if verdict.warning is not None else _COUNTED[verdict.status]
+        self.category = f"gates {status}"
+
+
+_COUNTED = {"pass": "passed", "fail": "failed", "undecided": "undecided", "not run": "not run"}

@@ -33,7 +33,8 @@ class Reported:
     ``outcome`` is that of the test, ``samples`` has one for every answer. ``others``: scorer
     → outcomes, truncated answers, tie and answers with all choices tied, under other scorers of the
     same answers. ``arms``:
-    scorer → what became of the item in every arm of a permutation audit.
+    scorer → what became of the item in every arm of a permutation audit. ``unanswered``: an error
+    before the model was sent anything, as where it could not be loaded.
     """
 
     outcome: str
@@ -50,6 +51,7 @@ class Reported:
     reused: bool = False
     contradicted: bool = False
     others: Mapping[str, tuple[Sequence[str], int, bool, int]] = field(default_factory=dict)
+    unanswered: bool = False
     arms: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
 
     def to_wire(self) -> dict[str, Any]:

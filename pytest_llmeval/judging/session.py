@@ -17,8 +17,10 @@ from typing import Any
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
+from pytest_llmeval.gates import NO_BASELINE
 from pytest_llmeval.gates import CollectedBenchmark
 from pytest_llmeval.gates import Comparisons
+from pytest_llmeval.gates import NotCompared
 from pytest_llmeval.gates import Thresholds
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import collected_benchmarks
@@ -26,8 +28,9 @@ from pytest_llmeval.gates import errors_allowed
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
 from pytest_llmeval.gates import overall
-from pytest_llmeval.gates import unused_models
+from pytest_llmeval.judging.gating import FIRST
 from pytest_llmeval.judging.gating import check_thresholds
+from pytest_llmeval.judging.gating import chosen_baseline
 from pytest_llmeval.judging.gating import verdicts_on
 from pytest_llmeval.judging.outcomes import Outcomes
 from pytest_llmeval.metrics import Result
@@ -88,6 +91,10 @@ class RunSession:
         self.pairs: Sequence[Mapping[str, Any]] = ()
         self._measurements: dict[tuple[int, int], Measurement] = {}
         self._records: list[Record] | None = None
+        #: Spec of a model → the name it is printed with.
+        self._model_names: dict[str, str] = {}
+        #: Folders with earlier runs, whose names a thresholds file may know.
+        self._earlier = (settings.runs, settings.baselines)
         #: Model → how an endpoint is asked for choices, for text.
         self._asked_by: dict[str, dict[str, str]] = {}
         #: Whether a model wants more requests waiting than those of one chunk.
@@ -95,9 +102,11 @@ class RunSession:
         self.comparison: RunComparison | None = None
         self.usage: Rows = {}
         self._began = time.monotonic()
+        self._is_new = False
         self._check_models()
         self.notes += remarks(plan, settings)
         self.thresholds = self._read_thresholds()
+        self._baseline_name = chosen_baseline(settings.baseline, self.thresholds)
         self.baseline = self._read_baseline()
         if self.settings.shard is not None:
             part, parts = self.settings.shard
@@ -112,6 +121,7 @@ class RunSession:
         """Open every model and see that it can answer what is planned, under distinct names."""
         for spec in () if self.plan.own_model else self.settings.models:
             model = load_model(spec, **self.settings.endpoint)
+            self._model_names[spec] = model.name
             self._asked_by[spec] = dict(getattr(model, "ways", {}))
             self.wants_ahead |= hasattr(model, "wanted")
             names: dict[tuple[str, str], str] = {}
@@ -138,8 +148,13 @@ class RunSession:
         if self.settings.thresholds is None:
             return None
         thresholds = load_thresholds(self.settings.thresholds)
-        check_thresholds(thresholds, self._collected())
-        self.notes += unused_models(thresholds, self.settings.models)
+        tests = {
+            item.nodeid.partition("[")[0].rpartition("::")[2]: result.benchmark
+            for item in self.plan.items
+            for result in [self.plan.results[item.result]]
+        }
+        names = None if self.plan.own_model else self._model_names
+        check_thresholds(thresholds, self._collected(), self._earlier, names, tests)
         # The noise is that of the items drawn.
         self.notes += noise_warnings(thresholds, self._collected(drawn=True))
         return thresholds
@@ -166,9 +181,17 @@ class RunSession:
 
     def _read_baseline(self) -> Run | None:
         """The run to compare with; one that cannot be compared is refused before anything runs."""
-        if self.settings.baseline is None:
+        if isinstance(self._baseline_name, NotCompared):
             return None
-        baseline = load_baseline(self.settings.baseline, self.settings.baselines)
+        try:
+            baseline = load_baseline(self._baseline_name, self.settings.baselines)
+        except ConfigError as error:
+            if self.settings.baseline is not None or self.thresholds is None:
+                raise
+            raise ConfigError(
+                f"{self.thresholds.file}: baseline = {self._baseline_name!r}: {error}; for the"
+                " first run, give --llm-baseline none"
+            ) from None
         # All models are asked alike, or the comparison at the end refuses.
         by = next(iter(self._asked_by.values()), {})
         planned = [
@@ -192,6 +215,7 @@ class RunSession:
         manifest = describe(self.plan, command, limit=self.settings.limit, asked=self._asked_by)
         folder = create_run(root, self.plan, manifest)
         folder.claim()
+        self._is_new = True
         return folder
 
     # Outcomes --------------------------------------------------------------------------
@@ -229,6 +253,7 @@ class RunSession:
                 self.thresholds_name,
                 [planned.benchmark for planned in self.plan.results],
                 comparisons,
+                earlier=self._earlier,
                 allow_undecided=self.settings.allow_undecided,
             )
         self._write_documents(measurements, cut_short)
@@ -265,8 +290,9 @@ class RunSession:
         # A resumed run adds to what the earlier sessions used.
         manifest["seconds"] = manifest.get("seconds", 0.0) + time.monotonic() - self._began
         manifest = with_usage(manifest, self.usage, self.settings.prices)
-        if self.baseline is not None:
-            manifest["baseline"] = self.settings.baseline
+        if self._baseline_name is not NO_BASELINE:
+            first = isinstance(self._baseline_name, NotCompared)
+            manifest["baseline"] = FIRST if first else self._baseline_name
         self.folder.write("run.json", manifest)
 
     def write_reports(self) -> None:
@@ -275,9 +301,16 @@ class RunSession:
             file = write(name, Material(self.folder.path, self.baseline))
             self.notes.append(f"report: {run_name(file)}")
 
-    def _compare(self) -> Comparisons | None:
+    @property
+    def is_empty(self) -> bool:
+        """Whether a new run holds nothing, because its model could not be loaded."""
+        reported = self.outcomes.by_nodeid.values()
+        return self._is_new and not self.usage and all(one.unanswered for one in reported)
+
+    def _compare(self) -> Comparisons | NotCompared:
         if self.baseline is None:
-            return None
+            assert isinstance(self._baseline_name, NotCompared)
+            return self._baseline_name
         try:
             # Through the records on disk, as `llmeval compare` does.
             stored = load_run(self.folder.path)
@@ -285,7 +318,7 @@ class RunSession:
             self.comparison = compare(self.baseline, stored, allow_mismatch=allowed)
         except ConfigError as error:
             self.notes.append(str(error))
-            return {}
+            return NotCompared("undecided", f"not comparable: {error}")
         self.folder.write("comparison.json", comparison_json(self.comparison))
         return self.comparison.for_gates()
 
@@ -352,11 +385,6 @@ def remarks(plan: Plan, settings: Settings) -> Iterator[str]:
         if way.samples > 1 and way.protocol["decoding"]["temperature"] == 0
     }
     yield from sorted(greedy)
-    if plan.own_model and settings.models:
-        yield (
-            f"--llm-model {settings.models[0]} is left to the project's own `model` fixture, whose"
-            " model is evaluated"
-        )
     if settings.debias and not any(result.debias for result in plan.results):
         yield "--llm-debias: no benchmark of this run is answered by letter"
     if settings.permutations and not any(result.arms for result in plan.results):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from types import FunctionType
 
 import pytest
 
@@ -15,21 +16,38 @@ from pytest_llmeval.planning.making import Selected
 from pytest_llmeval.planning.making import make_plan
 from pytest_llmeval.planning.plan import Plan
 from pytest_llmeval.planning.suite import Suite
+from pytest_llmeval.project_fixtures import place
+from pytest_llmeval.project_fixtures import project_fixture
 
 
 class Collected:
     """The marked tests of a session.
 
-    ``items``: by node id, of the tests that a plan was made of.
+    ``items``: by node id, of the tests that a plan was made of. ``problems``: by node id of the
+    function, why a test has no items.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self.suite = Suite(settings)
         self.items: dict[str, Item] = {}
+        self.problems: dict[str, str] = {}
+        self._config = config
         self._settings = settings
 
     def parametrize(self, metafunc: pytest.Metafunc, marker: pytest.Mark) -> None:
-        """Parametrize a marked test: one test per item, and per model where there are several."""
+        """Parametrize a marked test: one test per item, and per model where there are several.
+
+        A test for which that fails is left without items. The reason in ``problems`` matters only
+        if the test is selected.
+        """
+        try:
+            self._parametrize(metafunc, marker)
+        except ConfigError as error:
+            if metafunc.config.option.collectonly:
+                raise
+            self.problems[metafunc.definition.nodeid] = str(error)
+
+    def _parametrize(self, metafunc: pytest.Metafunc, marker: pytest.Mark) -> None:
         test = metafunc.definition.nodeid
         unknown = marker.kwargs.keys() - {"benchmark", "protocol"}
         if unknown or len(marker.args) > 1:
@@ -37,6 +55,13 @@ class Collected:
                 f"{test}: @pytest.mark.llmeval takes a benchmark and protocol=…,"
                 f" not {', '.join(sorted(unknown)) or 'more'}"
             )
+        for name in ("item", "answer"):
+            own = project_fixture(metafunc.definition, name)
+            if own is not None:
+                raise ConfigError(
+                    f"{test}: the fixture `{name}` of {place(own, metafunc.config)} hides that of"
+                    " pytest-llmeval: rename it"
+                )
         if "item" not in metafunc.fixturenames:
             raise ConfigError(f"{test} is marked llmeval but uses neither `answer` nor `item`")
         if sum(mark.name == "llmeval" for mark in metafunc.definition.own_markers) > 1:
@@ -62,7 +87,7 @@ class Collected:
         specs = self._settings.models
         selected: list[Selected] = []
         seen: set[tuple[int, int, str]] = set()
-        fixtures: dict[object, str] = {}
+        fixtures: dict[FunctionType | None, str] = {}
         for node in tests:
             # A test's own node id, without parameters, is what `parametrize` registered.
             test = (
@@ -73,7 +98,7 @@ class Collected:
             if evaluated is None or callspec is None:
                 continue
             item, spec = callspec.params["item"], callspec.params.get("model")
-            fixtures.setdefault(_model_fixture(node), test)
+            fixtures.setdefault(project_fixture(node, "model"), test)
             if not isinstance(item, Item):
                 continue  # a shard without items: pytest collects one test, and skips it
             if spec is not None and spec not in specs:
@@ -96,31 +121,18 @@ class Collected:
             raise ConfigError(
                 f"{' and '.join(fixtures.values())} have different `model` fixtures: run them apart"
             )
-        own_model = bool(fixtures) and None not in fixtures
-        if own_model and len(specs) > 1:
+        own_model = next(iter(fixtures), None)
+        if own_model is not None and specs:
             raise ConfigError(
-                f"{len(specs)} --llm-model, but the project has a `model` fixture of its own, which"
-                " is one model: give one or none"
-            )
-        if selected and not specs and not own_model and not self._settings.dry_run:
-            raise ConfigError(
-                "no model to evaluate: give --llm-model SPEC (for example --llm-model demo),"
-                " or override the `model` fixture in a conftest.py"
+                f"--llm-model {specs[0]} is given, and {place(own_model, self._config)} has a `model`"
+                " fixture, which replaces it: give one of the two (load_model(SPEC) of"
+                " pytest_llmeval.models opens a model inside the fixture)"
             )
         return make_plan(
             specs or ("model",),
             self.suite,
             selected,
-            own_model,
+            own_model is not None,
             self._settings.seed,
             self._settings.shard,
         )
-
-
-def _model_fixture(node: pytest.Item) -> object | None:
-    """The function of a project's own `model` fixture that a test uses; None for the plugin's."""
-    info = getattr(node, "_fixtureinfo", None)
-    definitions = list(info.name2fixturedefs.get("model", [])) if info is not None else []
-    function = definitions[-1].func if definitions else None
-    own = function is not None and not function.__module__.startswith("pytest_llmeval.")
-    return function if own else None

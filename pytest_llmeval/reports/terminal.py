@@ -77,7 +77,7 @@ def summary_parts(
     results: Sequence[Result],
     verdicts: Sequence[Verdict] | None,
     notes: Iterable[str],
-    folder: Path,
+    folder: Path | None,
     comparison: RunComparison | None = None,
     pairs: Iterable[Pair] = (),
 ) -> Iterable[Any]:
@@ -105,7 +105,10 @@ def summary_parts(
         yield from _gate_lines(verdicts)
     for note in notes:
         yield Text(note, style="yellow")
-    yield Text(f"run: {run_name(folder)}")
+    if folder is None:
+        yield Text("no answer was received: the run folder was removed")
+    else:
+        yield Text(f"run: {run_name(folder)}")
 
 
 def _results_table(results: Iterable[tuple[Result, dict[str, Any]]]) -> Table:

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -93,6 +94,11 @@ class RunFolder:
             os.close(self._claim)
             self._claim = None
 
+    def remove(self) -> None:
+        """Delete the folder with all that is in it."""
+        self.release()
+        shutil.rmtree(self.path, ignore_errors=True)
+
     def write(self, name: str, value: Mapping[str, Any]) -> None:
         """Replace one of the documents in one step: a reader sees the old or the new one."""
         text = json.dumps({"format": FORMAT, **value}, indent=1, allow_nan=False) + "\n"
@@ -130,7 +136,7 @@ def create_run(root: Path, plan: Plan, manifest: Mapping[str, Any]) -> RunFolder
     for attempt in range(1, 1000):
         path = root / (f"{stamp}-{name}" if attempt == 1 else f"{stamp}-{name}-{attempt}")
         try:
-            root.mkdir(parents=True, exist_ok=True)
+            _make_root(root)
             path.mkdir()
         except FileExistsError:
             if root.is_dir():
@@ -142,6 +148,15 @@ def create_run(root: Path, plan: Plan, manifest: Mapping[str, Any]) -> RunFolder
         folder.write("run.json", manifest)
         return folder
     raise RunError(f"cannot make a new run folder in {root}")
+
+
+def _make_root(root: Path) -> None:
+    """Make the folder of all runs, which git is to ignore; an existing one is left as it is."""
+    try:
+        root.mkdir(parents=True)
+    except FileExistsError:
+        return
+    (root / ".gitignore").write_text("# Runs are not for git; `llmeval baseline` saves one.\n*\n")
 
 
 def find_resumable(root: Path, plan: Plan) -> RunFolder | str | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from collections.abc import Mapping
 from typing import Any
 
 from pytest_llmeval.core import Outcome
+from pytest_llmeval.gates import NO_BASELINE
 from pytest_llmeval.gates import Comparisons
+from pytest_llmeval.gates import NotCompared
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import describe
 from pytest_llmeval.gates import judge
@@ -45,12 +48,13 @@ def verdicts(
     *results: Result,
     models: tuple[str, ...] = ("m",),
     collected: tuple[str, ...] = ("x",),
-    comparisons: Comparisons | None = None,
+    comparisons: Comparisons | NotCompared = NO_BASELINE,
     outcomes: FirstOutcomes | None = None,
+    unknown_models: Collection[str] = (),
 ) -> dict[str, Verdict]:
     """The verdicts by id."""
     thresholds = parse_thresholds(f"version = 1\n{text}")
-    found = judge(thresholds, results, models, collected, comparisons, outcomes)
+    found = judge(thresholds, results, models, collected, comparisons, outcomes, unknown_models)
     by_id = {verdict.id: verdict for verdict in found}
     assert len(by_id) == len(found), "ids are unique"
     for verdict in found:

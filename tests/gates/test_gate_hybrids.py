@@ -9,6 +9,7 @@ from gate_results import verdicts
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.gates import CollectedBenchmark
+from pytest_llmeval.gates import KnownNames
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import check_names
 from pytest_llmeval.gates import noise_warnings
@@ -117,9 +118,9 @@ def collected(*scorers: str, items: int = 10) -> dict[str, CollectedBenchmark]:
 def test_an_unknown_scorer_is_refused_and_a_known_one_may_not_run() -> None:
     thresholds = parse_thresholds(f'version = 1\n{PLACE}"0.7*mached+0.3*letter" = 0.5')
     with pytest.raises(ConfigError, match=r"unknown scorer 'mached'; did you mean 'matched'"):
-        check_names(thresholds, (), collected("letter"), known_scorers=("matched", "letter"))
+        check_names(thresholds, KnownNames((), ("matched", "letter")), collected("letter"))
     good = parse_thresholds(f'version = 1\n{PLACE}"{NAME}" = 0.5')
-    check_names(good, (), collected("letter"), known_scorers=("matched",))
+    check_names(good, KnownNames((), ("matched",)), collected("letter"))
 
 
 def test_a_bound_that_no_result_can_reach_is_told() -> None:

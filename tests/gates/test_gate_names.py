@@ -6,12 +6,19 @@ import pytest
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.gates import CollectedBenchmark
+from pytest_llmeval.gates import EarlierNames
+from pytest_llmeval.gates import KnownNames
 from pytest_llmeval.gates import check_names
 from pytest_llmeval.gates import collected_benchmarks
 from pytest_llmeval.gates import parse_thresholds
 
-KNOWN = ["mmlu", "mmlu_pro", "gsm8k", "starter", "humaneval"]
-SCORERS = ["letter", "cloze", "number"]
+KNOWN = KnownNames(
+    benchmarks=["mmlu", "mmlu_pro", "gsm8k", "starter", "humaneval", "cmmlu"],
+    scorers=["letter", "cloze", "number"],
+    tests={"test_faq": "faq_de", "test_mmlu": "mmlu"},
+    models={"m": "m", "hf:./checkpoint-9000": "checkpoint-9000", "a b": "a-b", "openai:x": "x"},
+    earlier=lambda: EarlierNames(frozenset({"hf:old"}), frozenset({"support_tickets"})),
+)
 COLLECTED = {
     "mmlu": CollectedBenchmark("mmlu", {"anatomy": 100, "law": 50}, ("letter",), 0.25),
     "gsm8k": CollectedBenchmark("gsm8k", {"gsm8k": 1319}, ("number",), None, samples=4),
@@ -21,7 +28,7 @@ COLLECTED = {
 
 
 def check(text: str) -> None:
-    check_names(parse_thresholds(f"version = 1\n{text}"), KNOWN, COLLECTED, SCORERS)
+    check_names(parse_thresholds(f"version = 1\n{text}"), KNOWN, COLLECTED)
 
 
 @pytest.mark.parametrize(
@@ -39,11 +46,11 @@ def check(text: str) -> None:
         '[benchmarks.gsm8k]\n"pass@4" = 0.2\n"pass^1" = 0.1\nevery_subject."pass^4" = 0.1',
         '[benchmarks.humaneval]\n"pass@100" = 0.2',  # not collected: its samples are not known
         "[benchmarks.gsm8k.regression]\nmax_drop = 0.1",
-        # Not collected and not in the catalog: a benchmark of the user's own in another file.
-        "[benchmarks.support_tickets]\naccuracy = 0.2",
-        "[benchmarks.faq_en]\naccuracy = 0.2\n[benchmarks.faq_de]\naccuracy = 0.2",
-        "[benchmarks.gsm8k2]\naccuracy = 0.2\n[benchmarks.gsm8k]\naccuracy = 0.2",
-        "[benchmarks.cmmlu]\naccuracy = 0.2\nrequired = false",
+        "[benchmarks.support_tickets]\naccuracy = 0.2",  # of an earlier run
+        "[benchmarks.cmmlu]\naccuracy = 0.2",  # of the catalog
+        "[benchmarks.our_own]\naccuracy = 0.2\nrequired = false",
+        '[models."hf:old".benchmarks.mmlu]\naccuracy = 0.2',  # of an earlier run
+        '[models."hf:new"]\nrequired = false\nbenchmarks.mmlu.accuracy = 0.2',
     ],
 )
 def test_right_names(text: str) -> None:
@@ -54,6 +61,37 @@ MISTAKES = [
     ("[benchmarks.mmul]\naccuracy = 1", "benchmarks.mmul: ", "'mmul'", "did you mean 'mmlu'?"),
     ("[benchmarks.MMLU]\naccuracy = 1", "benchmarks.MMLU: ", "did you mean 'mmlu'?"),
     ("[benchmarks.human_eval]\naccuracy = 1", "did you mean 'humaneval'?", "required = false"),
+    ("[benchmarks.our_own]\naccuracy = 1", "benchmarks.our_own: ", "add required = false"),
+    ("[benchmarks.faq_en]\naccuracy = 1\n[benchmarks.faq_de]\naccuracy = 1", "'faq_de'?"),
+    ("[benchmarks.gsm8k2]\naccuracy = 1\n[benchmarks.gsm8k]\naccuracy = 1", "'gsm8k'?"),
+    (
+        '[benchmarks."starter[cloze]"]\naccuracy = 1',
+        'benchmarks."starter[cloze]": ',
+        "write [benchmarks.starter.scorers.cloze]",
+    ),
+    (
+        '[models.m.benchmarks."mmlu[letter]"]\naccuracy = 1',
+        "write [models.m.benchmarks.mmlu.scorers.letter]",
+    ),
+    (
+        '[benchmarks."mmlu::subjects.anatomy::accuracy"]\naccuracy = 1',
+        "write benchmarks.mmlu.subjects.anatomy.accuracy",
+    ),
+    ("[benchmarks.test_faq]\naccuracy = 1", "is a test", "write [benchmarks.faq_de]"),
+    (
+        '[benchmarks."benchmarks/test_mmlu.py::test_mmlu[anatomy-0001]"]\naccuracy = 1',
+        "write [benchmarks.mmlu]",
+    ),
+    (
+        "[models.checkpoint-9000.benchmarks.mmlu]\naccuracy = 1",
+        "models.checkpoint-9000: ",
+        'write [models."hf:./checkpoint-9000"]',
+    ),
+    (
+        '[models."hf:checkpoint-9000".benchmarks.mmlu]\naccuracy = 1',
+        "did you mean 'hf:./checkpoint-9000'?",
+    ),
+    ("[models.other.benchmarks.mmlu]\naccuracy = 1", "models.other: ", "add required = false"),
     ("[benchmarks.faq_dee]\naccuracy = 1", "benchmarks.faq_dee: ", "did you mean 'faq_de'?"),
     (
         "[benchmarks.mmlu]\naccuracy = 1\n[benchmarks.mmul.every_subject]\naccuracy = 1",

@@ -12,6 +12,7 @@ from gate_results import verdicts
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_llmeval.gates import FIRST_RUN
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import describe
 from pytest_llmeval.gates import fold
@@ -46,18 +47,25 @@ def drop(*args: str, **subjects: tuple[str, str]) -> Verdict:
     return verdict
 
 
-def test_without_a_baseline_it_did_not_run() -> None:
+def test_without_a_baseline_a_regression_table_is_undecided() -> None:
     found = verdicts(BOTH + "accuracy = 0", right(5, 10))
     assert {id: v.status for id, v in found.items()} == {
         "x::accuracy": "pass",
-        "x::regression": "not run",
+        "x::regression": "undecided",
     }
-    assert found["x::regression"].reason == "no baseline was given (--llm-baseline RUN)"
-    assert overall(found.values()) == "pass"
-    assert overall(verdicts(DROP, right(5, 10)).values()) == "fail"  # nothing was decided
-    assert verdicts(DROP)["x::regression"].status == "not run"
+    assert "--llm-baseline none for the first run" in found["x::regression"].reason
+    assert overall(found.values()) == "fail"
+    assert verdicts(DROP)["x::regression"].status == "undecided"
     scorer = "[benchmarks.x.scorers.letter.regression]\nmax_drop = 0.1"
     assert list(verdicts(scorer, right(5, 10))) == ["x::scorers.letter::regression"]
+
+
+def test_the_first_run_leaves_regression_gates_out() -> None:
+    found = verdicts(BOTH + "accuracy = 0", right(5, 10), comparisons=FIRST_RUN)
+    assert found["x::regression"].status == "not run"
+    assert overall(found.values()) == "pass"
+    alone = verdicts(DROP, right(5, 10), comparisons=FIRST_RUN)
+    assert overall(alone.values()) == "fail"  # nothing was decided
 
 
 def test_a_significant_drop_beyond_tolerance_fails() -> None:

@@ -323,7 +323,24 @@ def test_required_and_collected_but_nothing_run() -> None:
     found = verdicts(text, result(Counts(10)), right(1, 1, benchmark="y"), collected=("x", "y"))
     assert (found["x"].status, found["x"].reason) == ("fail", "required but no item was run")
     assert found["y::accuracy"].status == "pass"
-    assert "x" not in verdicts(text, right(1, 1), right(1, 1, benchmark="y"))
+    ran = verdicts(text, right(1, 1), right(1, 1, benchmark="y"))
+    assert (ran["x"].status, ran["x"].reason) == ("pass", "required, and was run")
+
+
+def test_every_table_has_a_verdict() -> None:
+    """Also one that gives no bound, and that of a model that did not run."""
+    text = "[benchmarks.x]\nrequired = false\n" + ACCURACY.replace(".x", ".y") + "0.5\n"
+    text += '[models.other.benchmarks.y]\naccuracy = 1\n[models."a b"]\nrequired = true\n'
+    found = verdicts(text, right(1, 1), right(1, 1, benchmark="y"), unknown_models=["other"])
+    assert {id: (v.status, v.line) for id, v in found.items()} == {
+        "x": ("not run", 2),
+        "y::accuracy": ("pass", 5),
+        "models.other": ("fail", 6),
+        "models.a b": ("fail", 8),
+    }
+    assert found["models.other"].reason.startswith("no model of this run or of an earlier one")
+    assert found["models.a b"].reason == "required but not run"
+    assert "models.other" not in verdicts(text, right(1, 1, model="other"), models=("other",))
 
 
 def test_models_are_judged_by_their_own_bounds() -> None:

@@ -87,7 +87,7 @@ def test_a_full_file() -> None:
     assert (cloze.accuracy.level, cloze.accuracy.by_interval) == (0.95, True)
     assert cloze.regression is not None
     assert (cloze.regression.max_drop, cloze.regression.alpha) == (0, 0.05)
-    assert (starter.direct, starter.required, starter.max_errors) == ([], False, None)
+    assert (starter.direct, starter.required, starter.max_errors) == ([], None, None)
 
 
 def test_a_model_overrides_key_by_key() -> None:

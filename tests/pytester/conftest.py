@@ -125,7 +125,7 @@ class Project:
     @property
     def run_folder(self) -> Path:
         """The newest run folder."""
-        return sorted((self.path / "runs").iterdir())[-1]
+        return sorted((self.path / "runs").glob("*/"))[-1]
 
     def document(self, name: str) -> dict[str, Any]:
         return json.loads((self.run_folder / name).read_text())

@@ -60,7 +60,7 @@ def two_runs(project):
     project.run("--llm-runs=all")
     project.model(one=WORSE_LAW)
     project.run("--llm-runs=all")
-    old, new = sorted((project.path / "all").iterdir(), key=lambda path: path.stat().st_mtime)
+    old, new = sorted((project.path / "all").glob("*/"), key=lambda path: path.stat().st_mtime)
     old.rename(project.path / "old")
     new.rename(project.path / "new")
     return project
@@ -153,7 +153,7 @@ def test_a_significant_drop_turns_the_build_red(project, capsys):
     project.run("--llm-runs=old")
     project.model(one=WORSE_LAW.replace('request.id == "law-0001"', 'request.id < "art-0012"'))
     project.run("--llm-runs=new")
-    (old,), (new,) = ((project.path / name).iterdir() for name in ("old", "new"))
+    (old,), (new,) = ((project.path / name).glob("*/") for name in ("old", "new"))
     project.thresholds(GATES.format(drop=0.1))
     code, output, _ = llmeval(capsys, "gate", new, "--baseline", old)
     assert code == 1
@@ -173,7 +173,7 @@ def published(project):
         "hendrycks": ("--llm-protocol=hendrycks",),
     }.items():
         assert project.run(f"--llm-runs=of-{name}", *arguments).ret == 0
-        (folder,) = (project.path / f"of-{name}").iterdir()
+        (folder,) = (project.path / f"of-{name}").glob("*/")
         folder.rename(project.path / name)
     return project
 
@@ -274,14 +274,14 @@ SHARDED = {"art": 7, "law": 11, "zoo": 5}
 def shards(project, parts: int, *arguments: str) -> list:
     for part in range(1, parts + 1):
         project.run(f"--llm-shard={part}/{parts}", f"--llm-runs=part-{part}", *arguments)
-    return [next((project.path / f"part-{n}").iterdir()) for n in range(1, parts + 1)]
+    return [next((project.path / f"part-{n}").glob("*/")) for n in range(1, parts + 1)]
 
 
 @pytest.mark.parametrize("arguments", [(), ("--llm-limit=4", "--llm-seed=7")])
 def test_four_shards_are_one_run_byte_for_byte(project, capsys, arguments):
     project.benchmark(**SHARDED)
     project.run("--llm-runs=whole", *arguments)
-    (whole,) = (project.path / "whole").iterdir()
+    (whole,) = (project.path / "whole").glob("*/")
     folders = shards(project, 4, *arguments)
     code, output, _ = llmeval(capsys, "merge", *folders, "--out", "merged")
     assert code == 0
@@ -315,7 +315,7 @@ def test_shards_of_samples_of_a_function_with_errors(project, capsys):
     project.model(FUNCTION)
     arguments = ("--llm-samples=3",)
     project.run("--llm-runs=whole", *arguments)
-    (whole,) = (project.path / "whole").iterdir()
+    (whole,) = (project.path / "whole").glob("*/")
     code, output, _ = llmeval(capsys, "merge", *shards(project, 3, *arguments), "--out", "merged")
     assert code == 0
     assert output.endswith("bench[choice] 23 items, 9 errors\n")
@@ -334,7 +334,7 @@ def test_overlaps_and_gaps_exit_4(project, capsys):
     assert code == 4
     assert "are both shard 2/3" in errors
     project.run("--llm-runs=whole")
-    (whole,) = (project.path / "whole").iterdir()
+    (whole,) = (project.path / "whole").glob("*/")
     code, _, errors = llmeval(capsys, "merge", one, two, whole, "--out", "merged")
     assert code == 4
     assert "is not a shard" in errors

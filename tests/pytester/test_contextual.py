@@ -145,7 +145,7 @@ def test_the_result_itself_is_that_of_a_plain_run(planted):
     planted.run()
     plain = planted.metrics()
     planted.run(CONTEXTUAL, "--llm-runs=calibrated")
-    (folder,) = (planted.path / "calibrated").iterdir()
+    (folder,) = (planted.path / "calibrated").glob("*/")
     first, second = json.loads((folder / "metrics.json").read_text())["results"]
     assert first == plain
     assert second["answered"] == plain["answered"] == 41
@@ -219,7 +219,7 @@ def test_gates_in_the_run_and_from_disk(planted):
     again.stdout.fnmatch_lines(["PASS planted::scorers.letter+contextual::accuracy: 0.7805*"])
     # The same file, of a run without it.
     planted.run("--llm-runs=plain")
-    (folder,) = (planted.path / "plain").iterdir()
+    (folder,) = (planted.path / "plain").glob("*/")
     plain = planted.pytester.run("llmeval", "gate", str(folder))
     assert plain.ret == 1
     plain.stdout.fnmatch_lines(["UNDECIDED *letter+contextual*did not run*"])
@@ -230,7 +230,7 @@ def test_shards_are_merged_to_the_same(planted):
     whole = planted.document("metrics.json")
     for part in "12":
         planted.run(CONTEXTUAL, f"--llm-shard={part}/2", "--llm-runs=shards")
-    shards = sorted((planted.path / "shards").iterdir())
+    shards = sorted((planted.path / "shards").glob("*/"))
     merged = planted.pytester.run("llmeval", "merge", *map(str, shards), "--out", "merged")
     assert merged.ret == 0
     assert json.loads((planted.path / "merged" / "metrics.json").read_text()) == whole

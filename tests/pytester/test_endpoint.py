@@ -165,7 +165,7 @@ def test_faults_change_no_outcome_and_resume_asks_for_the_rest_only(endpoint):
     endpoint.benchmark(art=150)
     with serve() as server:
         assert run(endpoint, server, "", "--llm-runs=first").ret == 0
-    (folder,) = (endpoint.path / "first").iterdir()
+    (folder,) = (endpoint.path / "first").glob("*/")
     (undisturbed,) = json.loads((folder / "metrics.json").read_text())["results"]
     faults = {"429": 0.05, "429 after": 0.05, "500": 0.05, "reset": 0.02, "garbage": 0.01}
     with serve(Script(faults=faults, retry_after="0.05")) as server:
@@ -198,7 +198,7 @@ def test_two_ways_of_asking_are_not_compared(endpoint):
         url = f"--llm-base-url={server.url}"
         spec = "--llm-model=openai:stand-in?choices={}".format
         assert endpoint.run(spec("top_logprobs"), url, "--llm-runs=old").ret == 0
-        (baseline,) = (endpoint.path / "old").iterdir()
+        (baseline,) = (endpoint.path / "old").glob("*/")
         asked = len(server.arrivals)
         against = f"--llm-baseline={baseline}"
         result = endpoint.run(spec("echo"), url, against)

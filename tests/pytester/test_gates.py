@@ -73,7 +73,7 @@ def test_a_missed_gate_fails_the_build(project):
     result = project.run()
     assert result.ret == 1
     result.stdout.fnmatch_lines(
-        ["FAIL bench::accuracy: 0.6667 (bound >= 0.7)*", "FAILED thresholds.toml::bench::accuracy*"]
+        ["FAIL bench::accuracy: 0.6667 (bound >= 0.7)*", "*6 passed, 3 wrong, 1 gates failed in*"]
     )
     assert project.document("gates.json")["verdict"] == "fail"
 
@@ -146,13 +146,18 @@ def test_a_threshold_tighter_than_the_noise_is_told_at_the_start(project):
     assert first < next(n for n, line in enumerate(lines) if line.startswith("test_bench.py"))
 
 
-def test_nothing_selected_is_not_green(project):
+def test_a_selection_without_items_of_a_requested_model_is_refused(project):
+    """Ordinary tests alone, without a model on the command line, are none of our business."""
     project.thresholds("[benchmarks.bench]\naccuracy = 0.1")
+    (project.path / "conftest.py").unlink()
+    (project.path / "answers.jsonl").write_text('{"item": "art-0000", "text": "B"}\n')
     (project.path / "test_unit.py").write_text("def test_unit(): pass")
-    result = project.run("-k", "test_unit")
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["UNDECIDED bench::accuracy*"])
-    assert project.asked == []
+    result = project.run("-k", "test_unit", "--llm-model=replay:answers.jsonl")
+    assert result.ret == 4
+    assert "no test marked @pytest.mark.llmeval was selected" in result.stderr.str()
+    ordinary = project.run("-k", "test_unit")
+    assert ordinary.ret == 0
+    ordinary.assert_outcomes(passed=1, deselected=1)
 
 
 def test_a_subject_is_judged_when_it_is_complete(project):
@@ -216,7 +221,6 @@ def test_no_gate_for_what_ran_is_red(project):
     project.thresholds("[benchmarks.mmlu]\naccuracy = 0.3")
     result = project.run()
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["FAILED thresholds.toml::no-gate*"])
     result.stdout.fnmatch_lines(
         ["FAIL no-gate: no gate of thresholds.toml was decided by this run"]
     )

@@ -129,7 +129,7 @@ def test_a_model_and_nothing_to_evaluate_it_on(project, xdist):
     assert project.run(*xdist).ret == 0
     result = project.run("--llm-model=demo", *xdist)
     assert result.ret == 4
-    assert "no test marked @pytest.mark.llmeval was collected" in result.stderr.str()
+    assert "no test marked @pytest.mark.llmeval was selected" in result.stderr.str()
 
 
 def test_errors_alone_pass_no_gate(project):

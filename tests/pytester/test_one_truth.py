@@ -90,11 +90,11 @@ def test_an_empty_shard_is_a_shard(project, workers):
     for part in range(1, 11):
         result = project.run(f"--llm-shard={part}/10", "-n", workers)
         assert result.ret == 0, part
-    shards = sorted((project.path / "runs").iterdir())
+    shards = sorted((project.path / "runs").glob("*/"))
     assert len(shards) == 10
     assert project.pytester.run("llmeval", "merge", *shards, "--out", "whole").ret == 0
     assert project.run("--llm-runs=one").ret == 0
-    (one,) = (project.path / "one").iterdir()
+    (one,) = (project.path / "one").glob("*/")
     whole = project.path / "whole" / "metrics.json"
     assert whole.read_bytes() == (one / "metrics.json").read_bytes()
 
@@ -102,7 +102,7 @@ def test_an_empty_shard_is_a_shard(project, workers):
 def test_a_shard_with_deselected_items_is_a_gap(project):
     project.run("--llm-shard=1/2", "-k", "not art-0000")
     project.run("--llm-shard=2/2")
-    shards = sorted((project.path / "runs").iterdir())
+    shards = sorted((project.path / "runs").glob("*/"))
     merged = project.pytester.run("llmeval", "merge", *shards, "--out", "whole")
     assert merged.ret == 4
     merged.stderr.fnmatch_lines(["llmeval: gap: *left out 1 of the 4 items*"])
@@ -112,7 +112,7 @@ def test_resume_does_not_take_a_shard_for_a_selection(project):
     project.benchmark(art=3, law=9)
     project.run("-k", "art")
     project.run("--llm-shard=1/4", "--llm-resume")
-    assert len(list((project.path / "runs").iterdir())) == 2
+    assert len(list((project.path / "runs").glob("*/"))) == 2
     assert project.document("run.json")["shard"] == [1, 4]
 
 
@@ -168,7 +168,7 @@ def test_an_empty_value_is_the_default(project, option):
 
 def test_a_baseline_in_an_ini_file_starts_at_the_rootdir(project):
     project.run("--llm-runs=old")
-    (baseline,) = (project.path / "old").iterdir()
+    (baseline,) = (project.path / "old").glob("*/")
     (project.path / "pytest.ini").write_text(f"[pytest]\nllm_baseline = old/{baseline.name}\n")
     (project.path / "sub").mkdir()
     (project.path / "sub" / "test_bench.py").write_text(

@@ -170,7 +170,7 @@ def test_the_result_itself_is_that_of_a_plain_run(planted):
     project.run()
     plain = project.metrics()
     project.run("--llm-permutations=cyclic", "--llm-runs=audited")
-    (folder,) = (project.path / "audited").iterdir()
+    (folder,) = (project.path / "audited").glob("*/")
     (audited,) = json.loads((folder / "metrics.json").read_text())["results"]
     assert audited.pop("audit")
     assert audited == plain
@@ -427,7 +427,7 @@ def test_shards_of_different_audits_are_not_joined(planted):
     project = planted("gold")
     assert project.run("--llm-shard=1/2", "--llm-permutations=cyclic").ret == 0
     assert project.run("--llm-shard=2/2").ret == 0
-    runs = sorted(str(folder) for folder in (project.path / "runs").iterdir())
+    runs = sorted(str(folder) for folder in (project.path / "runs").glob("*/"))
     joined = project.pytester.run("llmeval", "merge", *runs, "--out", "whole")
     assert joined.ret != 0
     joined.stderr.fnmatch_lines(["*are not shards of one run: *orders*"])
@@ -438,10 +438,10 @@ def test_joined_shards_of_an_audit_are_the_audit(planted):
     arguments = ("--llm-permutations=attack", "--llm-debias=batch")
     for part in ("1/2", "2/2"):
         assert project.run(f"--llm-shard={part}", *arguments).ret == 0
-    runs = sorted(str(folder) for folder in (project.path / "runs").iterdir())
+    runs = sorted(str(folder) for folder in (project.path / "runs").glob("*/"))
     assert project.pytester.run("llmeval", "merge", *runs, "--out", "whole").ret == 0
     assert project.run(*arguments, "--llm-runs=undivided").ret == 0
-    (undivided,) = (project.path / "undivided").iterdir()
+    (undivided,) = (project.path / "undivided").glob("*/")
     made, wanted = (
         json.loads((folder / "metrics.json").read_text())["results"]
         for folder in (project.path / "whole", undivided)
@@ -509,7 +509,7 @@ def test_a_recorded_audit_is_replayed(planted):
     (project.path / "conftest.py").unlink()
     model = "--llm-model=replay:records.jsonl"
     assert project.run(model, "--llm-permutations=attack", "--llm-runs=again").ret == 0
-    (folder,) = (project.path / "again").iterdir()
+    (folder,) = (project.path / "again").glob("*/")
     (result,) = json.loads((folder / "metrics.json").read_text())["results"]
     assert result["audit"] == wanted
 

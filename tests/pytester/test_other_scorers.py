@@ -180,10 +180,10 @@ def test_two_tests_cannot_give_the_same_result(scored):
 
 def test_shards_of_it_merge(scored):
     scored.run("--llm-runs=whole")
-    (whole,) = (scored.path / "whole").iterdir()
+    (whole,) = (scored.path / "whole").glob("*/")
     for part in (1, 2):
         scored.run(f"--llm-shard={part}/2", "--llm-runs=parts")
-    parts = sorted((scored.path / "parts").iterdir())
+    parts = sorted((scored.path / "parts").glob("*/"))
     assert scored.pytester.run("llmeval", "merge", *parts, "--out", "joined").ret == 0
     joined = scored.path / "joined" / "metrics.json"
     assert joined.read_bytes() == (whole / "metrics.json").read_bytes()
@@ -222,10 +222,10 @@ def test_a_gate_computes_the_hybrid_that_it_names(scored, bound, status):
 def test_a_hybrid_of_shards_and_of_a_stored_run(scored):
     option = "--llm-hybrid=choice=0.75,exact_match=0.25"
     scored.run(option, "--llm-runs=whole")
-    (whole,) = (scored.path / "whole").iterdir()
+    (whole,) = (scored.path / "whole").glob("*/")
     for part in (1, 2):
         scored.run(option, f"--llm-shard={part}/2", "--llm-runs=parts")
-    parts = sorted((scored.path / "parts").iterdir())
+    parts = sorted((scored.path / "parts").glob("*/"))
     assert scored.pytester.run("llmeval", "merge", *parts, "--out", "joined").ret == 0
     joined = scored.path / "joined" / "metrics.json"
     assert joined.read_bytes() == (whole / "metrics.json").read_bytes()

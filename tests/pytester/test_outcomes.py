@@ -214,7 +214,7 @@ def test_the_rootdir_that_an_ini_file_or_an_option_names_holds_the_runs(project,
     assert project.run("..", "--rootdir=..").ret == 0
     (project.path / "pytest.ini").write_text("[pytest]\n")
     assert project.run("..").ret == 0
-    assert len(list((project.path / "runs").iterdir())) == 2
+    assert len(list((project.path / "runs").glob("*/"))) == 2
     assert not (inner / "runs").exists()
 
 

@@ -75,7 +75,7 @@ def test_one_subject_that_got_worse_is_named_although_the_average_rose(mmlu_proj
     # Without a baseline a regression gate is not run, and nothing else was decided: red (rule 2).
     result.stdout.fnmatch_lines(["NOT RUN mmlu::regression*no baseline was given*"])
     assert result.ret == 1
-    (baseline,) = (mmlu_project.path / "old").iterdir()
+    (baseline,) = (mmlu_project.path / "old").glob("*/")
 
     result = mmlu_project.run(
         *arguments, "--llm-model=replay:after.jsonl", f"--llm-baseline={baseline}"
@@ -119,7 +119,7 @@ def test_a_drop_that_may_be_chance_warns_and_passes(project):
     project.benchmark(art=40)
     project.thresholds(REGRESSION)
     project.run("--llm-runs=old", "--llm-allow-undecided")
-    (baseline,) = (project.path / "old").iterdir()
+    (baseline,) = (project.path / "old").glob("*/")
     worse = """
     def one(self, request):
         wrong = int(request.id[-4:]) < {wrong}
@@ -150,7 +150,7 @@ def test_a_drop_that_may_be_chance_warns_and_passes(project):
 def test_another_protocol_or_other_data_is_refused_before_anything_is_asked(project, change, field):
     project.thresholds(REGRESSION)
     project.run("--llm-runs=old")
-    (baseline,) = (project.path / "old").iterdir()
+    (baseline,) = (project.path / "old").glob("*/")
     (project.path / "asked.txt").unlink()
     if "text" in change:
         test = project.path / "test_bench.py"
@@ -174,7 +174,7 @@ def test_another_protocol_or_other_data_is_refused_before_anything_is_asked(proj
 
 def test_what_is_no_baseline_is_told_in_one_line(project):
     project.run("--llm-runs=old")
-    (baseline,) = (project.path / "old").iterdir()
+    (baseline,) = (project.path / "old").glob("*/")
     for wanted, part in [
         ("nowhere", "'nowhere'"),
         ("test_bench.py", "test_bench.py"),
@@ -189,7 +189,7 @@ def test_what_is_no_baseline_is_told_in_one_line(project):
 def test_a_baseline_of_a_part_leaves_the_whole_undecided(project):
     project.thresholds(REGRESSION + "max_subject_drop = 0.3\n")
     project.run("--llm-runs=old", "-k", "law or zoo")
-    (baseline,) = (project.path / "old").iterdir()
+    (baseline,) = (project.path / "old").glob("*/")
     result = project.run(f"--llm-baseline={baseline}")
     assert result.ret == 1
     verdicts = {gate["id"]: gate["status"] for gate in project.document("gates.json")["gates"]}

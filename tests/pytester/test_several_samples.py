@@ -103,7 +103,7 @@ def test_decoding_is_the_protocols_unless_asked_otherwise(sampled):
     sampled.run()
     before = sampled.document("run.json")["results"][0]["ways"][0]
     sampled.run("--llm-temperature=0.25", "--llm-max-tokens=7", "--llm-runs=other")
-    (folder,) = (sampled.path / "other").iterdir()
+    (folder,) = (sampled.path / "other").glob("*/")
     after = json.loads((folder / "run.json").read_text())["results"][0]["ways"][0]
     changed = {**before["protocol"]["decoding"], "temperature": 0.25, "max_tokens": 7}
     assert after["protocol"]["decoding"] == changed
