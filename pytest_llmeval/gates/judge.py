@@ -271,7 +271,7 @@ def _judge_subject(
     else:
         incomplete = too_many_together(counts.error, every.error, limit)
     if (reason := no_measurement(every) or no_measurement(counts)) and not incomplete:
-        yield from _undecided(scope, gates, reason, None)
+        yield from _undecided(scope, gates, reason, NO_BASELINE)
     else:
         own = replace(result, subjects={subject: counts})
         yield from _judge_table(scope, gates, own, incomplete)
