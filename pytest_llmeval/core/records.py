@@ -43,7 +43,7 @@ class Record:
     audit, the labels of the options in the order shown (``CADB``); ``answer`` and ``gold`` are
     labels of the original order there, ``logprobs`` are in the order shown. A record of a
     content-free prompt has an ``order``, too, and no ``gold``: it is no answer to its item.
-    ``detail``: as in ``Score``.
+    ``detail``: as in ``Score``, ``encoded_apart``: as in ``Response``.
     """
 
     model: str
@@ -73,6 +73,7 @@ class Record:
     response_of: str = ""
     order: str = ""
     detail: str = ""
+    encoded_apart: int = 0
 
     @property
     def truncated(self) -> bool:

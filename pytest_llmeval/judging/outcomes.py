@@ -43,6 +43,7 @@ class Reported:
     fingerprint: str | None = None
     truncated: int = 0
     dropped_shots: bool = False
+    encoded_apart: bool = False
     tie: bool = False
     details: Sequence[str] = ()
     reused: bool = False
@@ -196,6 +197,7 @@ class Outcomes:
                 outcomes=tuple(map(Outcome, one.samples)),
                 truncated=one.truncated,
                 dropped_shots=one.dropped_shots,
+                encoded_apart=one.encoded_apart,
                 tie=one.tie,
                 details=tuple(one.details),
             )
@@ -205,6 +207,7 @@ class Outcomes:
                     outcomes=tuple(map(Outcome, samples)),
                     truncated=truncated,
                     dropped_shots=one.dropped_shots,
+                    encoded_apart=one.encoded_apart,
                     tie=tie,
                 )
         return groups

@@ -175,6 +175,13 @@ def _remarks(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]
                 " asked with fewer shots than the protocol's (prompt window, or copies left out)",
                 style="yellow",
             )
+        if result.encoded_apart:
+            yield Text(
+                f"{name}: {count(result.encoded_apart, 'item')} {_were(result.encoded_apart)}"
+                " scored with choices encoded apart from the prompt, with whose end their text"
+                " merges into one token",
+                style="yellow",
+            )
         if result.ties:
             yield Text(f"{name}: {count(result.ties, 'tie')}, {tie_words(result.scorer)}")
 

@@ -30,7 +30,8 @@ class Measurement:
     it may be compared with. ``protocols``: the fingerprints of its records, that of the first way
     too, under which an item is booked that was lost before the model showed how it can be asked.
     ``scored_again``: by another scorer of another's responses. ``asked``: how an endpoint was
-    asked, where there are several ways (``top_logprobs``).
+    asked, where there are several ways (``top_logprobs``). ``template_date``: the date that the
+    model's chat template writes, empty where it writes none or nobody knows.
     """
 
     result: Result
@@ -42,6 +43,7 @@ class Measurement:
     model_fingerprint: str | None
     scored_again: bool = False
     asked: str = ""
+    template_date: str = ""
 
     @property
     def name(self) -> str:
