@@ -31,7 +31,7 @@ class Measurement:
     too, under which an item is booked that was lost before the model showed how it can be asked.
     ``scored_again``: by another scorer of another's responses. ``asked``: how an endpoint was
     asked, where there are several ways (``top_logprobs``). ``template_date``: the date that the
-    model's chat template writes, empty where it writes none or nobody knows.
+    model's chat template writes, empty where it writes none or is not known.
     """
 
     result: Result

@@ -1,9 +1,9 @@
-"""Chat templates read one date, whatever the day is: the same prompt tomorrow.
+"""Render chat templates at a fixed date, so that a prompt is the same on every day.
 
 Templates of Llama 3.2 and 3.3, Granite, SmolLM3, Mistral Small, gpt-oss and others write the current
 date into the system message. They call ``strftime_now``, which transformers defines over the clock
-(``utils.chat_template_utils``). A variable of that name cannot take its place: up to 4.56 a template
-is given a function that is passed as one, 5.24 replaces it by a text.
+(``utils.chat_template_utils``). A variable of that name cannot replace it in every release: 4.56
+passes a function on to the template, 5.24 makes a text of it.
 
 Nothing else in a template's environment reads a clock. Two of jinja2's names are random (the filter
 ``random`` and ``lipsum``); they are the same at every rendering here.
