@@ -252,6 +252,7 @@ class Answering:
             fingerprint=first.model_fingerprint,
             truncated=sum(one.truncated for one in records),
             dropped_shots=first.dropped_shots > 0,
+            encoded_apart=first.encoded_apart > 0,
             tie=first.tie,
             all_tied=sum(one.all_tied_answer for one in records),
             details=[one.detail for one in records] if first.detail else [],

@@ -60,6 +60,7 @@ def filled_in(blank: Record, response: Response, verdict: Score) -> Record:
         prompt_tokens=response.prompt_tokens,
         completion_tokens=response.completion_tokens,
         dropped_shots=blank.dropped_shots + response.dropped_shots,
+        encoded_apart=response.encoded_apart,
         seconds=response.seconds,
     )
 
@@ -83,6 +84,7 @@ def response_of(record: Record, missing_shots: int) -> Response:
         prompt_tokens=record.prompt_tokens,
         completion_tokens=record.completion_tokens,
         dropped_shots=record.dropped_shots - missing_shots,
+        encoded_apart=record.encoded_apart,
         seconds=record.seconds,
     )
 

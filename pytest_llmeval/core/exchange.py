@@ -97,6 +97,8 @@ class Response:
     (``FILTERED``), ``refusal`` (``REFUSED``; ``text`` is that of the refusal, and no answer is read
     from it), or another reason that the server gives.
     ``dropped_shots``: shots left out because the prompt exceeded the model's window.
+    ``encoded_apart``: choices that were encoded apart from the prompt, with whose end their text
+    would have merged into one token.
     ``seconds``: this request's share of what its batch cost. ``error`` set: the machinery
     failed and there is no answer. Numbers of other libraries become Python's; what cannot be
     an answer (a text that is no text) becomes an ``error``, so that it costs no other item.
@@ -113,6 +115,7 @@ class Response:
     error: str | None = None
     sample: int | None = None
     reasoning: str | None = None
+    encoded_apart: int = 0
 
     def __post_init__(self) -> None:
         # Here, at the border, once, rather than in everything that writes or sends responses.
@@ -150,6 +153,7 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
     "prompt_tokens": int,
     "completion_tokens": int,
     "dropped_shots": int,
+    "encoded_apart": int,
     "sample": int,
     "seconds": _finite,
 }

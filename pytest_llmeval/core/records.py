@@ -45,7 +45,7 @@ class Record:
     audit, the labels of the options in the order shown (``CADB``); ``answer`` and ``gold`` are
     labels of the original order there, ``logprobs`` are in the order shown. A record of a
     content-free prompt has an ``order``, too, and no ``gold``: it is no answer to its item.
-    ``detail`` and ``all_tied``: as in ``Score``.
+    ``detail`` and ``all_tied``: as in ``Score``, ``encoded_apart``: as in ``Response``.
     """
 
     model: str
@@ -76,6 +76,7 @@ class Record:
     order: str = ""
     detail: str = ""
     all_tied: bool = False
+    encoded_apart: int = 0
 
     @property
     def truncated(self) -> bool:

@@ -45,6 +45,7 @@ class Reported:
     fingerprint: str | None = None
     truncated: int = 0
     dropped_shots: bool = False
+    encoded_apart: bool = False
     tie: bool = False
     all_tied: int = 0
     details: Sequence[str] = ()
@@ -200,6 +201,7 @@ class Outcomes:
                 outcomes=tuple(map(Outcome, one.samples)),
                 truncated=one.truncated,
                 dropped_shots=one.dropped_shots,
+                encoded_apart=one.encoded_apart,
                 tie=one.tie,
                 all_tied=one.all_tied,
                 details=tuple(one.details),
@@ -210,6 +212,7 @@ class Outcomes:
                     outcomes=tuple(map(Outcome, samples)),
                     truncated=truncated,
                     dropped_shots=one.dropped_shots,
+                    encoded_apart=one.encoded_apart,
                     tie=tie,
                     all_tied=all_tied,
                 )

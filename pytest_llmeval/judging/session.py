@@ -97,6 +97,8 @@ class RunSession:
         self._earlier = (settings.runs, settings.baselines)
         #: Model → how an endpoint is asked for choices, for text.
         self._asked_by: dict[str, dict[str, str]] = {}
+        #: Model → the date that its chat template writes, where it writes one.
+        self._template_dates: dict[str, str] = {}
         #: Whether a model wants more requests waiting than those of one chunk.
         self.wants_ahead = False
         self.comparison: RunComparison | None = None
@@ -123,6 +125,8 @@ class RunSession:
             model = load_model(spec, **self.settings.endpoint)
             self._model_names[spec] = model.name
             self._asked_by[spec] = dict(getattr(model, "ways", {}))
+            if day := getattr(model, "template_date", ""):
+                self._template_dates[spec] = day
             self.wants_ahead |= hasattr(model, "wanted")
             names: dict[tuple[str, str], str] = {}
             for number, result in enumerate(self.plan.results):
@@ -194,8 +198,14 @@ class RunSession:
             ) from None
         # All models are asked alike, or the comparison at the end refuses.
         by = next(iter(self._asked_by.values()), {})
+        days = set(self._template_dates.values())
+        day = days.pop() if len(days) == 1 else ""
         planned = [
-            replace(measure(result, way, "", {}, None), asked=by.get(way.ask, ""))
+            replace(
+                measure(result, way, "", {}, None),
+                asked=by.get(way.ask, ""),
+                template_date=day,
+            )
             for result in self.plan.results
             for way in result.ways
         ]
@@ -212,7 +222,13 @@ class RunSession:
                 return found
             if found is not None:
                 self.notes.append(f"nothing to resume: {found}; a new run was started")
-        manifest = describe(self.plan, command, limit=self.settings.limit, asked=self._asked_by)
+        manifest = describe(
+            self.plan,
+            command,
+            limit=self.settings.limit,
+            asked=self._asked_by,
+            template_dates=self._template_dates,
+        )
         folder = create_run(root, self.plan, manifest)
         folder.claim()
         self._is_new = True

@@ -33,6 +33,7 @@ class ItemOutcomes:
 
     ``truncated`` counts the answers that ended because they had reached the token limit.
     ``dropped_shots``: asked with fewer shots than the protocol has, for want of room.
+    ``encoded_apart``: a choice was encoded apart from its context.
     ``tie``: the best choice was not unique. ``all_tied`` counts the answers whose choices all had
     the same log-likelihood. ``details``: how each answer was read, where the scorer
     tells.
@@ -42,6 +43,7 @@ class ItemOutcomes:
     outcomes: tuple[Outcome, ...]
     truncated: int = 0
     dropped_shots: bool = False
+    encoded_apart: bool = False
     tie: bool = False
     all_tied: int = 0
     details: tuple[str, ...] = ()
@@ -155,7 +157,8 @@ class Result:
     answers asked for per item; ``by_sample``: (correct, answered) of the first, the second, … of
     every item, where there are several. ``drawn``: subject → items drawn at random of its items
     (``--llm-limit``), None where the run asks for all of them. ``dropped_shots``: items answered
-    with fewer shots than the protocol has, for want of room. ``ties``: items whose best choice was
+    with fewer shots than the protocol has, for want of room. ``encoded_apart``: items with a choice
+    that was encoded apart from its context. ``ties``: items whose best choice was
     not unique. ``audit``: the same items with their options in other orders, where that was asked
     for.
     """
@@ -170,6 +173,7 @@ class Result:
     by_sample: tuple[tuple[int, int], ...] = ()
     drawn: Mapping[str, int] | None = None
     dropped_shots: int = 0
+    encoded_apart: int = 0
     ties: int = 0
     audit: Audit | None = None
 
@@ -179,6 +183,7 @@ class Result:
         if _checks.count("samples", self.samples) == 0:
             raise ValueError("samples must be at least 1")
         _checks.count("dropped_shots", self.dropped_shots)
+        _checks.count("encoded_apart", self.encoded_apart)
         _checks.count("ties", self.ties)
 
     @property
@@ -270,7 +275,7 @@ def aggregate(
     all_tied: Counter[str] = Counter()
     spreads: dict[str, Counter[tuple[int, int]]] = {subject: Counter() for subject in sizes}
     by_sample = [[0, 0] for _ in range(samples)] if samples > 1 else []
-    dropped = ties = 0
+    dropped = apart = ties = 0
     for item in items:
         if item.subject not in sizes:
             raise ValueError(f"unknown subject {item.subject!r}")
@@ -286,6 +291,7 @@ def aggregate(
         truncated[item.subject] += item.truncated
         all_tied[item.subject] += min(item.all_tied, item.answered)
         dropped += item.dropped_shots
+        apart += item.encoded_apart
         ties += item.tie and item.answered > 0
     subjects = {
         subject: Counts(
@@ -311,5 +317,6 @@ def aggregate(
         by_sample=tuple((correct, answered) for correct, answered in by_sample),
         drawn=drawn,
         dropped_shots=dropped,
+        encoded_apart=apart,
         ties=ties,
     )

@@ -57,6 +57,7 @@ def summarize(result: Result) -> dict[str, Any]:
         "sampled": _sampled(result, tallies) if known else None,
         **(_several_samples(result, known) if result.samples > 1 else {}),
         "dropped_shots": result.dropped_shots,
+        **({"encoded_apart": result.encoded_apart} if result.encoded_apart else {}),
         "ties": result.ties,
         **({} if result.audit is None else {"audit": result.audit.as_json()}),
         "subjects": {

@@ -28,6 +28,7 @@ class Model(Protocol):
     Constructing a model is cheap; weights are loaded by the first ``answer``.
 
     What a model may have beside: ``ways``, how each kind of request is put where there are several;
+    ``template_date``, the date that its chat template writes, empty where it writes none;
     ``wanted``, how many requests it wants waiting (its iterators then say by ``available`` whether
     a response is there); ``prompts_sent(request)``, how often a prompt is sent and billed;
     ``usage_by_benchmark``, counts as in ``endpoint.usage.Usage``; ``close()``.

@@ -1,7 +1,8 @@
 """``hf:NAME_OR_FOLDER_OR_GGUF[?key=value&…]``: models that transformers loads.
 
 Keys: ``device`` (cpu, cuda, cuda:N, mps), ``dtype`` (float32, bfloat16, float16), ``revision``
-(of a hub name), ``batch_tokens`` (tokens computed at a time), ``name`` (in ids and reports).
+(of a hub name), ``batch_tokens`` (tokens computed at a time), ``date`` (YYYY-MM-DD, the current date
+for a chat template that writes it; 2024-07-26 by default), ``name`` (in ids and reports).
 By default float32 on a CPU and bfloat16 on a GPU; one GPU per xdist worker.
 """
 
@@ -18,6 +19,7 @@ from pytest_llmeval.core import Ask
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
 from pytest_llmeval.models.engine.identity import fingerprint
+from pytest_llmeval.models.engine.identity import template_date
 from pytest_llmeval.models.engine.spec import Spec
 from pytest_llmeval.models.engine.spec import check_installed
 from pytest_llmeval.models.engine.spec import parse_spec
@@ -54,8 +56,13 @@ class HfModel:
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hex digits for weights, tokenizer, chat template, revision and dtype."""
+        """16 hex digits for weights, tokenizer, chat template with its date, revision and dtype."""
         return fingerprint(self._spec)
+
+    @cached_property
+    def template_date(self) -> str:
+        """The date that the chat template reads, as ``2024-07-26``; empty where it reads none."""
+        return template_date(self._spec)
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Response]:
         """Yield a response a request, as it completes; where both kinds are asked, choices first.

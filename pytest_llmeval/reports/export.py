@@ -74,6 +74,7 @@ COLUMNS = (
     Column("completion_tokens", "int64", "tokens of the answer"),
     Column("prompt_sha256", "string", "SHA-256 of the prompt"),
     Column("dropped_shots", "int64", "shots left out for want of room"),
+    Column("encoded_apart", "int64", "choices that were encoded apart from the prompt"),
     Column("tie", "bool", "whether the best choice was not unique"),
     Column("all_tied", "bool", "whether all choices had the same log-likelihood"),
     Column(
@@ -137,6 +138,7 @@ def _row(record: Record, run: Run, protocol: str | None) -> dict[str, Any]:
         "completion_tokens": record.completion_tokens,
         "prompt_sha256": record.prompt_sha256,
         "dropped_shots": record.dropped_shots,
+        "encoded_apart": record.encoded_apart,
         "tie": record.tie,
         "all_tied": record.all_tied,
         "seconds": record.seconds,

@@ -182,6 +182,13 @@ def _remarks(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]
         if all_tied := all_tied_words(numbers):
             style = "yellow" if result.is_measurement else "red"
             yield Text(f"{name}: {all_tied}", style=style)
+        if result.encoded_apart:
+            yield Text(
+                f"{name}: {count(result.encoded_apart, 'item')} {_were(result.encoded_apart)}"
+                " scored with choices encoded apart from the prompt, with whose end their text"
+                " merges into one token",
+                style="yellow",
+            )
         if result.ties:
             yield Text(f"{name}: {count(result.ties, 'tie')}, {tie_words(result.scorer)}")
 

@@ -34,7 +34,8 @@ _LETTERS = {
 }
 _OUTCOMES = {letter: outcome for outcome, letter in _LETTERS.items()}
 _NOT_RUN = "-"  # a sample without an outcome between others
-_FLAGS = ("tie", "all_tied", "dropped_shots")  # of the item, as lists of ids where there are any
+# Of the item, as lists of ids where there are any.
+_FLAGS = ("tie", "all_tied", "dropped_shots", "encoded_apart")
 # What of run.json is kept where it is there: what results are built from, and where they are from.
 _KEPT = (
     "started",
@@ -44,6 +45,7 @@ _KEPT = (
     "seed",
     "limit",
     "asked",
+    "template_dates",
     "samples",
     "model_fingerprints",
 )
@@ -204,6 +206,7 @@ def _unpack_item(
     tie: bool,
     all_tied: bool,
     dropped_shots: bool,
+    encoded_apart: bool,
 ) -> Iterator[Record]:
     for sample, letter in enumerate(letters):
         if letter == _NOT_RUN:
@@ -222,6 +225,7 @@ def _unpack_item(
             tie=tie,
             all_tied=all_tied,
             dropped_shots=int(dropped_shots),
+            encoded_apart=int(encoded_apart),
         )
 
 

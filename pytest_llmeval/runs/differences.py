@@ -85,6 +85,10 @@ def protocol_differences(one: Measurement, other: Measurement) -> list[tuple[str
     told = ask == "choices" or (one.asked and other.asked)
     if told and one.asked != other.asked:
         found.append(("asked by", one.asked or ask, other.asked or ask))
+    # A model whose chat template writes no date has the same prompt under any.
+    days = one.template_date, other.template_date
+    if one.protocol["chat"] and all(days) and days[0] != days[1]:
+        found.append(("date in the chat template", *days))
     return found
 
 
@@ -93,7 +97,10 @@ def mismatches_of(pairs: Iterable[tuple[Measurement, Measurement]]) -> list[Mism
     seen: set[tuple[str, ...]] = set()
     found = []
     for one, other in pairs:
-        about = (one.name, one.fingerprint, other.fingerprint, one.data_hash, other.data_hash)
+        about = (
+            *(one.name, one.fingerprint, other.fingerprint, one.data_hash, other.data_hash),
+            *(one.template_date, other.template_date),
+        )
         if about not in seen:
             seen.add(about)
             found += [Mismatch(one.name, *entry) for entry in protocol_differences(one, other)]

@@ -31,7 +31,8 @@ class Measurement:
     too, under which an item is booked that was lost before the model showed how it can be asked.
     ``scored_again``: by another scorer of another's responses. ``asked``: how an endpoint was
     asked, where there are several ways (``top_logprobs``). ``excluded``: which items of the data the
-    benchmark leaves out, in words.
+    benchmark leaves out, in words. ``template_date``: the date that the model's chat template
+    writes, empty where it writes none or is not known.
     """
 
     result: Result
@@ -44,6 +45,7 @@ class Measurement:
     scored_again: bool = False
     asked: str = ""
     excluded: str = ""
+    template_date: str = ""
 
     @property
     def name(self) -> str:

@@ -145,15 +145,17 @@ class Run:
         weights = next((r.model_fingerprint for r in own if r.model_fingerprint), None)
         way = planned.way_of(record.protocol for record in own)
         asked = self.manifest.get("asked", {}).get(model, {}).get(way.ask, "")
+        day = self.manifest.get("template_dates", {}).get(model, "")
         measurement = measure(planned, way, model, dict(_outcomes(own)), weights)
         audit = self._audit(planned, way, measurement)
-        return replace(measurement, asked=asked, result=replace(measurement.result, audit=audit))
+        result = replace(measurement.result, audit=audit)
+        return replace(measurement, asked=asked, template_date=day, result=result)
 
     def _debiased(self, model: str, planned: PlannedResult, first: Measurement) -> Measurement:
         records = self._records(model, planned.benchmark)
         items = debiased(planned, first.fingerprint, first.items, records, self.manifest["seed"])
         measured = measure(planned, planned.ways[0], model, items, first.model_fingerprint)
-        return replace(measured, asked=first.asked)
+        return replace(measured, asked=first.asked, template_date=first.template_date)
 
     def _audit(self, planned: PlannedResult, way: Way, measurement: Measurement) -> Audit | None:
         if not planned.arms:
@@ -205,6 +207,7 @@ def _outcomes(records: Iterable[Record]) -> Iterator[tuple[str, ItemOutcomes]]:
                 outcomes=tuple(record.outcome for record in samples),
                 truncated=sum(one.truncated for one in samples),
                 dropped_shots=samples[0].dropped_shots > 0,
+                encoded_apart=samples[0].encoded_apart > 0,
                 tie=samples[0].tie,
                 all_tied=sum(one.all_tied_answer for one in samples),
                 details=tuple(one.detail for one in samples) if samples[0].detail else (),

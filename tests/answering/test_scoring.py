@@ -20,7 +20,9 @@ def scored(response, scorer):
 
 
 def test_a_response_is_scored():
-    response = Response("q0", logprobs=(-2.0, -1.0), dropped_shots=2, prompt_tokens=7)
+    response = Response(
+        "q0", logprobs=(-2.0, -1.0), dropped_shots=2, prompt_tokens=7, encoded_apart=1
+    )
     record = scored(response, "letter")
     assert (record.outcome, record.answer) == (Outcome.CORRECT, "B")
     assert record.dropped_shots == 3

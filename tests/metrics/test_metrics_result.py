@@ -16,6 +16,7 @@ from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import aggregate
+from pytest_llmeval.metrics import summarize
 
 CORRECT, WRONG, UNPARSED, ERROR = Outcome.CORRECT, Outcome.WRONG, Outcome.UNPARSED, Outcome.ERROR
 
@@ -152,10 +153,16 @@ def test_same_text_in_two_subjects_is_two_items() -> None:
 
 def test_items_are_counted_per_subject() -> None:
     found = total(
-        [item(CORRECT, tie=True), item(UNPARSED, dropped_shots=True, truncated=1)], {"s": 2, "t": 3}
+        [
+            item(CORRECT, tie=True, encoded_apart=True),
+            item(UNPARSED, dropped_shots=True, truncated=1),
+        ],
+        {"s": 2, "t": 3},
     )
     assert found.subjects == {"s": Counts(2, 1, 0, 1, truncated=1), "t": Counts(3)}
-    assert (found.ties, found.dropped_shots) == (1, 1)
+    assert (found.ties, found.dropped_shots, found.encoded_apart) == (1, 1, 1)
+    assert summarize(found)["encoded_apart"] == 1
+    assert "encoded_apart" not in summarize(total([item(CORRECT)], {"s": 1}))
     assert (found.items("s"), found.items("t")) == (2, 3)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,10 @@ def test_target_and_name(models: Path, rest: str, kind: str, name: str) -> None:
 
 
 def test_options(models: Path) -> None:
-    spec = parse_spec("gpt2?device=cuda:1&dtype=bf16&revision=v1.0&batch_tokens=512")
+    spec = parse_spec(
+        "gpt2?device=cuda:1&dtype=bf16&revision=v1.0&batch_tokens=512&date=2026-11-30"
+    )
+    assert spec.day == date(2026, 11, 30)
     assert (spec.device, spec.dtype, spec.revision, spec.batch_tokens) == (
         "cuda:1",
         "bfloat16",
@@ -68,6 +72,10 @@ def test_options(models: Path) -> None:
         ("gpt2?device=cpu&device=cuda", "given twice"),
         ("gpt2?batch_tokens=many", "a whole number above 0"),
         ("gpt2?batch_tokens=0", "a whole number above 0"),
+        ("gpt2?date=30.11.2026", "date '30.11.2026'; write it as YYYY-MM-DD"),
+        ("gpt2?date=20261130", "write it as YYYY-MM-DD"),
+        ("gpt2?date=2026-02-30", "write it as YYYY-MM-DD"),
+        ("gpt2?date=today", "write it as YYYY-MM-DD"),
         ("gpt2?name=a/b", "use letters, digits"),
         ("./checkpoint-9001", "no such folder checkpoint-9001; did you mean checkpoint-9000?"),
         ("checkpoint-900", "did you mean checkpoint-9000?"),

@@ -188,3 +188,21 @@ def test_a_table_for_a_model_that_is_spelt_almost_like_one_that_ran(project):
     project.thresholds('[models."replay:answer.jsonl".benchmarks.bench]\naccuracy = 0.99\n')
     result = project.run("--llm-model=replay:answers.jsonl", "--llm-allow-undecided")
     result.stdout.fnmatch_lines(["*did you mean 'replay:answers.jsonl'?*"])
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_choices_encoded_apart_are_counted_on_disk_and_in_reports(project, workers):
+    project.model(
+        one="""
+        def one(self, request):
+            scores = (-1.0, -2.0, -3.0, -4.0)
+            apart = 2 if "law" in request.id else 0
+            return Response(request.id, logprobs=scores, encoded_apart=apart)
+        """
+    )
+    result = project.run("-n", workers, "--llm-report", "html")
+    result.stdout.fnmatch_lines(
+        ["*3 items were scored with choices encoded apart from the prompt*"]
+    )
+    assert told(project)["encoded_apart"] == 3
+    assert "3 items were scored with choices" in (project.run_folder / "report.html").read_text()

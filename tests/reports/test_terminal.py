@@ -81,6 +81,12 @@ def test_dropped_shots_and_ties_are_told():
     assert any("2 ties" in line for line in lines)
 
 
+def test_choices_encoded_apart_are_counted():
+    counts = {"s": Counts(10, correct=6, wrong=4)}
+    lines = rendered(Result("m", "mmlu", "letter", "lmeval", 0.25, counts, encoded_apart=3))
+    assert any("3 items were scored with choices encoded apart from" in line for line in lines)
+
+
 @pytest.mark.parametrize("name", ["a\x1b[31mb", "a\u202eb", "a\x00b", "a\n::error::b", "a\rb"])
 def test_no_name_acts_on_the_terminal(name, capsys):
     counts = Counts(4, correct=1, wrong=3)

@@ -55,6 +55,16 @@ def test_a_baseline_measures_what_the_run_did(make_run, tmp_path):
         assert (one.data_hash, one.model_fingerprint) == (other.data_hash, other.model_fingerprint)
 
 
+def test_choices_encoded_apart_are_still_counted(make_run, tmp_path):
+    run = make_run("a", ITEMS)
+    records = tuple(replace(one, encoded_apart=2 * (one.answer == "A")) for one in run.records)
+    run = replace(run, records=records)
+    save_baseline(run, tmp_path / "a.json")
+    back = read_baseline(tmp_path / "a.json")
+    assert back.metrics() == run.metrics()
+    assert back.measurements()[0].result.encoded_apart == len(ITEMS)
+
+
 def test_it_holds_outcomes_and_no_texts(make_run, tmp_path):
     save_baseline(make_run("a", ITEMS), tmp_path / "a.json")
     text = (tmp_path / "a.json").read_text()

@@ -15,6 +15,8 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.runs import MismatchError
 from pytest_llmeval.runs import compare
 from pytest_llmeval.runs import league
+from pytest_llmeval.runs import load_baseline
+from pytest_llmeval.runs import save_baseline
 from pytest_llmeval.runs.differences import ABSENT
 from pytest_llmeval.runs.differences import describe_differences
 from pytest_llmeval.runs.differences import differing_fields
@@ -63,6 +65,35 @@ def test_left_out_records_do_not_count(make_run):
 
 
 # Other protocols and data -----------------------------------------------------------------
+
+
+def test_other_dates_in_the_chat_template_are_refused_where_it_is_used(make_run, tmp_path):
+    """A model whose template writes no date has the same prompt under any."""
+    chat = PLAIN.with_chat()
+    dates = {"demo": "2024-07-26"}, {"demo": "2026-11-30"}, {}
+    one, other, none = (
+        make_run(f"{number}", ITEMS, chat, template_dates=day) for number, day in enumerate(dates)
+    )
+    with pytest.raises(MismatchError, match="date in the chat template '2024-07-26' against '2026"):
+        compare(one, other)
+    assert compare(one, other, allow_mismatch=True).mismatches
+    for candidate in (one, none):
+        assert compare(one, candidate).comparisons
+    save_baseline(one, tmp_path / "one.json")
+    with pytest.raises(MismatchError, match="date in the chat template"):
+        compare(load_baseline(str(tmp_path / "one.json"), tmp_path), other)
+    plain = (make_run(f"p{n}", ITEMS, template_dates=day) for n, day in enumerate(dates[:2]))
+    assert compare(*plain).comparisons
+
+
+def test_dates_of_every_model_are_compared(make_run):
+    """The first model's are the same, the second's are not."""
+    runs = [
+        make_run(name, ITEMS, PLAIN.with_chat(), ("a", "b"), template_dates={"a": "x", "b": day})
+        for name, day in (("one", "x"), ("other", "y"))
+    ]
+    with pytest.raises(MismatchError, match="'x' against 'y'"):
+        compare(*runs)
 
 
 def test_five_shots_and_none_are_refused_with_both_values(make_run, monkeypatch, tmp_path):

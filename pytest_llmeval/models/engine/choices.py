@@ -53,7 +53,8 @@ class ChoiceEngine:
         """``paths``: found before, by another engine with the same model."""
         paths = paths or find_paths(loaded.model, loaded.device)
         self._budget = batch_tokens or default_budget(loaded.device)
-        self._encoder = Encoder(loaded.tokenizer, window_of(loaded.model.config, loaded.tokenizer))
+        window = window_of(loaded.model.config, loaded.tokenizer)
+        self._encoder = Encoder(loaded.tokenizer, window, loaded.day)
         self._full, self._packed, self._reach = paths.full, paths.packed, paths.reach
         self._device = loaded.device
         # Tokens per batch for the rest of a call: less than the budget once memory ran out.
@@ -178,6 +179,7 @@ def _response(request: Request, answered: _Answered, each: float) -> Response:
         logprobs=() if isinstance(outcome, str) or error else tuple(outcome),
         prompt_tokens=question.prompt_tokens,
         dropped_shots=question.dropped_shots,
+        encoded_apart=question.encoded_apart,
         seconds=answered.seconds + each,
         error=error,
         sample=request.sample,

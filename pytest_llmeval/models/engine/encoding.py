@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
+from datetime import date
 from itertools import islice
 from typing import Any
 from typing import NamedTuple
@@ -13,10 +14,16 @@ from typing import NamedTuple
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
+from pytest_llmeval.models.engine.dated import at
+from pytest_llmeval.models.engine.dated import check_date
 from pytest_llmeval.models.engine.questions import Opening
 from pytest_llmeval.models.engine.questions import Question
 from pytest_llmeval.models.engine.questions import tree_of
+from pytest_llmeval.models.engine.spec import DEFAULT_DATE
 from pytest_llmeval.models.engine.stopping import MARKS
+
+# What a text is put after to be encoded alone: the first of these that does not merge with it.
+_BEFORE = ("\n", ":", "a")
 
 
 class _Refused(Exception):
@@ -52,10 +59,20 @@ class _Draft:
 
 
 class _Ids(NamedTuple):
-    """Token ids of a context, and of it with each continuation, without special tokens."""
+    """Token ids of a context, and of each continuation after it, without special tokens.
+
+    A continuation without ids has none in the whole text: a token spans the join. ``apart``: how
+    many were encoded apart from the context for that reason.
+    """
 
     context: tuple[int, ...]
-    rows: tuple[tuple[int, ...], ...]
+    continuations: tuple[tuple[int, ...], ...]
+    apart: int = 0
+
+
+def _after(context: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ...]:
+    """The ids that follow the context's; none where the whole text does not begin with them."""
+    return whole[len(context) :] if whole[: len(context)] == context else ()
 
 
 def _joined(
@@ -67,7 +84,8 @@ def _joined(
     if head + line != context:
         return None
     return _Ids(
-        context, tuple(head + short[text.last_line + choice] for choice in text.continuations)
+        context,
+        tuple(_after(line, short[text.last_line + choice]) for choice in text.continuations),
     )
 
 
@@ -75,14 +93,18 @@ class Encoder:
     """Turns requests into questions (choices) and openings (text) for one tokenizer.
 
     ``window``: the number of tokens that the model can read, or None where it has no bound.
+    ``day``: the date for a chat template that writes one.
     """
 
-    def __init__(self, tokenizer: Any, window: int | None) -> None:
+    def __init__(self, tokenizer: Any, window: int | None, day: date = DEFAULT_DATE) -> None:
         self._tokenizer = tokenizer
         self._window = window
+        self._day = day
         self._lead = _lead(tokenizer)
         # Whether the chat template takes a system message; None: not known yet.
         self._takes_system: bool | None = None
+        # Whether the chat template is known to read this date.
+        self._dated = False
         # Whether this tokenizer was found to start anew at the beginning of a line.
         self._splits = True
 
@@ -100,7 +122,8 @@ class Encoder:
             except _Refused as error:
                 refused.append(Response(request.id, error=str(error), sample=request.sample))
         while drafts:
-            encoded = iter(self._encoded([text for draft in drafts for text in draft.texts]))
+            texts = [text for draft in drafts for text in draft.texts]
+            encoded = iter(self._joins_apart(texts, self._encoded(texts)))
             too_long: list[_Draft] = []
             for draft in drafts:
                 ids = tuple(islice(encoded, len(draft.texts)))
@@ -207,6 +230,9 @@ class Encoder:
         messages = prompt.messages()
         if not getattr(self._tokenizer, "chat_template", None):
             raise _Refused("the model has no chat template")
+        if not self._dated:
+            check_date(self._tokenizer, self._day)
+            self._dated = True
         folded = fold_system(messages)
         try:
             if self._takes_system is None and folded != messages:
@@ -232,13 +258,14 @@ class Encoder:
             return True
 
     def _apply(self, messages: list[dict[str, str]]) -> str:
-        text: str = self._tokenizer.apply_chat_template(
-            messages, add_generation_prompt=True, tokenize=False
-        )
+        with at(self._day):
+            text: str = self._tokenizer.apply_chat_template(
+                messages, add_generation_prompt=True, tokenize=False
+            )
         return text
 
     def _encoded(self, texts: Sequence[_Text]) -> list[_Ids]:
-        """Ids of every context, and of the context with each continuation.
+        """Ids of every context, and of each continuation as far as it has tokens of its own.
 
         A context is read once, not once a choice: where its last line begins, a tokenizer that
         splits text before it merges starts anew, so only the last line is encoded again with
@@ -262,13 +289,58 @@ class Encoder:
         )
 
         def in_whole(text: _Text) -> _Ids:
-            rows = tuple(whole[text.context + choice] for choice in text.continuations)
-            return _Ids(contexts[text.context], rows)
+            context = contexts[text.context]
+            own = (_after(context, whole[text.context + choice]) for choice in text.continuations)
+            return _Ids(context, tuple(own))
 
         if found[0] is not None and found[0] != in_whole(texts[0]):
             self._splits = False
             return self._encoded(texts)
         return [ids or in_whole(text) for text, ids in zip(texts, found, strict=True)]
+
+    def _joins_apart(self, texts: Sequence[_Text], encoded: Sequence[_Ids]) -> list[_Ids]:
+        """The ids, with every continuation encoded apart from its context where a token spans both.
+
+        No token of the whole text is the choice's own there: what follows the length of the
+        context is empty (lm-evaluation-harness stops: issues 1053, 1297 and 3336 of its
+        repository) or a part of the choice. Its pull request 4055 encodes the continuation alone.
+        """
+        spanned = [
+            choice
+            for text, ids in zip(texts, encoded, strict=True)
+            for choice, own in zip(text.continuations, ids.continuations, strict=True)
+            if not own
+        ]
+        alone = self._alone(spanned)
+        return [
+            ids
+            if all(ids.continuations)
+            else _Ids(
+                ids.context,
+                tuple(
+                    own or alone[choice]
+                    for choice, own in zip(text.continuations, ids.continuations, strict=True)
+                ),
+                apart=ids.continuations.count(()),
+            )
+            for text, ids in zip(texts, encoded, strict=True)
+        ]
+
+    def _alone(self, texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
+        """Ids of texts as they are within a longer one, after something that no token spans.
+
+        At the beginning of a text some tokenizers add a blank, which the choice does not have.
+        """
+        left = list(dict.fromkeys(texts))
+        found: dict[str, tuple[int, ...]] = {}
+        for before in _BEFORE:
+            if not left:
+                break
+            encoded = self._encode([before, *(before + text for text in left)])
+            own = {text: _after(encoded[before], encoded[before + text]) for text in left}
+            found.update((text, ids) for text, ids in own.items() if ids and encoded[before])
+            left = [text for text in left if text not in found]
+        return found | self._encode(left)
 
     def _encode(self, texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
         """Ids of the texts without special tokens; each text once, all in one call."""
@@ -289,8 +361,8 @@ class Encoder:
         starts: list[int] = []
         for ids in encoded:
             lead = self._lead_of(ids.context)
-            rows += [lead + row for row in ids.rows]
-            starts += [len(lead) + len(ids.context)] * len(ids.rows)
+            rows += [lead + ids.context + own for own in ids.continuations]
+            starts += [len(lead) + len(ids.context)] * len(ids.continuations)
         for choice, row, start in zip(draft.request.choices, rows, starts, strict=True):
             if len(row) <= start:
                 raise _Refused(f"choice {choice!r} has no token of its own after this prompt")
@@ -301,6 +373,7 @@ class Encoder:
             tree=tree_of(rows),
             prompt_tokens=max(starts),
             dropped_shots=draft.dropped,
+            encoded_apart=sum(ids.apart for ids in encoded),
         )
 
     def _opening(self, draft: _Draft, tokens: tuple[int, ...]) -> Opening | None:

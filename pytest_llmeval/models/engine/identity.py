@@ -1,4 +1,4 @@
-"""Fingerprints: which weights, tokenizer, chat template, revision and dtype a model is."""
+"""Fingerprints: which weights, tokenizer, chat template with its date, revision and dtype."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import re
 from pathlib import Path
 
 from pytest_llmeval.models.engine.hubcache import snapshot
+from pytest_llmeval.models.engine.spec import DEFAULT_DATE
+from pytest_llmeval.models.engine.spec import READS_DATE
 from pytest_llmeval.models.engine.spec import Spec
 
 WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".gguf"})
@@ -20,6 +22,13 @@ _LEFTOVERS = re.compile(r"(trainer_state|training_args|optimizer|scheduler|rng_s
 _MIB = 1 << 20
 _SAMPLES = 64
 _BLOCK = 1 << 16
+# Where transformers finds chat templates in a folder.
+_TEMPLATES = (
+    "tokenizer_config.json",
+    "chat_template.json",
+    "*.jinja",
+    "additional_chat_templates/*.jinja",
+)
 # A GGUF file starts with its settings, tokenizer and chat template: all of that is read.
 _HEAD = {".gguf": 32 * _MIB}
 
@@ -30,7 +39,8 @@ def fingerprint(spec: Spec) -> str:
     A folder or a GGUF file is identified by its content: settings, tokenizer and chat template
     in full, weight files by name, size and ``sampled_hash``, so that a checkpoint copied to
     another place stays the same model. A hub name is identified by the commit it stands for in
-    the cache, or by name and revision where it is not cached yet. The dtype enters as used.
+    the cache, or by name and revision where it is not cached yet. The dtype enters as used, the
+    date where the chat template reads it.
     """
     digest = hashlib.sha256()
     if spec.kind == "hub":
@@ -47,7 +57,34 @@ def fingerprint(spec: Spec) -> str:
             elif path.suffix in SETTINGS:
                 _add(digest, "settings", path.name, hashlib.sha256(path.read_bytes()).hexdigest())
     _add(digest, "dtype", dtype_used(spec))
+    # Of a model that is not here yet only a date that was chosen: the default one is the same always.
+    if (spec.day or reads_date(spec)) and (day := template_date(spec)):
+        _add(digest, "date", day)
     return digest.hexdigest()[:16]
+
+
+def template_date(spec: Spec) -> str:
+    """The date that the chat template reads, as ``2024-07-26``; empty where it reads none.
+
+    Of a hub name that is not cached yet the template is not known: it may read it.
+    """
+    return "" if reads_date(spec) is False else (spec.day or DEFAULT_DATE).isoformat()
+
+
+def reads_date(spec: Spec) -> bool | None:
+    """Whether a chat template of the model reads the date; None where the model is not here yet."""
+    target = Path(spec.target)
+    name = READS_DATE.encode()
+    if spec.kind == "gguf":
+        with target.open("rb") as file:
+            return name in file.read(_HEAD[".gguf"])
+    if spec.kind == "hub":
+        cached = snapshot(spec.target, spec.revision)
+        if cached is None:
+            return None
+        target = cached.folder
+    files = (file for pattern in _TEMPLATES for file in target.glob(pattern))
+    return any(name in file.read_bytes() for file in files)
 
 
 def sampled_hash(path: Path) -> str:

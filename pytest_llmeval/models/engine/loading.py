@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +23,8 @@ from pytest_llmeval.core import ModelError
 from pytest_llmeval.models.engine.identity import dtype_used
 from pytest_llmeval.models.engine.linear import lay_out
 from pytest_llmeval.models.engine.memory import worker
+from pytest_llmeval.models.engine.spec import DEFAULT_DATE
+from pytest_llmeval.models.engine.spec import READS_DATE
 from pytest_llmeval.models.engine.spec import Spec
 
 log = logging.getLogger("pytest_llmeval.models.hf")
@@ -29,11 +32,15 @@ log = logging.getLogger("pytest_llmeval.models.hf")
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A model ready to be asked: in evaluation mode, on its device, with its tokenizer."""
+    """A model ready to be asked: in evaluation mode, on its device, with its tokenizer.
+
+    ``day``: the date for a chat template that writes one.
+    """
 
     model: Any
     tokenizer: Any
     device: torch.device
+    day: date = DEFAULT_DATE
 
 
 def load(spec: Spec) -> Loaded:
@@ -61,8 +68,10 @@ def load(spec: Spec) -> Loaded:
     model.eval()
     model.requires_grad_(False)
     lay_out(model)
+    if spec.day and READS_DATE not in str(tokenizer.chat_template):
+        log.warning("%s: the chat template writes no date: date has no effect", spec.text)
     log.info("%s: weights on %s after %.2f s", spec.text, device, time.perf_counter() - started)
-    return Loaded(model, tokenizer, device)
+    return Loaded(model, tokenizer, device, spec.day or DEFAULT_DATE)
 
 
 def choose_device(spec: Spec) -> torch.device:

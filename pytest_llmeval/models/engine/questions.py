@@ -77,7 +77,8 @@ class Question:
     ``index``: place of the request among those asked together. ``rows``: context and choice as
     the model reads them. ``starts``: where in each row the choice begins, at least 1.
     ``tree``: the tokens to compute. ``prompt_tokens``: length of the context,
-    of the longest where choices have contexts of their own. ``parts``: the questions that this one
+    of the longest where choices have contexts of their own. ``encoded_apart``: choices whose text
+    would merge with the end of the context. ``parts``: the questions that this one
     asks together, in the order of their rows.
     """
 
@@ -87,6 +88,7 @@ class Question:
     tree: Tree
     prompt_tokens: int
     dropped_shots: int = 0
+    encoded_apart: int = 0
     parts: tuple[Question, ...] = ()
 
     @property

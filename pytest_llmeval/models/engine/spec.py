@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +19,14 @@ from pytest_llmeval.spelling import suggestion
 
 Kind = Literal["hub", "folder", "gguf"]
 
-KEYS = ("device", "dtype", "revision", "batch_tokens", "name")
+KEYS = ("device", "dtype", "revision", "batch_tokens", "date", "name")
+DEFAULT_DATE = date(2024, 7, 26)
+"""The date for chat templates that write one.
+
+Templates of Llama 3.1 to 3.3 write ``26 Jul 2024`` where they have no clock.
+"""
+READS_DATE = "strftime_now"
+"""The function with which a chat template reads the date."""
 DTYPES = {
     "float32": "float32",
     "fp32": "float32",
@@ -36,7 +44,7 @@ class Spec:
     """A checked spec. ``target`` is a hub name, or the path of a folder or of a GGUF file.
 
     ``device`` and ``dtype`` None mean: decided where the weights are loaded. ``dtype`` is a
-    torch name such as ``bfloat16``.
+    torch name such as ``bfloat16``. ``day`` None means ``DEFAULT_DATE``.
     """
 
     text: str
@@ -47,6 +55,7 @@ class Spec:
     dtype: str | None = None
     revision: str | None = None
     batch_tokens: int | None = None
+    day: date | None = None
 
 
 def parse_spec(rest: str, scheme: str = "hf") -> Spec:
@@ -78,6 +87,7 @@ def parse_spec(rest: str, scheme: str = "hf") -> Spec:
         dtype=_dtype(text, options.get("dtype")),
         revision=revision,
         batch_tokens=_batch_tokens(text, options.get("batch_tokens")),
+        day=_day(text, options.get("date")),
     )
 
 
@@ -157,3 +167,15 @@ def _batch_tokens(text: str, value: str | None) -> int | None:
     if not value.isdecimal() or int(value) == 0:
         raise ConfigError(f"{text}: batch_tokens {value!r}; a whole number above 0 was expected")
     return int(value)
+
+
+def _day(text: str, value: str | None) -> date | None:
+    if value is None:
+        return None
+    try:
+        found = date.fromisoformat(value)
+    except ValueError:
+        found = None
+    if found is None or found.isoformat() != value:
+        raise ConfigError(f"{text}: date {value!r}; write it as YYYY-MM-DD")
+    return found

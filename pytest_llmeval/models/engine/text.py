@@ -71,7 +71,8 @@ class TextEngine:
         self._tokenizer = loaded.tokenizer
         self._budget = batch_tokens or default_budget(loaded.device)
         self._rows = rows or _ROWS.get(loaded.device.type, _ROWS_ELSEWHERE)
-        self._encoder = Encoder(loaded.tokenizer, window_of(loaded.model.config, loaded.tokenizer))
+        window = window_of(loaded.model.config, loaded.tokenizer)
+        self._encoder = Encoder(loaded.tokenizer, window, loaded.day)
         self._ends = ends_of(loaded.model, loaded.tokenizer)
         # Special tokens have no text where it is decoded.
         self._special: dict[str, int] = {
