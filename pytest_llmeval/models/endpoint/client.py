@@ -21,7 +21,10 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.models.endpoint import faults
 from pytest_llmeval.models.endpoint import wire
 from pytest_llmeval.models.endpoint.budget import Budget
-from pytest_llmeval.models.endpoint.echoed import choice_logprob
+from pytest_llmeval.models.endpoint.echoed import PROBE
+from pytest_llmeval.models.endpoint.echoed import check_probe
+from pytest_llmeval.models.endpoint.echoed import read_echoes
+from pytest_llmeval.models.endpoint.echoed import unusable
 from pytest_llmeval.models.endpoint.faults import Failed
 from pytest_llmeval.models.endpoint.faults import Fault
 from pytest_llmeval.models.endpoint.faults import StopRule
@@ -39,6 +42,8 @@ from pytest_llmeval.models.endpoint.wire import Tokens
 
 # Tokens that a character of a prompt is taken for until the server has told.
 _TOKENS_PER_CHARACTER = 0.3
+# Statuses by which a server refuses what it does not support.
+_REFUSALS = frozenset({400, 405, 422, 501})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,9 @@ class Client:
         self._stop_rule = StopRule()
         self._sdk: Any = None
         self._first: dict[Ask, asyncio.Event] = {}
+        self._probing = asyncio.Lock()
+        self._probed = False
+        self._unusable = ""
         self._tokens_per_character = _TOKENS_PER_CHARACTER
 
     @property
@@ -195,13 +203,17 @@ class Client:
                     " choices=echo, if the server can",
                 )
             )
-        _, data = await self._call(
+        call, data = await self._call(
             request.benchmark, lambda dialect: wire.next_letter(self._spec, request, dialect)
         )
         tokens = wire.tokens(data)
         if wire.is_filtered(data):
             return Response(request.id, text="", finish_reason=wire.FILTERED)
-        top = wire.top_tokens(self._spec, data)
+        requested = call.body.get("top_logprobs") or call.body["logprobs"]
+        try:
+            top = wire.top_tokens(data, requested)
+        except ValueError as error:
+            raise Failed(Fault("top_logprobs", f"top_logprobs: {error}")) from None
         if top is None:
             raise Failed(
                 Fault(
@@ -223,23 +235,36 @@ class Client:
         )
 
     async def _echo(self, request: Request) -> Response:
-        call, data = await self._call(request.benchmark, lambda _: wire.echo(self._spec, request))
-        prompts, choices = call.body["prompt"], data["choices"]
+        async with self._probing:
+            if not self._probed:
+                self._unusable = await self._probe_echo(request.benchmark)
+                self._probed = True
+        if self._unusable:
+            raise ModelError(self._unusable)
+        _, data = await self._call(request.benchmark, lambda _: wire.echo(self._spec, request))
         try:
-            if len(choices) != len(prompts):
-                raise ValueError(f"{len(choices)} echoes for {len(prompts)} prompts")
-            ordered = sorted(choices, key=lambda choice: choice.get("index", 0))
-            contexts = [len(prompt.text) for prompt in request.prompts]
-            logprobs = [
-                choice_logprob(choice.get("logprobs") or {}, context, len(prompt))
-                for choice, context, prompt in zip(ordered, contexts, prompts, strict=True)
-            ]
-        except (ValueError, TypeError) as error:
-            raise Failed(
-                Fault("no echo", f"the server does not do what choices=echo needs: {error}")
-            ) from None
-        tokens = wire.tokens(data)
-        return Response(request.id, logprobs=tuple(logprobs), prompt_tokens=tokens.prompt)
+            logprobs = tuple(echo.logprob for echo in read_echoes(request, data))
+        except ValueError as error:
+            raise Failed(Fault("echo", f"choices=echo: {error}")) from None
+        return Response(request.id, logprobs=logprobs, prompt_tokens=wire.tokens(data).prompt)
+
+    async def _probe_echo(self, benchmark: str) -> str:
+        """Verify what the server echoes, once, before anything is scored.
+
+        Returns why echoes cannot be used, or "". Raises Failed for a fault that says nothing
+        about echoes, after which the next request tries again.
+        """
+        call = wire.echo(self._spec, PROBE)
+        try:
+            _, data = await self._call(benchmark, lambda _: call)
+            check_probe(data)
+        except Failed as failed:
+            if failed.fault.status in _REFUSALS or wire.refuses_echo(call, failed.fault):
+                return unusable(failed.fault.message)
+            raise
+        except ValueError as error:
+            return unusable(f"the server returned {error}")
+        return ""
 
     # --- one HTTP request, and again
 
@@ -288,6 +313,7 @@ class Client:
             wait = patience.wait(retries, fault.retry_after)
             if (
                 not fault.retryable
+                or wire.refuses_echo(call, fault)
                 or retries == patience.max_retries
                 or time.monotonic() + wait >= until
             ):
