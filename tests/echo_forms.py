@@ -92,13 +92,13 @@ def vllm(prompt: Prompt) -> Body:
     fragments before it are empty. vllm-project/vllm, ``openai/completion/serving.py``
     (``_create_completion_logprobs``) and ``v1/engine/logprobs.py`` (``_correct_decoded_token``).
     """
-    return _listed(prompt, ["<|begin_of_text|>", *_held_back(prompt.all)], bos=1)
+    return _listed(prompt, ["<|begin_of_text|>", *_held_back(prompt.all)], before=1)
 
 
 def vllm_fragments(prompt: Prompt) -> Body:
     """vLLM before: U+FFFD for each fragment. ``openai/serving_completion.py``; issue 2706."""
     texts = [re.sub("�+", "�", part.decode(errors="replace")) for part in prompt.all]
-    return _listed(prompt, ["<s>", *texts], bos=1)
+    return _listed(prompt, ["<s>", *texts], before=1)
 
 
 def vllm_vocabulary(prompt: Prompt) -> Body:
@@ -113,7 +113,10 @@ def vllm_sentencepiece(prompt: Prompt) -> Body:
     """The same with a SentencePiece vocabulary, which begins a text with a blank. PR 2918."""
     parts = [one for part in prompt.parts for one in _bytes_apart(part)]
     texts = [_byte_token(part).replace(" ", "▁") for part in (*parts, prompt.generated)]
-    return _listed(Prompt(parts), ["<s>", f"▁{texts[0]}", *texts[1:]], bos=1)
+    if len(parts[0]) > 1 or parts[0].isascii():
+        texts[0] = f"▁{texts[0]}"
+        return _listed(Prompt(parts), ["<s>", *texts], before=1)
+    return _listed(Prompt(parts), ["<s>", "▁", *texts], before=2)
 
 
 def vllm_token_ids(prompt: Prompt) -> Body:
@@ -128,7 +131,7 @@ def sglang(prompt: Prompt) -> Body:
     ``managers/tokenizer_manager.py`` (``detokenize_logprob_tokens``).
     """
     texts = [part.decode(errors="replace") for part in prompt.all]
-    body = _listed(prompt, ["<s>", *(text.removeprefix(" ") for text in texts)], bos=1)
+    body = _listed(prompt, ["<s>", *(text.removeprefix(" ") for text in texts)], before=1)
     return body | {"text_offset": [-1] * len(body["tokens"])}
 
 
@@ -252,11 +255,11 @@ REFUSALS: Mapping[str, tuple[int, str]] = {
 }
 
 
-def _listed(prompt: Prompt, texts: list[str], bos: int = 0) -> Body:
-    """The lists of the completions API. With a BOS token, its value is the one that is null."""
+def _listed(prompt: Prompt, texts: list[str], before: int = 0) -> Body:
+    """The lists of the completions API, with so many tokens before the prompt's: the first is null."""
     values = prompt.values
-    if bos:
-        values = [None, -2.5, *values[1:]]
+    if before:
+        values = [None, *[-2.5] * before, *values[1:]]
     offsets = [0]
     for text in texts[:-1]:
         offsets.append(offsets[-1] + len(text))

@@ -288,7 +288,8 @@ class Server:
                         else EchoPrompt([str(token).encode() for token in prompt])
                     )
                     choice["text"] = text + echo.generated.decode()
-                    choice["logprobs"] = FORMS[self.script.echo](echo)
+                    form = FORMS.get(self.script.echo, FORMS["openai"])
+                    choice["logprobs"] = form(echo)
                 else:
                     choice["text"] = said_text(text, body, index, self.script)
                     if body.get("logprobs"):
@@ -301,6 +302,9 @@ class Server:
                             "text_offset": [len(text)],
                         }
                 choices.append(choice)
+        if body.get("echo") and self.script.echo == "another_order":
+            for choice, index in zip(choices, range(len(choices))[::-1], strict=True):
+                choice["index"] = index
         return envelope("text_completion", body, choices, prompt_text(body))
 
     def _several(self, body: Body) -> int:

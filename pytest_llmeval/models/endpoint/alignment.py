@@ -133,7 +133,8 @@ class _Walk:
             patterns = list(_patterns(self._tokens[index], spelled))
             if index == self._skipped:
                 # Tokenizers that begin every text with a blank, which was not sent.
-                patterns += [shorter for one in patterns if (shorter := _without_blank(one))]
+                shorter = [_without_blank(one) for one in patterns]
+                patterns += [one for one in shorter if one is not None]
             reached: set[tuple[int, int]] = set()
             for at, first in states:
                 for end in {end for one in patterns for end in _ends(one, self._data, at)}:

@@ -42,8 +42,6 @@ from pytest_llmeval.models.endpoint.wire import Tokens
 
 # Tokens that a character of a prompt is taken for until the server has told.
 _TOKENS_PER_CHARACTER = 0.3
-# Statuses by which a server refuses what it does not support.
-_REFUSALS = frozenset({400, 405, 422, 501})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +103,8 @@ class Client:
         self._sdk: Any = None
         self._first: dict[Ask, asyncio.Event] = {}
         self._probing = asyncio.Lock()
-        self._probed = False
-        self._unusable = ""
+        #: Why echoes cannot be used; None before it is known.
+        self._unusable: str | None = None
         self._tokens_per_character = _TOKENS_PER_CHARACTER
 
     @property
@@ -236,9 +234,8 @@ class Client:
 
     async def _echo(self, request: Request) -> Response:
         async with self._probing:
-            if not self._probed:
+            if self._unusable is None:
                 self._unusable = await self._probe_echo(request.benchmark)
-                self._probed = True
         if self._unusable:
             raise ModelError(self._unusable)
         _, data = await self._call(request.benchmark, lambda _: wire.echo(self._spec, request))
@@ -249,19 +246,13 @@ class Client:
         return Response(request.id, logprobs=logprobs, prompt_tokens=wire.tokens(data).prompt)
 
     async def _probe_echo(self, benchmark: str) -> str:
-        """Verify what the server echoes, once, before anything is scored.
-
-        Returns why echoes cannot be used, or "". Raises Failed for a fault that says nothing
-        about echoes, after which the next request tries again.
-        """
+        """Verify what the server echoes. Returns why it cannot be used, or ""."""
         call = wire.echo(self._spec, PROBE)
         try:
             _, data = await self._call(benchmark, lambda _: call)
             check_probe(data)
         except Failed as failed:
-            if failed.fault.status in _REFUSALS or wire.refuses_echo(call, failed.fault):
-                return unusable(failed.fault.message)
-            raise
+            return unusable(failed.fault.message, refused=wire.refuses_echo(call, failed.fault))
         except ValueError as error:
             return unusable(f"the server returned {error}")
         return ""

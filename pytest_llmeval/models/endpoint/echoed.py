@@ -125,8 +125,10 @@ def check_probe(data: Mapping[str, Any]) -> None:
             )
 
 
-def unusable(reason: str) -> str:
-    """Why ``choices=echo`` cannot be used with a server, and what can instead."""
+def unusable(reason: str, *, refused: bool = True) -> str:
+    """The error for a model whose server does not echo as needed, or could not be probed."""
+    if not refused:
+        return f"the probe for choices=echo ({len(PROBE.choices)} prompts in one request): {reason}"
     return (
         f"choices=echo cannot be used: {reason}; use choices=top_logprobs, or no choices= (the"
         " letter is generated)"

@@ -116,10 +116,11 @@ def read_letters(letters: Sequence[str], top: Top) -> Reading:
 
 def spellings(letter: str) -> list[str]:
     """The tokens that are the letter and nothing else, in full width as well."""
-    shapes = [letter]
+    forms = [form.format(letter) for form in _SPELLINGS]
     if letter.isascii():
-        shapes.append(chr(ord(letter) + _FULL_WIDTH))
-    return [form.format(shape) for shape in shapes for form in _SPELLINGS]
+        wide = chr(ord(letter) + _FULL_WIDTH)
+        forms += [wide, f"（{wide}"]
+    return forms
 
 
 def are_letters(choices: Sequence[str]) -> bool:

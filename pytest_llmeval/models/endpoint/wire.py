@@ -143,11 +143,13 @@ def drawn_seed(request: Request) -> int:
 
 
 def refuses_echo(call: Call, fault: Fault) -> bool:
-    """Whether a server does not echo, which trying again does not change.
+    """Whether a server refuses to echo, which another attempt does not change.
 
-    llama.cpp answers with status 500, "Only no echo is supported" (``server-common.cpp``).
+    llama.cpp does so with status 500, "Only no echo is supported" (``server-common.cpp``).
     """
-    return bool(call.body.get("echo")) and "echo" in fault.message
+    return bool(call.body.get("echo")) and (
+        fault.status in (400, 405, 422, 501) or "echo" in fault.message
+    )
 
 
 def adapted(dialect: Dialect, call: Call, fault: Fault) -> Dialect | None:
