@@ -35,6 +35,10 @@ from datetime import timedelta
 from email.utils import format_datetime
 from typing import Any
 
+from echo_forms import FORMS
+from echo_forms import REFUSALS
+from echo_forms import Prompt as EchoPrompt
+
 LETTERS = "ABCD"
 HANG, RESET, GARBAGE, TORN = "hang", "reset", "garbage", "torn"
 
@@ -51,7 +55,8 @@ class Script:
     the other, the last for ever: an answer's JSON, a fault, or ``[status, JSON, headers]``.
     ``ban``: more than so many requests within so many seconds, and everything is refused from
     then on. ``capacity``: requests at a time, others get 429; ``parallel``: requests at a time,
-    others wait. ``top_logprobs``: the most that may be asked for. ``key``: what must be sent.
+    others wait. ``top_logprobs``: the most that may be asked for. ``echo``: which server's echo it
+    returns (``echo_forms``). ``key``: what must be sent.
     ``refuses``: parameter → status and error body for a request that has it at any value but that of
     ``accepts``. ``reasoning``: what a chat thinks before its answers, which begin with blank lines;
     stop strings end thoughts, too, as on vLLM (vllm-project/vllm#52393).
@@ -65,7 +70,7 @@ class Script:
     capacity: int | None = None
     parallel: int | None = None
     top_logprobs: int = 20
-    echo: bool = True
+    echo: str = "openai"
     several: bool = True
     tokens_field: str = "max_tokens"
     spelled: tuple[str, ...] = ("{}", " {}")
@@ -228,6 +233,10 @@ class Server:
         if refusal:
             connection.reply(400, error(*refusal))
             return
+        if body.get("echo") and self.script.echo in REFUSALS:
+            status, message = REFUSALS[self.script.echo]
+            connection.reply(status, error(message, None))
+            return
         self.answered += 1
         connection.reply(200, self.answer(path, body))
 
@@ -247,8 +256,6 @@ class Server:
                 f"Requested sample logprobs of {asked}, which is greater than max allowed: {most}",
                 "invalid_value",
             )
-        if body.get("echo") and not script.echo:
-            return "echo is not supported", "unsupported_parameter"
         return None
 
     # --- answers
@@ -285,9 +292,14 @@ class Server:
             for index in range(self._several(body)):
                 choice: Body = {"index": len(choices), "finish_reason": "stop"}
                 if body.get("echo"):
-                    tokens = split(prompt) if isinstance(prompt, str) else list(map(str, prompt))
-                    choice["text"] = text + LETTERS[0]
-                    choice["logprobs"] = echoed(tokens)
+                    echo = (
+                        EchoPrompt.of(prompt)
+                        if isinstance(prompt, str)
+                        else EchoPrompt([str(token).encode() for token in prompt])
+                    )
+                    choice["text"] = text + echo.generated.decode()
+                    form = FORMS.get(self.script.echo, FORMS["openai"])
+                    choice["logprobs"] = form(echo)
                 else:
                     choice["text"] = said_text(text, body, index, self.script)
                     if body.get("logprobs"):
@@ -300,6 +312,9 @@ class Server:
                             "text_offset": [len(text)],
                         }
                 choices.append(choice)
+        if body.get("echo") and self.script.echo == "another_order":
+            for choice, index in zip(choices, range(len(choices))[::-1], strict=True):
+                choice["index"] = index
         return envelope("text_completion", body, choices, prompt_text(body))
 
     def _several(self, body: Body) -> int:
@@ -353,36 +368,6 @@ def letter_logprobs(text: str, spelled: tuple[str, ...]) -> dict[str, float]:
         for letter, share in shares.items()
         for form in spelled
     }
-
-
-def echoed(tokens: list[str]) -> Body:
-    """Log-probabilities of a prompt's tokens and of one more, as the completions API gives them."""
-    values: list[float | None] = [None]
-    offsets, at = [0], len(tokens[0])
-    before = hashlib.sha256("".join(tokens[:-1]).encode()).hexdigest()
-    for token in tokens[1:]:
-        values.append(-1.0)
-        offsets.append(at)
-        at += len(token)
-    # Only the last token of the prompt matters to anybody; it is cheap to tell apart.
-    values[-1] = -5 * chance(f"{before} {tokens[-1]}") - 0.01
-    values.append(-0.5)
-    offsets.append(at)
-    named = [*tokens, LETTERS[0]]
-    return {
-        "tokens": named,
-        "token_logprobs": values,
-        "top_logprobs": [
-            None if value is None else {name: value}
-            for name, value in zip(named, values, strict=True)
-        ],
-        "text_offset": offsets,
-    }
-
-
-def split(text: str) -> list[str]:
-    """Words with the blank before them: what the server takes for tokens."""
-    return re.findall(r"\s?[^\s]+|\s", text) or [""]
 
 
 def prompt_text(body: Body) -> str:

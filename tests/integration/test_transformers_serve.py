@@ -7,18 +7,15 @@ generates for the same chat.
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from served import demo_folder
+from served import running
 
 from pytest_llmeval.catalog import starter
 from pytest_llmeval.core import LETTER_DECODING
@@ -39,51 +36,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo model as the server takes it."""
     pytest.importorskip("fastapi", reason="transformers[serving] is not installed")
     pytest.importorskip("uvicorn", reason="transformers[serving] is not installed")
-    from pytest_llmeval.models import demo
-    from pytest_llmeval.models.engine.loading import load
-    from pytest_llmeval.models.engine.spec import parse_spec
-
-    path = demo.weights()
-    if path is None:
-        pytest.skip(f"no demo model; {demo.INSTALL}")
-    loaded = load(parse_spec(f"{path}?device=cpu&dtype=float32"))
-    loaded.model.hf_quantizer = None
-    if hasattr(loaded.model.config, "quantization_config"):
-        del loaded.model.config.quantization_config
-    weights: Path = tmp_path_factory.mktemp("weights") / "demo"
-    loaded.model.save_pretrained(weights)
-    loaded.tokenizer.save_pretrained(weights)
-    return weights
+    return demo_folder(tmp_path_factory.mktemp("weights") / "demo")
 
 
 @pytest.fixture(scope="session")
 def url(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a running server."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    log = tmp_path_factory.mktemp("server") / "log"
     command = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(folder)]
-    command += ["--host", "127.0.0.1", "--port", str(port), "--device", "cpu", "--dtype", "float32"]
-    with log.open("w") as output:
-        # Several requests at a time, each with as many threads as there are cores, only wait.
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-        process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, env=environment
-        )
-    try:
-        until = time.monotonic() + 180
-        while True:
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2).close()
-                break
-            except OSError:
-                if process.poll() is not None or time.monotonic() > until:
-                    pytest.fail(f"the server did not start: {log.read_text()[-2000:]}")
-                time.sleep(0.5)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.terminate()
-        process.wait()
+    command += ["--device", "cpu", "--dtype", "float32"]
+    with running(command, tmp_path_factory.mktemp("server") / "log") as address:
+        yield address
 
 
 def test_a_dozen_items(pytester: pytest.Pytester, folder: Path, url: str) -> None:
@@ -110,6 +72,17 @@ def test_a_dozen_items(pytester: pytest.Pytester, folder: Path, url: str) -> Non
         prompt = protocol.render(item, ())
         assert row["scorer"] == "choice"
         assert (row["text"], row["prompt_tokens"]) == generated(model, tokenizer, prompt.text)
+
+
+def test_a_server_that_takes_no_echo_ends_the_run(
+    pytester: pytest.Pytester, folder: Path, url: str
+) -> None:
+    pytester.makepyfile(test_starter=TEST)
+    spec = f"openai:{folder}?base_url={url}&name=served&choices=echo"
+    result = pytester.runpytest_subprocess("--llm-model", spec, "--llm-shots", "0")
+    assert result.ret == 1
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*choices=echo cannot be used: *prompt must be a string*"])
 
 
 def generated(model: Any, tokenizer: Any, text: str) -> tuple[str, int]:

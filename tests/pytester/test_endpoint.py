@@ -193,6 +193,17 @@ def test_options_of_endpoints_do_not_hinder_other_models(endpoint):
     assert len(server.arrivals) == 9
 
 
+def test_an_endpoint_that_does_not_echo_ends_the_run_before_anything_is_scored(endpoint):
+    endpoint.benchmark(art=400)
+    with serve(Script(echo="llama_cpp")) as server:
+        result = run(endpoint, server, "&choices=echo")
+    assert result.ret == 1
+    reason = "choices=echo cannot be used: the server returned 1 token in place of the prompt's"
+    result.stdout.fnmatch_lines([f"! model stand-in: {reason}: ','; use choices=top_logprobs, *"])
+    result.assert_outcomes(errors=1)
+    assert len(server.arrivals) == 1
+
+
 def test_two_ways_of_asking_are_not_compared(endpoint):
     with serve() as server:
         url = f"--llm-base-url={server.url}"

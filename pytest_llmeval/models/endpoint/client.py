@@ -24,7 +24,10 @@ from pytest_llmeval.models.endpoint.budget import Budget
 from pytest_llmeval.models.endpoint.dialect import Dialect
 from pytest_llmeval.models.endpoint.dialect import adapted
 from pytest_llmeval.models.endpoint.dialect import way_out
-from pytest_llmeval.models.endpoint.echoed import choice_logprob
+from pytest_llmeval.models.endpoint.echoed import PROBE
+from pytest_llmeval.models.endpoint.echoed import check_probe
+from pytest_llmeval.models.endpoint.echoed import read_echoes
+from pytest_llmeval.models.endpoint.echoed import unusable
 from pytest_llmeval.models.endpoint.faults import Failed
 from pytest_llmeval.models.endpoint.faults import Fault
 from pytest_llmeval.models.endpoint.faults import StopRule
@@ -105,6 +108,9 @@ class Client:
         self._stop_rule = StopRule()
         self._sdk: Any = None
         self._first: dict[Ask, asyncio.Event] = {}
+        self._probing = asyncio.Lock()
+        #: Why echoes cannot be used; None before it is known.
+        self._unusable: str | None = None
         self._tokens_per_character = _TOKENS_PER_CHARACTER
 
     @property
@@ -213,13 +219,17 @@ class Client:
                     " choices=echo, if the server can",
                 )
             )
-        _, data = await self._call(
+        call, data = await self._call(
             request.benchmark, lambda dialect: wire.next_letter(self._spec, request, dialect)
         )
         tokens = wire.tokens(data)
         if wire.is_filtered(data):
             return Response(request.id, text="", finish_reason=wire.FILTERED)
-        top = wire.top_tokens(self._spec, data)
+        requested = call.body.get("top_logprobs") or call.body["logprobs"]
+        try:
+            top = wire.top_tokens(data, requested)
+        except ValueError as error:
+            raise Failed(Fault("top_logprobs", f"top_logprobs: {error}")) from None
         if top is None:
             raise Failed(
                 Fault(
@@ -241,23 +251,29 @@ class Client:
         )
 
     async def _echo(self, request: Request) -> Response:
-        call, data = await self._call(request.benchmark, lambda _: wire.echo(self._spec, request))
-        prompts, choices = call.body["prompt"], data["choices"]
+        async with self._probing:
+            if self._unusable is None:
+                self._unusable = await self._probe_echo(request.benchmark)
+        if self._unusable:
+            raise ModelError(self._unusable)
+        _, data = await self._call(request.benchmark, lambda _: wire.echo(self._spec, request))
         try:
-            if len(choices) != len(prompts):
-                raise ValueError(f"{len(choices)} echoes for {len(prompts)} prompts")
-            ordered = sorted(choices, key=lambda choice: choice.get("index", 0))
-            contexts = [len(prompt.text) for prompt in request.prompts]
-            logprobs = [
-                choice_logprob(choice.get("logprobs") or {}, context, len(prompt))
-                for choice, context, prompt in zip(ordered, contexts, prompts, strict=True)
-            ]
-        except (ValueError, TypeError) as error:
-            raise Failed(
-                Fault("no echo", f"the server does not do what choices=echo needs: {error}")
-            ) from None
-        tokens = wire.tokens(data)
-        return Response(request.id, logprobs=tuple(logprobs), prompt_tokens=tokens.prompt)
+            logprobs = tuple(echo.logprob for echo in read_echoes(request, data))
+        except ValueError as error:
+            raise Failed(Fault("echo", f"choices=echo: {error}")) from None
+        return Response(request.id, logprobs=logprobs, prompt_tokens=wire.tokens(data).prompt)
+
+    async def _probe_echo(self, benchmark: str) -> str:
+        """Verify what the server echoes. Returns why it cannot be used, or ""."""
+        call = wire.echo(self._spec, PROBE)
+        try:
+            _, data = await self._call(benchmark, lambda _: call)
+            check_probe(data)
+        except Failed as failed:
+            return unusable(failed.fault.message, refused=wire.refuses_echo(call, failed.fault))
+        except ValueError as error:
+            return unusable(f"the server returned {error}")
+        return ""
 
     def _leave_out(self, name: str) -> None:
         left_out = self._dialect.left_out | {name}
@@ -313,6 +329,7 @@ class Client:
             wait = patience.wait(retries, fault.retry_after)
             if (
                 not fault.retryable
+                or wire.refuses_echo(call, fault)
                 or retries == patience.max_retries
                 or time.monotonic() + wait >= until
             ):

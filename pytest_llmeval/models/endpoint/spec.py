@@ -25,6 +25,9 @@ Choices = Literal["", "top_logprobs", "echo"]
 KEYS = ("base_url", "api", "choices", "key_env", "key_file", "name")
 DEFAULT_URL = "https://api.openai.com/v1"
 DEFAULT_KEY = "OPENAI_API_KEY"
+# Raised when log-probabilities of choices are read or verified in another way: values in response
+# caches and run folders that are no longer to be relied on are not used again.
+_READING = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,9 @@ class Spec:
     @property
     def fingerprint(self) -> str:
         """16 hex digits for name, address and the ways of asking; nothing the server says."""
-        content = [self.model, self.base_url, sorted(self.ways.items())]
+        content: list[object] = [self.model, self.base_url, sorted(self.ways.items())]
+        if self.choices:
+            content.append(_READING)
         return hashlib.sha256(canonical_json(content)).hexdigest()[:16]
 
 

@@ -13,9 +13,14 @@ from pytest_llmeval.core import Request
 from pytest_llmeval.core import mend
 from pytest_llmeval.models.endpoint.dialect import Body
 from pytest_llmeval.models.endpoint.dialect import Dialect
+from pytest_llmeval.models.endpoint.echoed import texts_of
 from pytest_llmeval.models.endpoint.faults import Failed
+from pytest_llmeval.models.endpoint.faults import Fault
 from pytest_llmeval.models.endpoint.faults import of_body
 from pytest_llmeval.models.endpoint.faults import unreadable
+from pytest_llmeval.models.endpoint.letters import Listed
+from pytest_llmeval.models.endpoint.letters import Top
+from pytest_llmeval.models.endpoint.letters import top_of
 from pytest_llmeval.models.endpoint.spec import Spec
 from pytest_llmeval.models.engine.stopping import end_of
 from pytest_llmeval.models.engine.stopping import parts_of
@@ -126,10 +131,7 @@ def echo(spec: Spec, request: Request) -> Call:
         spec,
         {
             "model": spec.model,
-            "prompt": [
-                mend(f"{prompt.text}{prompt.delimiter}{choice}")
-                for prompt, choice in zip(request.prompts, request.choices, strict=True)
-            ],
+            "prompt": [text for text, _ in texts_of(request)],
             "max_tokens": 1,
             "temperature": 0.0,
             "logprobs": 1,
@@ -155,6 +157,16 @@ def _stops(spec: Spec, stop: Sequence[str]) -> list[str]:
     if spec.api == "chat":
         return []
     return [word for word in stop if word.strip()][:_MOST_STOPS]
+
+
+def refuses_echo(call: Call, fault: Fault) -> bool:
+    """Whether a server refuses to echo, which another attempt does not change.
+
+    llama.cpp does so with status 500, "Only no echo is supported" (``server-common.cpp``).
+    """
+    return bool(call.body.get("echo")) and (
+        fault.status in (400, 405, 422, 501) or "echo" in fault.message
+    )
 
 
 def _call(spec: Spec, body: Body) -> Call:
@@ -207,20 +219,25 @@ def texts(spec: Spec, data: Body, stop: Sequence[str]) -> list[Said]:
     return [_said(spec, choice, stop) for choice in choices] or [Said("", FILTERED)]
 
 
-def top_tokens(spec: Spec, data: Body) -> list[tuple[str, float]] | None:
-    """The likeliest next tokens with their natural-log probabilities; None where not told."""
+def top_tokens(data: Body, asked: int) -> Top | None:
+    """The likeliest next tokens; None where the server reports none.
+
+    ``asked``: how many were requested. Raises ValueError for a list that cannot be relied on.
+    """
     logprobs = (data["choices"] or [{}])[0].get("logprobs") or {}
-    if not isinstance(logprobs, dict):
-        return None
     try:
-        if spec.api == "chat":
-            first = logprobs["content"][0]["top_logprobs"]
-            found = [(str(entry["token"]), float(entry["logprob"])) for entry in first]
-        else:
-            found = [(str(k), float(v)) for k, v in logprobs["top_logprobs"][0].items()]
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+        if "content" in logprobs:
+            first = logprobs["content"][0]
+            listed = [
+                Listed(str(one["token"]), one["logprob"], str((one.get("id"), one.get("bytes"))))
+                for one in first["top_logprobs"]
+            ]
+            return top_of(listed, first.get("token")) if listed else None
+        listed = [Listed(str(text), v) for text, v in logprobs["top_logprobs"][0].items()]
+        sampled = (logprobs.get("tokens") or [None])[0]
+    except (KeyError, IndexError, TypeError, AttributeError):
         return None
-    return found or None
+    return top_of(listed, sampled, by_text=asked) if listed else None
 
 
 def is_filtered(data: Body) -> bool:

@@ -37,11 +37,17 @@ def test_the_address_comes_from_the_spec_then_the_option_then_the_environment(
     assert parse_spec("m?base_url=http://a/v1", "http://b/v1").base_url == "http://a/v1"
 
 
-def test_everything_that_can_change_an_answer_changes_the_fingerprint() -> None:
+def test_everything_that_can_change_an_answer_changes_the_fingerprint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     queries = ("", "?api=completions", "?choices=top_logprobs", "?choices=echo")
     specs = [f"{name}{query}" for name in ("m", "n") for query in queries]
     prints = {parse_spec(spec, url).fingerprint for spec in specs for url in (URL, "http://h/v1")}
     assert len(prints) == 16
+    # How log-probabilities are read and verified; text stays as it is.
+    monkeypatch.setattr("pytest_llmeval.models.endpoint.spec._READING", 0)
+    again = {parse_spec(spec, url).fingerprint for spec in specs for url in (URL, "http://h/v1")}
+    assert len(prints & again) == 8
     # What the key is, and what reports call it, does not.
     assert parse_spec("m?name=x&key_env=K", URL).fingerprint == parse_spec("m", URL).fingerprint
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from pytest_llmeval.core import Request
 from pytest_llmeval.models.endpoint import wire
 from pytest_llmeval.models.endpoint.dialect import Dialect
 from pytest_llmeval.models.endpoint.faults import Failed
+from pytest_llmeval.models.endpoint.letters import Top
 from pytest_llmeval.models.endpoint.spec import parse_spec
 from pytest_llmeval.models.endpoint.wire import Said
 from pytest_llmeval.models.endpoint.wire import Tokens
@@ -147,19 +149,101 @@ def test_what_is_no_answer_is_asked_for_again(data: object) -> None:
     assert caught.value.fault.retryable
 
 
+def first_of(*listed: Any, sampled: str = "A") -> Any:
+    """An answer of the chat API with these tokens as the likeliest."""
+    top = [{"token": token, "logprob": logprob, **more} for token, logprob, more in listed]
+    return {"choices": [{"logprobs": {"content": [{"token": sampled, "top_logprobs": top}]}}]}
+
+
+def by_text(top: Any, *sampled: str) -> Any:
+    """The same of the completions API."""
+    return {"choices": [{"logprobs": {"tokens": list(sampled), "top_logprobs": [top]}}]}
+
+
 def test_top_tokens_of_both_apis() -> None:
-    content = [{"token": "A", "logprob": -1, "top_logprobs": [{"token": "A", "logprob": -1}]}]
-    chat = {"choices": [{"logprobs": {"content": content}}]}
-    plain = {"choices": [{"logprobs": {"top_logprobs": [{"A": -1}]}}]}
-    assert wire.top_tokens(CHAT, chat) == wire.top_tokens(PLAIN, plain) == [("A", -1.0)]
+    chat = first_of(("A", -1, {}), ("B", -2.0, {}))
+    plain = by_text({"A": -1, "B": -2.0}, "A")
+    expected = Top((("A", -1.0), ("B", -2.0)), math.exp(-2.0))
+    assert wire.top_tokens(chat, 20) == wire.top_tokens(plain, 2) == expected
+    # llama.cpp has the chat's form for both.
+    assert wire.top_tokens(first_of(("A", -1, {"id": 7, "bytes": [65]})), 1) is not None
 
 
 @pytest.mark.parametrize(
-    "logprobs", [None, {}, {"content": None}, {"content": []}, {"content": [{}]}, "none"]
+    "logprobs",
+    [
+        None,
+        {},
+        {"content": None},
+        {"content": []},
+        {"content": [{}]},
+        {"content": [{"top_logprobs": []}]},
+        {"content": [{"top_logprobs": None}]},
+        {"top_logprobs": []},
+        {"top_logprobs": [None]},
+        {"top_logprobs": [{}]},
+        "none",
+        [1],
+    ],
 )
 def test_no_top_tokens_are_none(logprobs: object) -> None:
-    assert wire.top_tokens(CHAT, {"choices": [{"logprobs": logprobs}]}) is None
-    assert wire.top_tokens(PLAIN, {"choices": [{"logprobs": logprobs}]}) is None
+    assert wire.top_tokens({"choices": [{"logprobs": logprobs}]}, 20) is None
+
+
+def test_a_token_listed_twice_counts_once_and_two_that_look_alike_count_both() -> None:
+    def letters(data: Any) -> Any:
+        top = wire.top_tokens(data, 3)
+        assert top is not None
+        return sorted(top.tokens)
+
+    twice = ("A", -1.0), ("A", -3.0), ("B", -2.0)
+    assert letters(first_of(*((*one, {}) for one in twice))) == sorted(twice)
+    assert letters(first_of(*[("A", -1.0, {})] * 2, ("B", -2.0, {}))) == [("A", -1.0), ("B", -2.0)]
+    # Ids and bytes tell tokens of one value apart.
+    for more in ({"id": 1}, {"id": 2}), ({"bytes": [65]}, {"bytes": [32, 65]}):
+        alike = [("A", -1.0, one) for one in more]
+        assert letters(first_of(*alike)) == [("A", -1.0)] * 2
+
+
+def test_a_list_by_text_lacks_tokens_where_it_is_shorter_than_requested() -> None:
+    def bound(data: Any, requested: int) -> float:
+        top = wire.top_tokens(data, requested)
+        assert top is not None
+        return top.unlisted
+
+    assert bound(by_text({"A": -1.0, "B": -2.0, "C": -3.0}, "B"), 3) == math.exp(-3.0)
+    # SGLang keeps one of several tokens with the same text.
+    assert bound(by_text({"A": -1.0, "B": -2.0, "C": -3.0}, "B"), 4) == 1.0
+    # The generated token is listed also where it is not among the likeliest.
+    assert bound(by_text({"A": -1.0, "B": -2.0, "C": -9.0}, "C"), 2) == math.exp(-2.0)
+    assert bound(by_text({"A": -1.0, "B": -2.0, "C": -9.0}, "C"), 3) == 1.0
+    assert bound(first_of(("A", -1.0, {}), ("C", -9.0, {}), sampled="C"), 2) == math.exp(-1.0)
+    assert bound(first_of(("C", -9.0, {}), sampled="C"), 2) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("listed", "reason"),
+    [
+        ([("A", 0.6), ("B", 0.3)], r"'A' has a log-probability above 0 \(0.6\)"),
+        ([("A", -1.0), ("B", math.nan)], "'B' has nan in place of a log-probability"),
+        ([("A", -1.0), ("B", "-2")], "'B' has '-2' in place of a log-probability"),
+        ([("A", -1.0), ("B", True)], "'B' has True in place"),
+        ([("A", -0.1), ("B", -0.2)], "probabilities of the likeliest tokens sum to 1.72"),
+        ([("A", -9999.0), ("B", -math.inf)], "no log-probability in the list"),
+        ([("A", None)], "no log-probability in the list"),
+    ],
+)
+def test_values_that_are_no_log_probabilities_are_refused(listed: Any, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        wire.top_tokens(first_of(*((*one, {}) for one in listed)), 5)
+    with pytest.raises(ValueError, match=reason):
+        wire.top_tokens(by_text(dict(listed), "A"), 5)
+
+
+@pytest.mark.parametrize("placeholder", [-9999.0, -9999, -100.0, -math.inf, None, -3.4e38])
+def test_a_placeholder_is_a_token_that_is_not_listed(placeholder: Any) -> None:
+    top = wire.top_tokens(first_of(("A", -1e-7, {}), ("B", placeholder, {})), 2)
+    assert top == Top((("A", -1e-7),))
 
 
 def test_usage() -> None:
