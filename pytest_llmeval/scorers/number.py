@@ -19,24 +19,16 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
+from pytest_llmeval.scorers import languages
+from pytest_llmeval.scorers import phrases
 from pytest_llmeval.scorers.candidates import Candidate
 from pytest_llmeval.scorers.candidates import Extraction
 from pytest_llmeval.scorers.candidates import Role
-from pytest_llmeval.scorers.languages import ANSWER_WORDS
-from pytest_llmeval.scorers.languages import ANSWER_WORDS_UNSPACED
-from pytest_llmeval.scorers.languages import BECAUSE
-from pytest_llmeval.scorers.languages import BECAUSE_UNSPACED
-from pytest_llmeval.scorers.languages import COPULAS
-from pytest_llmeval.scorers.languages import DECIMAL_COMMA
-from pytest_llmeval.scorers.languages import MINUS
 from pytest_llmeval.scorers.numerals import CODES
 from pytest_llmeval.scorers.numerals import DIGIT
 from pytest_llmeval.scorers.numerals import SIGNS
 from pytest_llmeval.scorers.numerals import Numeral
 from pytest_llmeval.scorers.numerals import numerals
-from pytest_llmeval.scorers.phrases import in_closing_tag
-from pytest_llmeval.scorers.phrases import is_its_own
-from pytest_llmeval.scorers.phrases import is_supposed
 from pytest_llmeval.scorers.reply import from_the_end
 from pytest_llmeval.scorers.reply import own_answer
 from pytest_llmeval.scorers.reply import verdict
@@ -49,22 +41,29 @@ _RANKS = {Role.MARKED: 0, Role.BOXED: 1, Role.ANNOUNCED: 1, Role.BARE: 2, Role.S
 
 _STATEMENTS = 20  # marks and announcements read, from the last
 _NUMBERS = 5  # bare numbers listed, from the last
-_STRETCH = 1 << 14  # characters before the last digit in which bare numbers are sought
+_STRETCH = 1 << 12  # characters before the last digit in which bare numbers are sought
 _BEFORE = 160  # characters before an announcement that may qualify it
 _REACH = 300  # characters behind an announcement in which its number begins
 
 _MARK = re.compile(r"(?<!#)####(?!#)")
-_HEADING = re.compile(r"\s{0,3}\d{1,2}[.)]\s+[^\W\d]")
-_DIRECT = re.compile(rf"(?:[\s*_`\"'“‘~≈({{\[\\:=.{SIGNS}]|text|mathrm|approx|{CODES})*")
+_DIRECT = re.compile(rf"(?:-\s|[\s*_`\"'“‘~≈({{\[\\:=.{SIGNS}]|text|mathrm|approx|{CODES})*")
+# Steps or a heading follow, no number.
+_STEPS = re.compile(
+    r"\s{0,8}(?:[*_#]{0,4}\s?(?:Step|Schritt|Étape|Paso|Passo|Шаг|步骤|步驟|ステップ)\s?\d"
+    r"|(?:(?<=\n)[*_#]{0,4}1|(?<=####)\s{0,3}\d{1,2})[.)][*_]{0,2}\s+[^\W\d])",
+    re.IGNORECASE,
+)
+# "2. Then …" on a new line
+_LIST_ITEM = re.compile(r"(?:\n|\A)[ \t>*#_-]{0,8}(\d\d?)[.)][*_]{0,2}\s+[^\W\d]")
 _ANNOUNCED = re.compile(
     literal(
-        ("boxed", "fbox", *ANSWER_WORDS),
-        ("\nA:", *(word for word in ANSWER_WORDS_UNSPACED if word[0] not in "选選")),
+        ("boxed", "fbox", *languages.ANSWER_WORDS),
+        ("\nA:", *(word for word in languages.ANSWER_WORDS_UNSPACED if word[0] not in "选選")),
     )
 )
 _LINK = re.compile(
     r"(?:\s?\{|>|\s{0,3}(?:[:：=]"
-    rf"|(?:[^\s.:：=!?。\d]+\s{{1,3}}){{0,8}}?(?:(?:{any_of(COPULAS)})(?!\w)|[=:：](?!\w))"
+    rf"|(?:[^\s.:：=!?。\d]+\s{{1,3}}){{0,8}}?(?:(?:{any_of(languages.COPULAS)})(?!\w)|[=:：](?!\w))"
     r"|[^\s.:!?。\d]{0,12}?(?:是|为|為|は|은|는|:|：|=)"
     r"|(?=\s{0,3}[$€£]?\d)|\s\(arabic numerals\)\s(?:is)?)"
     r"[\s:：*]{0,6})",
@@ -74,35 +73,35 @@ _NOT = re.compile(r"\b(?:not|isn't|isn’t|nicht|pas|no|не|não|ليس)\b|不|
 _DENIAL = re.compile(rf"[\s*]{{0,4}}(?:{_NOT.pattern})")
 _ASIDE = re.compile(
     r"(?<![-−–+*/×÷=≈^])[*_]{0,2}"
-    rf"(?:[,،]?\s(?:{any_of(BECAUSE)})(?!\w)|,\s(?:as|which|not|where)\b"
-    rf"|{any_of(BECAUSE_UNSPACED)}"
+    rf"(?:[,،]?\s(?:{any_of(languages.BECAUSE)})(?!\w)|,\s(?:as|which|not|where)\b"
+    rf"|{any_of(languages.BECAUSE_UNSPACED)}"
     # Brackets that close at the end of the statement.
     r"|\s?[(（](?<=\s\(|.（)(?=[^()（）\n]{0,300}[)）][\s.*_$。]{0,6}(?:\n|[.!?。](?:\s|$)|$)))"
 )
 _NEGATIVE = re.compile(
-    rf"[\s*_$({{\[]{{0,6}}(?:(?:{any_of(MINUS)})\s{{1,2}}|[负負](?=\d)|(?<!\n)[-−–]\s(?=\d))",
+    rf"[\s*_$({{\[]{{0,6}}(?:(?:{any_of(languages.MINUS)})\s{{1,2}}|[负負](?=\d)|(?<!\n)[-−–]\s(?=\d))",
     re.IGNORECASE,
 )
-# A worked solution with numbered steps follows, no number.
-_STEPS = re.compile(
-    r"\s{0,8}[*_#]{0,4}\s?(?:(?:Step|Schritt|Étape|Paso|Passo|Шаг|步骤|步驟|ステップ)\s?\d"
-    r"|(?P<first>1[.)])[*_]{0,2}\s+[^\W\d])",
-    re.IGNORECASE,
-)
-_BLANK = re.compile(r"\s+")
-_SENTENCE_END = re.compile(r"(?<!\bRs)(?<!\bkr)(?<!\bca)(?<!\bNo)[.!?。！？](?=\s|$)|\n")
+# The ends of a box, of a line, and of a sentence, with blank lines before it.
+_BOX = re.compile(r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*")
+_LINE = re.compile(r"[^\n]*")
+_SENTENCE = re.compile(r"\s*(?:[^.!?。！？\n]|[.!?。！？](?=\S)|(?<=\bRs)\.|(?<=\bkr)\.)*")
 
 _SMALL = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
     " sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_WORD_VALUES = {word: number for number, word in enumerate(_SMALL)}
-_WORD_VALUES |= {word: 10 * number for number, word in enumerate(_TENS, start=2)}
-_WORD_SCALES = {"thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_WORDS = {word: number for number, word in enumerate(_SMALL.split())}
+_WORDS |= {word: 10 * number for number, word in enumerate(_TENS.split(), start=2)}
+_SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 _PARTS = {"half": 2, "halves": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "eighth": 8}
 _PARTS |= {f"{name}s": part for name, part in _PARTS.items() if part > 2}
-_WORD = re.compile(r"[a-z]+")
+_IN_WORDS = re.compile(
+    rf"\b(?P<whole>(?:{any_of(_WORDS)})(?:[\s-]+(?:and\s+)?(?:{any_of(_WORDS | _SCALES)})\b)*)\b"
+    rf"(?:\s+(?P<parts>{any_of(_PARTS)})\b|\s+and\s+a\s+(?P<more>{any_of(_PARTS)})\b)?",
+    re.IGNORECASE,
+)
 
 
 def number(item: Item, response: Response) -> Score:
@@ -133,16 +132,15 @@ def extract_number(text: str, *, language: str | None = None) -> Decimal | None:
 def explain_number(text: str, language: str | None = None) -> Extraction:
     """Return the candidates for the final number of ``text``, the best first; see extract_number.
 
-    The last 20 marks and announcements and the last 5 bare numbers are listed. The answer is None
+    The last 20 marks, 20 announcements and 5 other numbers are listed. The answer is None
     for a statement of digits that are no number, such as a time.
     """
     reply = own_answer(text)
     if not reply:
         return Extraction("", ())
-    comma = (language or "")[:2].lower() in DECIMAL_COMMA
-    stated = list(_stated(reply, comma))
-    supposed = [candidate for candidate in stated if candidate.role is Role.SUPPOSED]
-    found = [*_marked(reply, comma), *stated, *_bare(reply, comma, supposed)]
+    comma = (language or "")[:2].lower() in languages.DECIMAL_COMMA
+    found = [*_marked(reply, comma), *_stated(reply, comma)]
+    found.extend(_bare(reply, comma, found))
     return Extraction(reply, tuple(sorted(found, key=lambda candidate: _RANKS[candidate.role])))
 
 
@@ -176,34 +174,34 @@ def _candidate(numeral: Numeral, role: Role, rule: str) -> Candidate:
 def _marked(text: str, comma: bool) -> Iterator[Candidate]:
     """The numbers directly behind ``####``, or behind the "=" of a calculation there."""
     for mark in islice(from_the_end(_MARK, text), _STATEMENTS):
-        if _HEADING.match(text, mark.end()):
+        if _STEPS.match(text, mark.end()):
             continue
-        line = _line_end(text, mark.end())
+        line = _end(_LINE, text, mark.end())
         first = next(numerals(text, mark.end(), line, comma=comma), None)
         if first is not None and _DIRECT.fullmatch(text, mark.end(), first.start):
-            numeral = _result(text, mark.end(), line, comma) or first
+            numeral = _of_statement(text, mark.end(), line, comma) or first
             yield _candidate(numeral, Role.MARKED, 'behind "####"')
 
 
 def _stated(text: str, comma: bool) -> Iterator[Candidate]:
     """The numbers of boxes and announcements, in digits or in words, the last first."""
     for word in islice(from_the_end(_ANNOUNCED, text), _STATEMENTS):
-        if not is_its_own(text, word):
+        if not phrases.is_its_own(text, word):
             continue
         said = word.end() - word.group().endswith(":")  # the colon of "A:" is the link
         link = _LINK.match(text, said, said + 120)
-        if link is None or _NOT.search(link.group()) or in_closing_tag(text, word.start()):
+        if link is None or _NOT.search(link.group()) or phrases.in_closing_tag(text, word.start()):
             continue
         start = link.end()
-        if _DENIAL.match(text, start) or _steps_follow(text, said, start):
+        if _DENIAL.match(text, start) or _STEPS.match(text, start):
             continue
         boxed = link.group().strip() == "{"
-        end = _brace_end(text, start) if boxed else _clause_end(text, start)
+        end = _end(_BOX if boxed else _SENTENCE, text, start)
         numeral = _of_statement(text, start, end, comma)
         if numeral is None:
             continue
         announcement = " ".join(text[word.start() : start].split())
-        if is_supposed(text[max(0, word.start() - _BEFORE) : start]):
+        if phrases.is_supposed(text[max(0, word.start() - _BEFORE) : start]):
             yield _candidate(numeral, Role.SUPPOSED, f'behind "{announcement}", of another case')
         elif boxed:
             yield _candidate(numeral, Role.BOXED, f"in \\{word.group()}{{…}}")
@@ -211,24 +209,20 @@ def _stated(text: str, comma: bool) -> Iterator[Candidate]:
             yield _candidate(numeral, Role.ANNOUNCED, f'behind "{announcement}"')
 
 
-def _bare(text: str, comma: bool, supposed: Sequence[Candidate]) -> Iterator[Candidate]:
-    """The last numbers of the text, the last first; not those of a supposed statement."""
+def _bare(text: str, comma: bool, listed: Sequence[Candidate]) -> Iterator[Candidate]:
+    """The last of the other numbers of the text, the last first; not the numbers of its lists."""
     digit = next(from_the_end(DIGIT, text), None)
-    if digit is None:
-        return
-    start = max(0, digit.end() - _STRETCH)
-    found = numerals(text, start, comma=comma)
+    start = max(0, digit.end() - _STRETCH) if digit else len(text)
+    items = list(_LIST_ITEM.finditer(text, start))
+    numbers = {0, *(int(item[1]) for item in items)}
+    left_out = {item.start(1) for item in items if int(item[1]) - 1 in numbers}
+    left_out.update(*(range(candidate.start, candidate.end) for candidate in listed))
     # The first numeral of a stretch may have begun before it.
-    whole = islice(found, 1, None) if start else found
-    kept = (
-        numeral
-        for numeral in whole
-        if numeral.value is not None
-        and not any(other.start <= numeral.start < other.end for other in supposed)
-    )
-    for place, numeral in enumerate(reversed(deque(kept, _NUMBERS))):
-        rule = "an earlier number of the text" if place else "the last number of the text"
-        yield _candidate(numeral, Role.BARE, rule)
+    found = islice(numerals(text, start, comma=comma), min(start, 1), None)
+    kept = (numeral for numeral in found if numeral.value is not None)
+    last = deque((numeral for numeral in kept if numeral.start not in left_out), _NUMBERS)
+    for place, numeral in enumerate(reversed(last), start=1):
+        yield _candidate(numeral, Role.BARE, f"number {place} from the end, without context")
 
 
 def _of_statement(text: str, start: int, end: int, comma: bool) -> Numeral | None:
@@ -258,62 +252,26 @@ def _result(text: str, start: int, end: int, comma: bool) -> Numeral | None:
     return next(numerals(text, equals + 1, end, comma=comma), first) if equals >= 0 else first
 
 
-def _steps_follow(text: str, said: int, start: int) -> bool:
-    """Whether steps begin at ``start``, behind an announcement that ends at ``said``."""
-    steps = _STEPS.match(text, start)
-    return steps is not None and (not steps["first"] or "\n" in text[said : steps.start("first")])
-
-
 def _in_words(text: str) -> Decimal | None:
     """The first English number written in words, such as "one hundred and eighty"."""
+    match = _IN_WORDS.search(text)
+    if match is None:
+        return None
     total = part = 0
-    seen = False
-    words = _WORD.findall(text.lower())
-    for place, word in enumerate(words):
-        if word in _WORD_VALUES:
-            part += _WORD_VALUES[word]
-        elif seen and word == "hundred":
-            part *= 100
-        elif seen and word in _WORD_SCALES:
-            total, part = total + part * _WORD_SCALES[word], 0
-        elif not (seen and word == "and"):
-            if seen:
-                return _with_part(Decimal(total + part), words[place - 1 : place + 2])
-            continue
-        seen = True
-    return Decimal(total + part) if seen else None
+    for word in re.findall(r"\w+", match["whole"].lower()):
+        scale = _SCALES.get(word, 1)
+        part = part * scale + _WORDS.get(word, 0)
+        if scale > 100:
+            total, part = total + part, 0
+    value = Decimal(total + part)
+    parts, more = (match["parts"] or "").lower(), (match["more"] or "").lower()
+    if more:
+        return value + Decimal(1) / _PARTS[more]
+    # "one third", "three quarters"
+    return value / _PARTS[parts] if parts and (value == 1) != parts.endswith("s") else value
 
 
-def _with_part(value: Decimal, words: Sequence[str]) -> Decimal:
-    """A number with the part named behind it: two "and a half", three "quarters".
-
-    ``words`` begin with the last one of the number.
-    """
-    # "twenty-fifth" has no part.
-    if words[1] in _PARTS and words[0] != "and" and (value == 1) != words[1].endswith("s"):
-        return value / _PARTS[words[1]]
-    if words[:2] == ["and", "a"] and words[-1] in _PARTS:
-        return value + Decimal(1) / _PARTS[words[-1]]
-    return value
-
-
-def _line_end(text: str, start: int) -> int:
-    end = text.find("\n", start, start + _REACH)
-    return min(len(text), start + _REACH) if end < 0 else end
-
-
-def _clause_end(text: str, start: int) -> int:
-    """The end of the sentence that begins at ``start``, blank lines before it left out."""
-    blank = _BLANK.match(text, start, start + _REACH)
-    start = blank.end() if blank else start
-    end = _SENTENCE_END.search(text, start, start + _REACH)
-    return min(len(text), start + _REACH) if end is None else end.start()
-
-
-def _brace_end(text: str, start: int) -> int:
-    depth = 1
-    for position in range(start, min(len(text), start + _REACH)):
-        depth += {"{": 1, "}": -1}.get(text[position], 0)
-        if depth == 0:
-            return position
-    return min(len(text), start + _REACH)
+def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
+    """Where a stretch of this kind that begins at ``start`` ends, within reach."""
+    match = pattern.match(text, start, start + _REACH)
+    return start if match is None else match.end()

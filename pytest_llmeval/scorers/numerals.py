@@ -66,7 +66,8 @@ _MARKS = re.compile(_MARK, re.VERBOSE)
 _RUN = rf"(?:\d+|(?<![{_LETTER}\d_.])\.\d+)(?:{_MARK}\d+)*"
 _HEAD = r"[1-9]\d{0,2}"
 _BLANKS, _COMMAS, _POINTS = (rf"{_HEAD}(?:{mark}\d{{3}})+" for mark in ("'", ",", r"\."))
-_POINTED = rf"(?:\d*|{_BLANKS}|{_COMMAS}|[1-9]\d?(?:,\d\d)+,\d{{3}})(?:[.٫](?P<a>\d+|\d{{3}}(?:'\d{{3}})+))?"
+_LAKHS = r"[1-9]\d?(?:,\d\d)+,\d{3}"
+_POINTED = rf"(?:\d*|{_BLANKS}|{_COMMAS}|{_LAKHS})(?:[.٫](?P<a>\d+|\d{{3}}(?:'\d{{3}})+))?"
 _THOUSANDS = rf"(?:{_BLANKS}|{_POINTS})(?:[,٫](?P<b>\d+))?"
 _DECIMAL_COMMA = r"(?:\d{1,3},(?!\d{3}\Z)|0,|\d{4,},(?!\d{3}))(?P<c>\d+)"
 # Of two readings the first is taken. 1234,567 without a language may as well be a list.
@@ -78,21 +79,26 @@ _SHAPES = {
 _EXPONENT = r"[-−]?\d{1,3}(?:\.\d+)?(?!\d)"
 _RAISED = rf"(?:\ ?(?:\^|\*\*)\ ?\{{?\ ?{_EXPONENT}\ ?\}}?|⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,3}})"
 _PART = r"(?:\{[^{}]{1,60}\}|\d)"
+_FRACTION = rf"(?:\\[dt]?frac\ ?{_PART}\ ?{_PART}|[{_VULGAR}])"
 _NUMERAL = re.compile(
     rf"""
-    (?P<sign>(?<![{_LETTER}\d_)\]}}.%—])[-−–—‐‑‒﹣－](?:{_CURRENCY}\ ?)?(?=[.]?\d|\\[dt]?frac|[{_VULGAR}]))?
-    (?:\\[dt]?frac\ ?(?P<over>{_PART})\ ?(?P<under>{_PART})
+    (?P<sign>(?<![{_LETTER}\d_)\]}}.%—])[-−–—‐‑‒﹣－](?:{_CURRENCY}\ ?)?
+       (?=[.]?\d|\\[dt]?frac|[{_VULGAR}]))?
+    (?:(?P<fraction>{_FRACTION})
       |(?P<run>{_RUN})
        (?:[eE](?P<e>[-+−]?\d{{1,3}})(?!\w)
          |\ ?(?:×|\\times|\*|x|·|⋅|\\cdot)\ ?10(?P<power>{_RAISED})
          |(?!\*|\ )(?P<raised>{_RAISED}))?
        (?:(?P<none>(?:/\d+){{2,}}|(?:[-–‐‑]\d[\d.,]*){{2,}})|\ ?[/⁄]\ ?(?P<divisor>{_RUN})
-         |(?P<mixed>\ \d{{1,3}}[/⁄]\d{{1,3}}(?!\d)|\ ?(?:\\[dt]?frac\{{\d+\}}\{{\d+\}}|[{_VULGAR}])))?
+         |(?P<mixed>\ \d{{1,3}}[/⁄]\d{{1,4}}(?!\d)|\ ?{_FRACTION}))?
        (?:[-\ \u00a0\u202f]?(?:\\text\{{\ ?)?(?P<scale>{_SCALE})
-         (?P<rest>(?:\ ?\d[\d.,]*\ ?{_SCALE})*
-           (?:(?<=[{"".join(_LARGE | _SMALL)}])(?:\d{{1,4}}|\ \d{{3,4}})(?![\d.,]*\d))?))?
-      |(?P<vulgar>[{_VULGAR}]))
+         (?P<rest>(?:\ ?\d[\d.,]*\ ?{_SCALE}){{0,3}}
+           (?:(?<=[{"".join(_LARGE | _SMALL)}])(?:\d{{1,4}}|\ \d{{3,4}})(?![\d.,]*\d))?))?)
     """,
+    re.VERBOSE,
+)
+_RATIO = re.compile(
+    rf"\ ?(?:\\[dt]?frac)?\ ?\{{?\ ?([-−]?)({_RUN})\ ?\}}?\ ?[/⁄]?\ ?\{{?\ ?({_RUN})\ ?\}}?",
     re.VERBOSE,
 )
 _INTEGER = re.compile(r"[-−]?\d+(?:\.\d+)?")
@@ -140,10 +146,8 @@ def _value(match: re.Match[str], comma: bool) -> Decimal | None:
 
 def _unsigned(match: re.Match[str], comma: bool) -> Decimal:
     """The value without its sign; ValueError or ArithmeticError where it is no number."""
-    if match["vulgar"]:
-        return _ratio(match["vulgar"])
-    if match["over"]:
-        return _only(match["over"], comma) / _only(match["under"], comma)
+    if match["fraction"]:
+        return _ratio(match["fraction"], comma)
     if match["none"] or (not comma and _is_pair(match)):
         raise ValueError("several numbers")
     value = _of_run(match["run"], comma)
@@ -154,23 +158,27 @@ def _unsigned(match: re.Match[str], comma: bool) -> Decimal:
     if match["divisor"]:
         value /= _of_run(match["divisor"], comma)
     elif match["mixed"]:
-        value += _ratio(match["mixed"])
+        value += _ratio(match["mixed"], comma)
     if match["scale"]:
-        word = match["scale"].casefold()
-        value = value.scaleb(_SCALES.get(word) or _UNSPACED[word], _EXACT)
-        value += sum(numeral.value or 0 for numeral in numerals(match["rest"], comma=comma))
+        scale = (_SCALES | _UNSPACED)[match["scale"].casefold()]
+        rest = sum(numeral.value or 0 for numeral in numerals(match["rest"], comma=comma))
+        if rest >= 10**scale:
+            raise ValueError("several numbers")
+        value = value.scaleb(scale, _EXACT) + rest
     return value
 
 
 def _of_run(run: str, comma: bool) -> Decimal:
-    marked = _MARKS.sub(lambda mark: _KINDS.get(mark[0], "'"), run.replace("~0", "'0"))
-    plain = re.sub(r"\d", lambda digit: str(int(digit[0])), marked)
-    shape = _SHAPES[comma].fullmatch(plain) if len(run) <= _LONGEST_RUN else None
+    if len(run) > _LONGEST_RUN:
+        raise ValueError("too long")
+    plain = _MARKS.sub(lambda mark: _KINDS.get(mark[0], "'"), run.replace("~0", "'0"))
+    if not plain.isascii():
+        plain = re.sub(r"\d", lambda digit: str(int(digit[0])), plain)
+    shape = _SHAPES[comma].fullmatch(plain)
     if shape is None:
         raise ValueError("no number")
     decimals = shape[shape.lastgroup] if shape.lastgroup else ""
-    whole = plain[: len(plain) - len(decimals)]
-    digits = [re.sub(r"\D", "", part) for part in (whole, decimals)]
+    digits = [re.sub(r"\D", "", part) for part in (plain[: len(plain) - len(decimals)], decimals)]
     if sum(map(len, digits)) > _LONGEST:
         raise ValueError("too long")
     return Decimal(".".join(digits))
@@ -183,19 +191,12 @@ def _is_pair(match: re.Match[str]) -> bool:
     return bool(opened and _PAIR.fullmatch(match["run"]) and _CLOSED.match(text, match.end()))
 
 
-def _only(part: str, comma: bool) -> Decimal:
-    """The value of a text that is one numeral and nothing else, braces aside."""
-    text = part.strip("{} ")
-    match = _NUMERAL.fullmatch(text)
+def _ratio(text: str, comma: bool) -> Decimal:
+    match = _RATIO.fullmatch(normalize("NFKC", text))
     if match is None:
-        raise ValueError("no number")
-    value = _unsigned(match, comma)
-    return -value if match["sign"] else value
-
-
-def _ratio(text: str) -> Decimal:
-    over, under = _INTEGER.findall(normalize("NFKC", text))
-    return Decimal(over) / Decimal(under)
+        raise ValueError("something else above or below the line")
+    value = _of_run(match[2], comma) / _of_run(match[3], comma)
+    return -value if match[1] else value
 
 
 def _exponent(text: str) -> int:
