@@ -272,6 +272,6 @@ def _in_words(text: str) -> Decimal | None:
 
 
 def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
-    """Where a stretch of this kind that begins at ``start`` ends, within reach."""
+    """The end of the stretch of this kind that begins at ``start``, within reach."""
     match = pattern.match(text, start, start + _REACH)
     return start if match is None else match.end()

@@ -32,7 +32,7 @@ _LETTER = r"A-Za-z\u00b5\u00c0-\u052f"  # of scripts that write units and expone
 _WORDS = {
     2: "hundred hundert",
     3: "thousand tausend tsd duizend tusen tusind mille mila mil тыс тысяча тысячи тысяч nghìn ngàn"
-    " ribu ألف آلاف هزار हज़ार हजार হাজার వేలు వేల",
+    " ribu tys ألف آلاف هزار हज़ार हजार হাজার వేలు వేల",
     5: "lakh lakhs लाख লাখ লক্ষ లక్షలు లక్షల",
     6: "million millions millionen mio mln millón millones milhão milhões milione milioni miljoen"
     " miljoner миллион миллиона миллионов млн triệu juta مليون ملايين میلیون",
@@ -46,6 +46,7 @@ _SCALES = {word: power for power, words in _WORDS.items() for word in words.spli
 _SMALL = {"百": 2, "백": 2, "千": 3, "천": 3}
 _LARGE = {"万": 4, "萬": 4, "만": 4, "億": 8, "亿": 8, "억": 8, "兆": 12, "조": 12}
 _UNSPACED = _SMALL | _LARGE | {a + b: _SMALL[a] + _LARGE[b] for a in _SMALL for b in _LARGE}
+_POWERS = _SCALES | _UNSPACED
 _SCALE = (
     rf"(?:(?i:{any_of(_SCALES)})(?![^\W_])"
     # Not in 千克 (kilogram), 百分点 (percentage point), 兆字节 (megabyte).
@@ -54,8 +55,10 @@ _SCALE = (
 
 # Marks between digits: a comma, a point, one that only separates groups (written ' below), others.
 _KINDS = {r",\!": ",", "{,}": ",", "،": ",", "．": ".", "{.}": "."}
-_KINDS |= {mark: mark for mark in ",.٫:~"}
-_GROUP_MARK = r"[\ \u00a0\u2002-\u200a\u202f'’_٬，]|\{?\\[,;:!\ ]\}?|&(?:nbsp|thinsp|\#160|\#8239);"
+_KINDS |= {mark: mark for mark in ",.٫:h~"}  # 12h30
+_GROUP_MARK = (
+    r"[\ \u00a0\u2002-\u200a\u202f'’‘´_٬，]|\{?\\[,;:!\ ]\}?|&(?:nbsp|thinsp|\#160|\#8239);"
+)
 # A blank only before a group of three, and behind what may be one: not in 2024 100, 0.5 100.
 _MARK = (
     rf"(?:{any_of(set(_KINDS) - {'~'})}|~(?=\d{{3}}(?!\d))"
@@ -70,7 +73,8 @@ _LAKHS = r"[1-9]\d?(?:,\d\d)+,\d{3}"
 _POINTED = rf"(?:\d*|{_BLANKS}|{_COMMAS}|{_LAKHS})(?:[.٫](?P<a>\d+|\d{{3}}(?:'\d{{3}})+))?"
 _THOUSANDS = rf"(?:{_BLANKS}|{_POINTS})(?:[,٫](?P<b>\d+))?"
 _DECIMAL_COMMA = r"(?:\d{1,3},(?!\d{3}\Z)|0,|\d{4,},(?!\d{3}))(?P<c>\d+)"
-# Of two readings the first is taken. 1234,567 without a language may as well be a list.
+# The decimals are a group; of two readings the first is taken. Without a language, 1234,567 may as
+# well be a list.
 _SHAPES = {
     False: re.compile(rf"{_POINTED}|{_THOUSANDS}|{_DECIMAL_COMMA}"),
     True: re.compile(rf"{_THOUSANDS}|{_POINTED}|{_DECIMAL_COMMA}|\d+,(?P<d>\d+)"),
@@ -82,18 +86,19 @@ _PART = r"(?:\{[^{}]{1,60}\}|\d)"
 _FRACTION = rf"(?:\\[dt]?frac\ ?{_PART}\ ?{_PART}|[{_VULGAR}])"
 _NUMERAL = re.compile(
     rf"""
-    (?P<sign>(?<![{_LETTER}\d_)\]}}.%—])[-−–—‐‑‒﹣－](?:{_CURRENCY}\ ?)?
+    (?P<sign>(?:(?<![{_LETTER}\d_)\]}}.%—])[-−–—‐‑‒﹣－]|(?<=[=≈]\ )[-−–]\ )(?:{_CURRENCY}\ ?)?
        (?=[.]?\d|\\[dt]?frac|[{_VULGAR}]))?
     (?:(?P<fraction>{_FRACTION})
       |(?P<run>{_RUN})
        (?:[eE](?P<e>[-+−]?\d{{1,3}})(?!\w)
          |\ ?(?:×|\\times|\*|x|·|⋅|\\cdot)\ ?10(?P<power>{_RAISED})
          |(?!\*|\ )(?P<raised>{_RAISED}))?
-       (?:(?P<none>(?:/\d+){{2,}}|(?:[-–‐‑]\d[\d.,]*){{2,}})|\ ?[/⁄]\ ?(?P<divisor>{_RUN})
+       (?:(?P<none>(?:/\d+){{2,}}|(?:[-–‐‑]\d[\d.,]*){{2,}}|\)\ ?\d{{3}}-\d{{4}}(?!\d))
+         |\ ?[/⁄]\ ?(?P<divisor>{_RUN})
          |(?P<mixed>\ \d{{1,3}}[/⁄]\d{{1,4}}(?!\d)|\ ?{_FRACTION}))?
        (?:[-\ \u00a0\u202f]?(?:\\text\{{\ ?)?(?P<scale>{_SCALE})
          (?P<rest>(?:\ ?\d[\d.,]*\ ?{_SCALE}){{0,3}}
-           (?:(?<=[{"".join(_LARGE | _SMALL)}])(?:\d{{1,4}}|\ \d{{3,4}})(?![\d.,]*\d))?))?)
+           (?:(?<=[{"".join(_LARGE | _SMALL)}])(?:\d{{1,4}}|\d,\d{{3}}|\ \d{{3,4}})(?![\d.,]*\d))?))?)
     """,
     re.VERBOSE,
 )
@@ -160,11 +165,11 @@ def _unsigned(match: re.Match[str], comma: bool) -> Decimal:
     elif match["mixed"]:
         value += _ratio(match["mixed"], comma)
     if match["scale"]:
-        scale = (_SCALES | _UNSPACED)[match["scale"].casefold()]
+        scale = _POWERS[match["scale"].casefold()]
         rest = sum(numeral.value or 0 for numeral in numerals(match["rest"], comma=comma))
         if rest >= 10**scale:
             raise ValueError("several numbers")
-        value = value.scaleb(scale, _EXACT) + rest
+        value = _EXACT.add(value.scaleb(scale, _EXACT), rest)
     return value
 
 
@@ -185,7 +190,7 @@ def _of_run(run: str, comma: bool) -> Decimal:
 
 
 def _is_pair(match: re.Match[str]) -> bool:
-    """Whether the run is one of coordinates: (3,4)."""
+    """Return whether the run is a pair of coordinates, such as (3,4)."""
     text, start = match.string, match.start()
     opened = _OPENED.search(text, max(0, start - 4), start)
     return bool(opened and _PAIR.fullmatch(match["run"]) and _CLOSED.match(text, match.end()))

@@ -78,6 +78,7 @@ def values(text: str, *, comma: bool = False) -> list[str | None]:
         ("(—5)", "-5"),
         ("‑5", "-5"),
         ("－５", "-5"),
+        ("= - 5", "-5"),
         ("-0", "0"),
         ("12 %", "12"),
         ("5km", "5"),
@@ -118,6 +119,9 @@ def values(text: str, *, comma: bool = False) -> list[str | None]:
         ("2 crore 50 lakh", "25000000"),
         ("3万", "30000"),
         ("2万5000円", "25000"),
+        ("2万5,000円", "25000"),
+        ("1億2,000万円", "120000000"),
+        ("12345678901234567890123456789 million", "12345678901234567890123456789000000"),
         ("1億2000万3000円", "120003000"),
         ("3만 5000원", "35000"),
         ("3千万", "30000000"),
@@ -152,12 +156,14 @@ def test_a_language_with_a_decimal_comma(text: str, expected: str) -> None:
     [
         "12:30",
         "09:05:59",
+        "12h30",
         "3:1",
         "2024-05-17",
         "17.05.2024",
         "05/17/2024",
         "1/2/3",
         "555-123-4567",
+        "(555) 123-4567",
         "1.2.3",
         "192.168.1.1",
         "1,2,3",
@@ -283,14 +289,17 @@ def test_the_value_read_is_the_value_written(
     value = Decimal(f"{sign and '-'}{whole}.{decimals}")
     read = extract_number(
         place.format(sign + _digits(written, zero)),
-        language="de" if convention == "German" else None,
+        # Without a language "1.234" has a decimal point, and "2019,2020" may be a list.
+        language="de" if convention in ("German", "none, comma") else None,
     )
-    # 2019,2020 may as well be a list.
-    unclear = convention == "none, comma" and whole > 999 and size > 2
-    assert read == (None if unclear else value)
+    assert read == value
 
 
-@given(st.sampled_from(sorted(CONVENTIONS)), st.sampled_from(PLACES), st.integers(1, 10**9))
+@given(
+    st.sampled_from(sorted(CONVENTIONS)),
+    st.sampled_from([place for place in PLACES if "2024" not in place]),
+    st.integers(1, 10**9),
+)
 def test_no_digit_is_left_out_where_two_readings_are_possible(
     convention: str, place: str, thousandths: int
 ) -> None:
