@@ -89,6 +89,7 @@ _NUMERAL = re.compile(
     (?P<sign>(?:(?<![{_LETTER}\d_)\]}}.%—])[-−–—‐‑‒﹣－]|(?<=[=≈]\ )[-−–]\ )(?:{_CURRENCY}\ ?)?
        (?=[.]?\d|\\[dt]?frac|[{_VULGAR}]))?
     (?:(?P<fraction>{_FRACTION})
+      |(?P<pair>(?:(?<=[(\[])|(?<=[(\[][-−])|(?<=\\\{{))\d+,\d\d?(?=(?:\\right)?[)\]]|\\\}}))
       |(?P<run>{_RUN})
        (?:[eE](?P<e>[-+−]?\d{{1,3}})(?!\w)
          |\ ?(?:×|\\times|\*|x|·|⋅|\\cdot)\ ?10(?P<power>{_RAISED})
@@ -112,9 +113,6 @@ _BESIDE = [*CODES.split("|"), r"\\times", r"\\cdot", r"\\approx", "sterling", "e
 _NAME = re.compile(
     rf"(?:[{_LETTER}_^]{''.join(f'(?<!{code})' for code in _BESIDE)}|[A-Za-z]-|[\^_]\{{)\Z"
 )
-_PAIR = re.compile(rf"\d+(?:{any_of(mark for mark, kind in _KINDS.items() if kind == ',')})\d\d?")
-_OPENED = re.compile(r"(?:[(\[]|\\\{)\s?\Z")
-_CLOSED = re.compile(r"\s?(?:\\right\s?)?(?:[)\]]|\\\})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +151,9 @@ def _unsigned(match: re.Match[str], comma: bool) -> Decimal:
     """The value without its sign; ValueError or ArithmeticError where it is no number."""
     if match["fraction"]:
         return _ratio(match["fraction"], comma)
-    if match["none"] or (not comma and _is_pair(match)):
+    if match["none"] or (match["pair"] and not comma):
         raise ValueError("several numbers")
-    value = _of_run(match["run"], comma)
+    value = _of_run(match["pair"] or match["run"], comma)
     if match["e"] or match["power"]:
         value = value.scaleb(_exponent(match["e"] or match["power"]), _EXACT)
     elif match["raised"]:
@@ -187,13 +185,6 @@ def _of_run(run: str, comma: bool) -> Decimal:
     if sum(map(len, digits)) > _LONGEST:
         raise ValueError("too long")
     return Decimal(".".join(digits))
-
-
-def _is_pair(match: re.Match[str]) -> bool:
-    """Return whether the run is a pair of coordinates, such as (3,4)."""
-    text, start = match.string, match.start()
-    opened = _OPENED.search(text, max(0, start - 4), start)
-    return bool(opened and _PAIR.fullmatch(match["run"]) and _CLOSED.match(text, match.end()))
 
 
 def _ratio(text: str, comma: bool) -> Decimal:
