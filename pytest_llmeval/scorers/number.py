@@ -99,7 +99,7 @@ _PARTS = {"half": 2, "halves": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth"
 _PARTS |= {f"{name}s": part for name, part in _PARTS.items() if part > 2}
 _IN_WORDS = re.compile(
     rf"\b(?P<whole>(?:{any_of(_WORDS)})(?:[\s-]+(?:and\s+)?(?:{any_of(_WORDS | _SCALES)})\b)*)\b"
-    rf"(?:\s+(?P<parts>{any_of(_PARTS)})\b|\s+and\s+a\s+(?P<more>{any_of(_PARTS)})\b)?",
+    rf"(?:\s+(?P<and>and\s+a\s+)?(?P<part>{any_of(_PARTS)})\b)?",
     re.IGNORECASE,
 )
 
@@ -107,7 +107,8 @@ _IN_WORDS = re.compile(
 def number(item: Item, response: Response) -> Score:
     """Score the final number of the text against the gold number; no number is ``unparsed``.
 
-    ``item.fields["language"]`` decides whether "1.234" has a decimal point.
+    ``item.fields["language"]`` decides whether "1.234" of a reply has a decimal point; that of a
+    gold answer always has.
     """
     fault = what_is_wrong(item, response)
     gold = extract_number(item.gold_label)
@@ -263,12 +264,11 @@ def _in_words(text: str) -> Decimal | None:
         part = part * scale + _WORDS.get(word, 0)
         if scale > 100:
             total, part = total + part, 0
-    value = Decimal(total + part)
-    parts, more = (match["parts"] or "").lower(), (match["more"] or "").lower()
-    if more:
-        return value + Decimal(1) / _PARTS[more]
+    value, name = Decimal(total + part), (match["part"] or "").lower()
+    if match["and"]:
+        return value + Decimal(1) / _PARTS[name]
     # "one third", "three quarters"
-    return value / _PARTS[parts] if parts and (value == 1) != parts.endswith("s") else value
+    return value / _PARTS[name] if name and (value == 1) != name.endswith("s") else value
 
 
 def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
