@@ -83,7 +83,7 @@ SCORERS: Mapping[str, Scorer] = {
         Scorer("cloze", 1, cloze),
         Scorer("likelihood", 1, likelihood),
         Scorer("choice", 4, choice),
-        Scorer("number", 3, number),
+        Scorer("number", 4, number),
         Scorer("math", 1, math, needs=("math_verify", "math")),
         Scorer("exact_match", 2, exact_match),
         Scorer("contains", 1, contains),
