@@ -46,7 +46,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("llmeval")
     if marker is None:
         return
-    skipped = why_skipped(metafunc.definition) is not None
+    skipped = "item" in metafunc.fixturenames and why_skipped(metafunc.definition) is not None
     if skipped and not metafunc.config.option.collectonly:
         return
     collected = _answering(metafunc.config).collected
