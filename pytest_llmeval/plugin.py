@@ -46,11 +46,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("llmeval")
     if marker is None:
         return
-    skipped = why_skipped(metafunc.definition) is not None
+    skipped = "item" in metafunc.fixturenames and why_skipped(metafunc.definition) is not None
     if skipped and not metafunc.config.option.collectonly:
         return
+    collected = _answering(metafunc.config).collected
     try:
-        _answering(metafunc.config).collected.parametrize(metafunc, marker)
+        collected.parametrize(metafunc, marker)
     except ConfigError as error:
         # Only collecting: an error of this file, if the test was to be evaluated at all.
         if not skipped:
