@@ -42,7 +42,9 @@ def url(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 def requests() -> list[Request]:
     """Letters and texts of the starter benchmark, and prompts whose characters fall apart."""
     found = [
-        Request(f"{protocol.name} {item.id}", prompt, choices=tuple(protocol.template.choices(item)))
+        Request(
+            f"{protocol.name} {item.id}", prompt, choices=tuple(protocol.template.choices(item))
+        )
         for protocol in starter().protocols
         for item in starter().source(None).items[:12]
         for prompt in [replace(protocol, shots=0).render(item, ())]
