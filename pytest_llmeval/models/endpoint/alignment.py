@@ -1,60 +1,47 @@
 """Which of the tokens that a server returned hold the end of the text that was sent.
 
-The tokens are laid over the UTF-8 bytes of the text, in every way that is possible: a token of
-plain text fits in one place, a placeholder for a fragment of a character in several. The answer
-counts only if all of them agree on it. Offsets that the server reports are not used: vLLM counts
-the text of a leading special token in them, SGLang sets all of them to -1.
+The tokens are laid over the UTF-8 bytes of the text, in every possible alignment: a token of plain
+text fits in one place, a placeholder for a fragment of a character in several. The result counts
+only if all alignments agree on it. Offsets that the server reports are not used: vLLM counts the
+text of a leading special token in them, SGLang sets all of them to -1.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from unicodedata import is_normalized
 from unicodedata import normalize
+
+from pytest_llmeval.models.endpoint.token_spellings import PLACEHOLDER
+from pytest_llmeval.models.endpoint.token_spellings import SPELLINGS
+from pytest_llmeval.models.endpoint.token_spellings import Gap
+from pytest_llmeval.models.endpoint.token_spellings import Patterns
+from pytest_llmeval.models.endpoint.token_spellings import bytes_lost
+from pytest_llmeval.models.endpoint.token_spellings import without_blank
 
 # A special token that a tokenizer puts before the text: <s>, <bos>, <|begin_of_text|>, [BOS],
 # ChatGLM's [gMASK] and <sop>; empty where the server leaves special tokens out of its texts.
 _SPECIAL = re.compile(r"<[^<>\s]{1,40}>|\[[A-Za-z_]{1,20}\]|")
 _MOST_SPECIAL = 2
 _TOKEN_ID = re.compile(r"token_id:\d+")
-_BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
-_ESCAPED = re.compile(r"\\x([0-9A-Fa-f]{2})")
-# A fragment of a character, decoded by itself; or one half of its UTF-16 form.
-_PLACEHOLDER = re.compile("[�\ud800-\udfff]")
-# Alternatives that are followed at once. Only a long row of placeholders has more.
-_MOST_STATES = 4096
-_NOT_YET, _INSIDE_A_TOKEN = -1, -2
+_SPANNING = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
     """A returned token: its text as the server spells it, and its natural-log probability.
 
-    ``content``: the bytes it stands for, where the server reports them. ``likeliest``: the text of
-    the token that was expected in its place, where the server reports that.
+    ``content``: the bytes it stands for, where the server reports them. ``top``: the tokens that
+    were expected in its place, with their values, where the server lists them by text.
     """
 
     text: str
     logprob: object
     content: bytes | None = None
-    likeliest: str | None = None
-
-
-class _Gap(Enum):
-    """Bytes that are not in a token's text: of one character, one byte or more."""
-
-    #: One U+FFFD in their place.
-    PLACEHOLDER = 1
-    #: Nothing in their place; never a whole character.
-    DROPPED = 2
-
-
-_Pattern = tuple[bytes | _Gap, ...]
+    top: object = None
 
 
 def tail_of(tokens: Sequence[Token], text: str, start: int) -> tuple[int, int]:
@@ -84,104 +71,152 @@ def _walk(tokens: Sequence[Token], before: bytes, after: bytes) -> _Walk:
     Where a token is empty or a placeholder, the walks in all spellings count, together, and so do
     those with bytes missing next to any token.
     """
+    text = _Text(before + after)
     special = 0
     while special < min(_MOST_SPECIAL, len(tokens)) and _SPECIAL.fullmatch(tokens[special].text):
         special += 1
-    open_to_doubt = any(not token.text or _PLACEHOLDER.search(token.text) for token in tokens)
-    best = _Walk(tokens, before + after, len(before), 0)
-    for spelled in (*_SPELLINGS, _bytes_lost):
-        if spelled is _bytes_lost and not (best.tails and open_to_doubt):
+    doubtful = any(not token.text or PLACEHOLDER.search(token.text) for token in tokens)
+    best = _Walk(tokens, [], text, len(before), 0)
+    tried: list[list[Patterns]] = []
+    for spelled in (*SPELLINGS, bytes_lost):
+        if spelled is bytes_lost and not (best.tails and doubtful):
             break
+        patterns = [_patterns(token, spelled) for token in tokens]
+        if patterns in tried:
+            continue
+        tried.append(patterns)
         for skipped in range(special + 1):
-            walk = _Walk(tokens, before + after, len(before), skipped)
-            walk.run(spelled)
+            walk = _Walk(tokens, patterns, text, len(before), skipped)
+            walk.run()
             if walk.tails:
                 walk.tails |= best.tails
                 best = walk
                 break
             if walk.reached > best.reached and not best.tails:
                 best = walk
-        if best.tails and not open_to_doubt:
+        if best.tails and not doubtful:
             break
     return best
 
 
-class _Walk:
-    """The ways to lay tokens over the data, those before ``skipped`` set aside.
+def _patterns(token: Token, spelled: Callable[[str], Patterns]) -> Patterns:
+    # Bytes that are the text's own say no more than the text.
+    if token.content is not None and token.content != token.text.encode(errors="replace"):
+        return ((token.content,),)
+    return spelled(token.text)
 
-    ``tails``: what each of them says of the tail, which begins at the byte ``begin``. ``reached``:
-    the furthest byte that any of them came to.
+
+class _Walk:
+    """All alignments of the tokens, those before ``skipped`` set aside, with the text.
+
+    ``tails``: the ranges of tokens that they have for the text from the byte ``begin`` on.
+    ``reached``: the furthest byte that any of them came to.
     """
 
-    def __init__(self, tokens: Sequence[Token], data: bytes, begin: int, skipped: int) -> None:
+    def __init__(
+        self,
+        tokens: Sequence[Token],
+        patterns: Sequence[Patterns],
+        text: _Text,
+        begin: int,
+        skipped: int,
+    ) -> None:
         self.tails: set[tuple[int, int]] = set()
         self.reached = 0
         self._tokens = tokens
-        self._data = data
+        self._patterns = patterns
+        self._text = text
         self._begin = begin
         self._skipped = skipped
         self._stuck = skipped
         self._spanning = 0
         self._too_many = False
 
-    def run(self, spelled: Callable[[str], Iterable[_Pattern]]) -> None:
-        """Follow all ways from the first byte to the last."""
-        total, count = len(self._data), len(self._tokens)
-        states = {(0, self._skipped if self._begin == 0 else _NOT_YET)}
-        for index in range(self._skipped, count):
-            self._stuck = index
-            patterns = list(_patterns(self._tokens[index], spelled))
+    def run(self) -> None:
+        """Follow the alignments, as sets of bytes reached, from the first token to the last."""
+        text, count = self._text, len(self._tokens)
+        #: Before ``begin``; and from there on, by the first token of the tail.
+        waiting, begun = (0, {self._skipped: 1}) if self._begin == 0 else (1, {})
+        index = self._skipped - 1
+        while (index := index + 1) < count:
+            if not begun and waiting & waiting - 1 == 0:
+                index, waiting = self._past_plain_text(index, waiting)
+            patterns = self._patterns[index]
             if index == self._skipped:
                 # Tokenizers that begin every text with a blank, which was not sent.
-                shorter = [_without_blank(one) for one in patterns]
-                patterns += [one for one in shorter if one is not None]
-            reached: set[tuple[int, int]] = set()
-            for at, first in states:
-                for end in {end for one in patterns for end in _ends(one, self._data, at)}:
-                    begun = self._first(first, index, end)
-                    if end < total:
-                        reached.add((end, begun))
-                    elif count - index <= 2:
-                        self.tails.add((begun, index + 1))
-                    else:
-                        self._too_many = True
-            if not reached:
+                shorter = [without_blank(one) for one in patterns]
+                patterns += tuple(one for one in shorter if one is not None)
+            if begun:
+                further = {first: text.after(patterns, ends) for first, ends in begun.items()}
+                begun = {first: ends for first, ends in further.items() if ends}
+            if waiting:
+                waiting = text.after(patterns, waiting)
+                if waiting >> self._begin:
+                    self._begin_tails(waiting >> self._begin, index, begun)
+                    waiting &= (1 << self._begin) - 1
+            if begun:
+                begun = self._end_tails(begun, index)
+            if not waiting and not begun:
+                self._stuck = index
                 return
-            if len(reached) > _MOST_STATES:
-                self.tails = {(_INSIDE_A_TOKEN, 0), (_NOT_YET, 0)}
-                return
-            states = reached
-            self.reached = max(at for at, _ in states)
+            self.reached = max(ends.bit_length() for ends in (waiting, *begun.values())) - 1
         self._stuck = count
 
-    def _first(self, first: int, index: int, end: int) -> int:
-        """The first token of the tail, once it is known."""
-        if first != _NOT_YET or end < self._begin:
-            return first
-        if end == self._begin:
-            return index + 1
-        self._spanning = index
-        return _INSIDE_A_TOKEN
+    def _past_plain_text(self, index: int, place: int) -> tuple[int, int]:
+        """Pass over the tokens before ``begin`` that fit in one place only.
+
+        Nearly all tokens do: nothing but speed depends on it.
+        """
+        data, at = self._text.data, place.bit_length() - 1
+        while self._skipped < index < len(self._patterns) - 1 and len(self._patterns[index]) == 1:
+            (pattern,) = self._patterns[index]
+            part = pattern[0] if len(pattern) == 1 else None
+            if not isinstance(part, bytes) or not data.startswith(part, at):
+                break
+            if at + len(part) >= self._begin:
+                break
+            at += len(part)
+            index += 1
+        self.reached = at
+        return index, 1 << at
+
+    def _begin_tails(self, from_begin: int, index: int, begun: dict[int, int]) -> None:
+        """Add the alignments whose token ``index`` ends at ``begin`` or beyond it."""
+        if from_begin & 1:
+            begun[index + 1] = 1 << self._begin
+        if from_begin >> 1:
+            begun[_SPANNING] = begun.get(_SPANNING, 0) | from_begin >> 1 << self._begin + 1
+            self._spanning = index
+
+    def _end_tails(self, begun: dict[int, int], index: int) -> dict[int, int]:
+        """What is left of the alignments that have not come to the end of the text."""
+        end = 1 << len(self._text.data)
+        for first, ends in begun.items():
+            if ends & end and len(self._tokens) - index <= 2:
+                self.tails.add((first, index + 1))
+            elif ends & end:
+                self._too_many = True
+        return {first: left for first, ends in begun.items() if (left := ends & ~end)}
 
     def tail(self) -> tuple[int, int]:
-        """The tail that all ways agree on. Raises ValueError, with the reason, where none is."""
+        """The tail that all alignments have. Raises ValueError, with the reason, if none."""
         tokens = self._tokens
         if not self.tails:
             raise ValueError(self._failure())
         if len(self.tails) > 1:
             raise ValueError(
-                "placeholders for fragments of characters leave it open which tokens are the"
-                " choice's"
+                "with placeholders for fragments of characters it is undecided which tokens are"
+                " the choice's"
             )
         ((first, end),) = self.tails
-        if first == _INSIDE_A_TOKEN:
+        if first == _SPANNING:
             raise ValueError(
-                f"the token {tokens[self._spanning].text!r} spans the end of the prompt and"
-                " the beginning of the choice"
+                f"the token {tokens[self._spanning].text!r} spans the end of the prompt and the"
+                " beginning of the choice"
             )
         if not tokens[first].text and not self._empty_before_their_character(end):
             raise ValueError(
-                "tokens without text leave it open whether they are the prompt's or the choice's"
+                "it is undecided whether tokens without text are the prompt's or the choice's"
             )
         return first, end
 
@@ -206,7 +241,7 @@ class _Walk:
             return f"ids in place of the tokens' texts ({tokens[0].text!r}, …)"
         if self._too_many:
             return "more than one token after the prompt, where max_tokens is 1"
-        missing = self._data[self.reached : self.reached + 80].decode(errors="replace")[:20]
+        missing = self._text.data[self.reached : self.reached + 80].decode(errors="replace")[:20]
         if self._stuck == count:
             return f"the {count} tokens end where the prompt goes on with {missing!r}"
         return (
@@ -215,120 +250,58 @@ class _Walk:
         )
 
 
-# --- how servers spell tokens
+class _Text:
+    """The bytes that are aligned with. Sets of places in them are the bits of an integer."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self._found: dict[bytes, int] = {}
+        self._gaps: dict[Gap, list[int]] = {}
+
+    def after(self, patterns: Patterns, places: int) -> int:
+        """Where a token can end that begins at one of the places."""
+        ends = 0
+        for pattern in patterns:
+            reached = places
+            for part in pattern:
+                if not reached:
+                    break
+                reached = self._after_part(part, reached)
+            ends |= reached
+        return ends
+
+    def _after_part(self, part: bytes | Gap, places: int) -> int:
+        if isinstance(part, Gap):
+            ends = 0
+            for length, begins in enumerate(self._gap(part), start=1):
+                ends |= (places & begins) << length
+            return ends
+        if places & places - 1 == 0:  # a single one, as for nearly all tokens
+            at = places.bit_length() - 1
+            return places << len(part) if self.data.startswith(part, at) else 0
+        if part not in self._found:
+            self._found[part] = _bits(
+                [self.data.startswith(part, at) for at in range(len(self.data))]
+            )
+        return (places & self._found[part]) << len(part)
+
+    def _gap(self, gap: Gap) -> list[int]:
+        """Where gaps of one byte, of two, of three and of four can begin."""
+        if gap not in self._gaps:
+            lengths = [_gap_lengths(gap, self.data, at) for at in range(len(self.data))]
+            self._gaps[gap] = [_bits([size in one for one in lengths]) for size in range(1, 5)]
+        return self._gaps[gap]
 
 
-def _patterns(token: Token, spelled: Callable[[str], Iterable[_Pattern]]) -> Iterable[_Pattern]:
-    # Bytes that are the text's own say no more than the text.
-    if token.content is not None and token.content != token.text.encode(errors="replace"):
-        return [(token.content,)]
-    return spelled(token.text)
-
-
-def _plain(text: str) -> list[_Pattern]:
-    r"""The text itself.
-
-    Fragments of a character: U+FFFD; ``bytes:\xe2\x80`` (OpenAI's older completions), ``<0xE2>``
-    (byte fallback of SentencePiece), or nothing, when the token that completes the character has
-    all of it (vLLM from 0.11, ``v1/engine/logprobs.py``).
-    """
-    if not text:
-        return [()]
-    parts: list[bytes | _Gap] = []
-    at = 0
-    for found in _PLACEHOLDER.finditer(text):
-        parts += [text[at : found.start()].encode(), _Gap.PLACEHOLDER]
-        at = found.end()
-    patterns: list[_Pattern] = [tuple(part for part in (*parts, text[at:].encode()) if part)]
-    if text.startswith("bytes:"):
-        escaped = text.removeprefix("bytes:").encode("latin-1", "replace").decode("latin-1")
-        whole = _ESCAPED.sub(lambda found: chr(int(found.group(1), 16)), escaped)
-        patterns.append((whole.encode("latin-1"),))
-    elif byte := _BYTE_TOKEN.fullmatch(text):
-        patterns.append((bytes.fromhex(byte.group(1)),))
-    return patterns
-
-
-def _byte_level(text: str) -> list[_Pattern]:
-    """An entry of a byte-level vocabulary (``ĠThe``): one letter for each byte, as GPT-2 has it."""
-    try:
-        return [(bytes(_BYTES[letter] for letter in text),)]
-    except KeyError:
-        return _plain(text)
-
-
-def _sentencepiece(text: str) -> list[_Pattern]:
-    """An entry of a SentencePiece vocabulary: ``▁The``."""
-    return _plain(text.replace("▁", " "))
-
-
-def _blank_lost(text: str) -> list[_Pattern]:
-    """Decoded one by one, by a tokenizer that takes a blank off the beginning of every text.
-
-    SGLang (``detokenize_logprob_tokens``) with SentencePiece tokenizers such as Llama 2's.
-    """
-    patterns = _plain(text)
-    return [*patterns, *((b" ", *pattern) for pattern in patterns)]
-
-
-def _fragments_lost(text: str) -> list[_Pattern]:
-    """Decoded one by one with errors ignored: llama-cpp-python (``Llama._create_completion``).
-
-    A fragment with no more than a blank before it. Any other text, with a character missing next
-    to it, is what a server makes of a prompt that leaves characters out.
-    """
-    patterns = _plain(text)
-    return [*patterns, (*patterns[0], _Gap.DROPPED)] if text in ("", " ") else patterns
-
-
-def _bytes_lost(text: str) -> list[_Pattern]:
-    """Any fragment missing at either end: what could be, but is no proof of a prompt by itself."""
-    patterns = _plain(text)
-    patterns += [(_Gap.DROPPED, *pattern) for pattern in patterns]
-    return [*patterns, *((*pattern, _Gap.DROPPED) for pattern in patterns)]
-
-
-# The strictest first.
-_SPELLINGS = (_plain, _byte_level, _sentencepiece, _blank_lost, _fragments_lost)
-
-
-def _alphabet() -> dict[str, int]:
-    """The byte of each letter. Bytes that cannot be printed have letters from U+0100 on."""
-    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    hidden = [byte for byte in range(256) if byte not in shown]
-    letters = {chr(byte): byte for byte in shown}
-    return letters | {chr(256 + number): byte for number, byte in enumerate(hidden)}
-
-
-_BYTES = _alphabet()
-
-
-# --- matching
-
-
-def _without_blank(pattern: _Pattern) -> _Pattern | None:
-    if pattern and isinstance(pattern[0], bytes) and pattern[0].startswith(b" "):
-        rest = pattern[0][1:]
-        return (rest, *pattern[1:]) if rest else pattern[1:]
-    return None
-
-
-def _ends(pattern: _Pattern, data: bytes, at: int) -> set[int]:
-    """Where a token that begins at a byte can end."""
-    ends = {at}
-    for part in pattern:
-        if isinstance(part, bytes):
-            ends = {end + len(part) for end in ends if data.startswith(part, end)}
-        else:
-            ends = {further for end in ends for further in _gap_ends(part, data, end)}
-    return ends
-
-
-def _gap_ends(gap: _Gap, data: bytes, at: int) -> range:
-    if at >= len(data) or data[at] < 0x80:
+def _gap_lengths(gap: Gap, data: bytes, at: int) -> range:
+    if data[at] < 0x80:
         return range(0)
     end = at + 1
     while end < len(data) and data[end] & 0xC0 == 0x80:
         end += 1
     whole = data[at] & 0xC0 == 0xC0
-    return range(at + 1, end if whole and gap is _Gap.DROPPED else end + 1)
+    return range(1, end - at + (not (whole and gap is Gap.DROPPED)))
+
+
+def _bits(flags: Sequence[bool]) -> int:
+    return int("".join("01"[flag] for flag in reversed(flags)) or "0", 2)

@@ -141,9 +141,13 @@ def _check_positions(echo: Echo) -> None:
     Then the token that was expected in the place of each is the one that follows it. llama-cpp-python
     reads the wrong row where a model has no BOS token (``Llama._create_completion``, 0.3.36).
     """
-    pairs = list(pairwise(echo.tokens[: echo.end]))
-    own = sum(token.likeliest == token.text for token, _ in pairs)
-    following = sum(token.likeliest == after.text != token.text for token, after in pairs)
+    tokens = echo.tokens[: echo.end]
+    likeliest = [_likeliest(token.top) for token in tokens]
+    own = sum(text == token.text for text, token in zip(likeliest, tokens, strict=True))
+    following = sum(
+        text == after.text != token.text
+        for text, (token, after) in zip(likeliest, pairwise(tokens), strict=False)
+    )
     if following > max(own, 1):
         raise ValueError("each token has the log-probability of the position after it")
 
@@ -187,8 +191,7 @@ def _tokens(logprobs: object) -> list[Token]:
     if not isinstance(tops, list) or len(tops) != len(texts):
         tops = [None] * len(texts)
     return [
-        Token(text, value, likeliest=_likeliest(top))
-        for text, value, top in zip(texts, values, tops, strict=True)
+        Token(text, value, top=top) for text, value, top in zip(texts, values, tops, strict=True)
     ]
 
 

@@ -20,12 +20,11 @@ def is_placeholder(value: object) -> bool:
 
 def as_logprob(value: object) -> float:
     """The value as a natural-log probability, at most 0. Raises ValueError for what is none."""
-    if is_placeholder(value) or not is_number(value) or not math.isfinite(value):
+    if is_number(value) and value > _TOLERANCE:
+        raise ValueError(f"a log-probability above 0 ({value})")
+    if is_placeholder(value) or not is_number(value) or math.isnan(value):
         raise ValueError(f"{value!r} in place of a log-probability")
-    number = float(value)
-    if number > _TOLERANCE:
-        raise ValueError(f"a log-probability above 0 ({number:g})")
-    return min(number, 0.0)
+    return min(float(value), 0.0)
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

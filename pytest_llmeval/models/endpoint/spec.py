@@ -25,8 +25,8 @@ Choices = Literal["", "top_logprobs", "echo"]
 KEYS = ("base_url", "api", "choices", "key_env", "key_file", "name")
 DEFAULT_URL = "https://api.openai.com/v1"
 DEFAULT_KEY = "OPENAI_API_KEY"
-# Raised when log-probabilities of choices are read or verified in another way: values in response
-# caches and run folders that are no longer to be relied on are not used again.
+# The version of how log-probabilities of choices are read and verified. A new one keeps values of
+# response caches and resumed runs from being used that would be refused today.
 _READING = 2
 
 

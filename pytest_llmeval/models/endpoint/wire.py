@@ -219,10 +219,10 @@ def texts(spec: Spec, data: Body, stop: Sequence[str]) -> list[Said]:
     return [_said(spec, choice, stop) for choice in choices] or [Said("", FILTERED)]
 
 
-def top_tokens(data: Body, asked: int) -> Top | None:
+def top_tokens(data: Body, requested: int) -> Top | None:
     """The likeliest next tokens; None where the server reports none.
 
-    ``asked``: how many were requested. Raises ValueError for a list that cannot be relied on.
+    ``requested``: how many. Raises ValueError for a list that cannot be relied on.
     """
     logprobs = (data["choices"] or [{}])[0].get("logprobs") or {}
     try:
@@ -237,7 +237,7 @@ def top_tokens(data: Body, asked: int) -> Top | None:
         sampled = (logprobs.get("tokens") or [None])[0]
     except (KeyError, IndexError, TypeError, AttributeError):
         return None
-    return top_of(listed, sampled, by_text=asked) if listed else None
+    return top_of(listed, sampled, by_text=requested) if listed else None
 
 
 def is_filtered(data: Body) -> bool:
