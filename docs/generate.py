@@ -135,8 +135,10 @@ _BOUND = {
 
 def _field(place: str, model: type[Any], name: str) -> tuple[str, str]:
     kind = model.model_fields[name].annotation
-    if kind is bool:
+    if kind in (bool, bool | None):
         return "true or false", "absent from the run is red" if name == "required" else ""
+    if name == "baseline":
+        return "text", "name in `baselines/`, run folder or baseline file"
     if name in ("max_errors",):
         return "whole number", "from 0"
     if name == "hybrids":

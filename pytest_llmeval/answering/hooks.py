@@ -42,7 +42,6 @@ from pytest_llmeval.planning.collected import Collected
 from pytest_llmeval.planning.dryrun import DryRun
 from pytest_llmeval.planning.dryrun import estimates
 from pytest_llmeval.planning.plan import Plan
-from pytest_llmeval.reports.formats import FORMATS
 from pytest_llmeval.runs.arms import InArm
 from pytest_llmeval.runs.prompts import write_prompts
 from pytest_llmeval.runs.records import RecordWriter
@@ -365,12 +364,11 @@ class Answering:
             self._evaluator.recorder.close()
 
     def keep_prompts(self) -> None:
-        """Leave the prompts in the run folder where a report is to show them; one process does.
+        """Write the prompts into the run folder, for reports; one process does.
 
         At the end, when no model waits for it.
         """
-        wanted = any(FORMATS[name].prompts for name in self.settings.reports)
-        if not wanted or self._evaluator is None:
+        if self._evaluator is None:
             return
         if self._exchange is not None and not self._exchange.claim("prompts"):
             return  # another worker's plan is the same

@@ -7,9 +7,11 @@ and questions that occur twice are warnings.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from pytest_llmeval.sources.find import find
 from pytest_llmeval.sources.find import not_found
 from pytest_llmeval.sources.local import read_csv
 from pytest_llmeval.sources.names import row_id
+from pytest_llmeval.spelling import suggestion
 
 REPO = "cais/mmlu"
 REVISION = "c30699e8356da336a370243923dbaf21066bb9fe"
@@ -104,9 +107,35 @@ PROTOCOLS = (
 )
 
 
-def mmlu() -> Benchmark:
-    """The benchmark; its rows are read when they are first needed."""
-    return Benchmark("mmlu", source=load, protocols=PROTOCOLS)
+def mmlu(subjects: Iterable[str] | None = None) -> Benchmark:
+    """The benchmark, or some of its subjects; its rows are read when they are first needed.
+
+    With ``subjects``, names such as ``college_mathematics``, those are the whole benchmark: means
+    and gates are over them, and the hash of the data is another than that of all 57. Raises
+    ConfigError for a name that MMLU does not have.
+    """
+    if subjects is None:
+        return Benchmark("mmlu", source=load, protocols=PROTOCOLS)
+    if isinstance(subjects, str):
+        raise ConfigError(f"mmlu: a list of subjects was expected, not {subjects!r}")
+    chosen = list(subjects)
+    for name in chosen:
+        if name not in TEST_ROWS:
+            raise ConfigError(f"mmlu: no subject {name!r}{suggestion(name, TEST_ROWS)}")
+    if not chosen:
+        raise ConfigError("mmlu: subjects is empty; leave it out for all 57")
+    source = partial(_load_subjects, frozenset(chosen))
+    return Benchmark("mmlu", source=source, protocols=PROTOCOLS)
+
+
+def _load_subjects(subjects: Collection[str], data_dir: Any = None) -> Dataset:
+    dataset = load(data_dir)
+    items = tuple(item for item in dataset.items if item.subject in subjects)
+    return Dataset(
+        items=items,
+        pool={name: shots for name, shots in dataset.pool.items() if name in subjects},
+        warnings=doubts("mmlu", items),
+    )
 
 
 def load(data_dir: Any = None) -> Dataset:

@@ -14,7 +14,7 @@ from pytest_llmeval.models.wrapped import as_model
 from pytest_llmeval.spelling import nearest
 from pytest_llmeval.spelling import suggestion
 
-__all__ = ["Model", "as_model", "load_model"]
+__all__ = ["Model", "as_model", "backends", "load_model"]
 
 
 def load_model(spec: str, **options: Any) -> Model:
@@ -29,13 +29,21 @@ def load_model(spec: str, **options: Any) -> Model:
     finds wrong (missing extra, missing folder, unknown option).
     """
     scheme, _, rest = spec.partition(":")
-    names = [module.name for module in pkgutil.iter_modules(__path__)]
-    if scheme not in names or not _is_backend(scheme):
-        raise ConfigError(_unknown(spec, scheme, [name for name in names if _is_backend(name)]))
+    if scheme not in _modules() or not _is_backend(scheme):
+        raise ConfigError(_unknown(spec, scheme, backends()))
     backend = importlib.import_module(f"{__name__}.{scheme}")
     known = inspect.signature(backend.open_model).parameters
     own = {name: value for name, value in options.items() if name in known}
     return cast("Model", backend.open_model(rest, **own))
+
+
+def backends() -> list[str]:
+    """The kinds of models, as specs name them before the colon."""
+    return [name for name in _modules() if _is_backend(name)]
+
+
+def _modules() -> list[str]:
+    return [module.name for module in pkgutil.iter_modules(__path__)]
 
 
 def _is_backend(name: str) -> bool:

@@ -25,6 +25,7 @@ from pytest_llmeval.core import Ask
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
+from pytest_llmeval.installation import install_hint
 from pytest_llmeval.models.base import ResponseStore
 from pytest_llmeval.models.endpoint.budget import Budget
 from pytest_llmeval.models.endpoint.client import Client
@@ -86,9 +87,7 @@ def open_model(
     if max_retries is not None and max_retries < 0:
         raise ConfigError(f"openai:{spec.model}: max_retries {max_retries} is below 0")
     if importlib.util.find_spec("openai") is None:
-        raise ConfigError(
-            f"openai:{spec.model}: openai not installed; pip install 'pytest-llmeval[openai]'"
-        )
+        raise ConfigError(f"openai:{spec.model}: openai not installed: {install_hint('openai')}")
     price = (prices or {}).get(f"openai:{spec.model}")
     if max_cost is not None and price is None:
         raise ConfigError(

@@ -17,6 +17,7 @@ from typing import Any
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import RunError
+from pytest_llmeval.installation import install_hint
 from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.reports.judged import read_judged
 from pytest_llmeval.runs.run import Run
@@ -46,15 +47,13 @@ Writer = Callable[[Material, Path], None]
 class Format:
     """A format: its file in the run folder, who writes it, and what that takes.
 
-    ``needs``: modules, which the ``extra`` brings. ``prompts``: it shows the prompts, so the run
-    has to keep them (``runs/prompts.py``).
+    ``needs``: modules, which the ``extra`` brings.
     """
 
     file: str
     write: Writer
     needs: tuple[str, ...] = ()
     extra: str = ""
-    prompts: bool = False
 
 
 def _html(material: Material, out: Path) -> None:
@@ -99,7 +98,7 @@ def _judged(material: Material) -> JudgedRun:
 
 
 FORMATS: Mapping[str, Format] = {
-    "html": Format("report.html", _html, needs=("jinja2",), extra="report", prompts=True),
+    "html": Format("report.html", _html, needs=("jinja2",), extra="report"),
     "markdown": Format("report.md", _markdown),
     "codequality": Format("gl-code-quality-report.json", _code_quality),
     "json": Format("export.json", _json),
@@ -126,8 +125,7 @@ def require(name: str, source: str) -> None:
     missing = [module for module in wanted.needs if find_spec(module) is None]
     if missing:
         raise ConfigError(
-            f"{source}: format {name!r} needs {', '.join(missing)}:"
-            f" pip install 'pytest-llmeval[{wanted.extra}]'"
+            f"{source}: format {name!r} needs {', '.join(missing)}: {install_hint(wanted.extra)}"
         )
 
 

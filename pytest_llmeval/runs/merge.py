@@ -16,6 +16,7 @@ from pytest_llmeval.runs.differences import differing_fields
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.folder import run_name
 from pytest_llmeval.runs.measurement import count_answers
+from pytest_llmeval.runs.prompts import merge_prompts
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import key
 from pytest_llmeval.runs.run import Run
@@ -50,6 +51,7 @@ def merge(runs: Sequence[Run], out: Path) -> RunFolder:
         for run in shards:
             writer.append(*run.records)
         writer.close()
+        merge_prompts((run.path for run in shards), hidden.path)
         hidden.write("metrics.json", made.metrics())
         hidden.write("run.json", made.manifest)
         hidden.path.rename(out)

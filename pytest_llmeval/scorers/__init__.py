@@ -15,6 +15,7 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
+from pytest_llmeval.installation import install_hint
 from pytest_llmeval.scorers.choice import choice
 from pytest_llmeval.scorers.choice import extract_choice
 from pytest_llmeval.scorers.code import extract_code
@@ -140,8 +141,7 @@ def _check_library(name: str, needed: tuple[str, str] | None) -> None:
     if needed is not None and find_spec(needed[0]) is None:
         module, extra = needed
         raise ConfigError(
-            f"scorer {name!r} needs {module.replace('_', '-')}:"
-            f" pip install 'pytest-llmeval[{extra}]'"
+            f"scorer {name!r} needs {module.replace('_', '-')}: {install_hint(extra)}"
         )
 
 

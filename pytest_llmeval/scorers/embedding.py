@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import ModelError
+from pytest_llmeval.installation import install_hint
 from pytest_llmeval.models.engine.identity import sampled_hash
 
 if TYPE_CHECKING:
@@ -92,8 +93,7 @@ def load_embedder(name: str = DEFAULT) -> Embedder:
     for module, extra in needs(name):
         if find_spec(module) is None:
             raise ConfigError(
-                f"embeddings by {name} need {module.replace('_', '-')}:"
-                f" pip install 'pytest-llmeval[{extra}]'"
+                f"embeddings by {name} need {module.replace('_', '-')}: {install_hint(extra)}"
             )
     from sentence_transformers import SentenceTransformer
 

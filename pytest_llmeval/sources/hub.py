@@ -8,8 +8,7 @@ from typing import Any
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import DataError
-
-MISSING = "the extra is not installed: pip install 'pytest-llmeval[hub]'"
+from pytest_llmeval.installation import install_hint
 
 
 def load_rows(path: str, config: str | None, split: str, revision: str) -> list[dict[str, Any]]:
@@ -22,7 +21,7 @@ def load_rows(path: str, config: str | None, split: str, revision: str) -> list[
     try:
         datasets: Any = importlib.import_module("datasets")  # an extra, and slow to import
     except ImportError:
-        raise ConfigError(f"hub data set {path!r} cannot be read, {MISSING}") from None
+        raise ConfigError(f"hub data set {path!r} cannot be read, {_missing()}") from None
     local = Path(path).is_dir()
     try:
         rows = datasets.load_dataset(
@@ -46,7 +45,7 @@ def download(path: str, file: str, revision: str) -> Path:
     try:
         library: Any = importlib.import_module("huggingface_hub")
     except ImportError:
-        raise ConfigError(f"hub data set {path!r} cannot be read, {MISSING}") from None
+        raise ConfigError(f"hub data set {path!r} cannot be read, {_missing()}") from None
     try:
         return Path(library.hf_hub_download(path, file, repo_type="dataset", revision=revision))
     except Exception as error:  # see above
@@ -55,3 +54,7 @@ def download(path: str, file: str, revision: str) -> Path:
             f"{file} of hub data set {path!r} at revision {revision[:12]} cannot be loaded"
             f" ({reason[:200]})"
         ) from error
+
+
+def _missing() -> str:
+    return f"the extra 'hub' is not installed: {install_hint('hub')}"

@@ -23,6 +23,7 @@ from typing import cast
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import DataError
+from pytest_llmeval.installation import install_hint
 from pytest_llmeval.spelling import nearest
 
 # What a file that cannot be opened or a damaged gzip stream raises.
@@ -139,7 +140,7 @@ def read_parquet(path: Path) -> list[dict[str, Any]]:
         parquet: Any = importlib.import_module("pyarrow.parquet")
     except ImportError:
         raise ConfigError(
-            f"{path} cannot be read, pyarrow is not installed: pip install 'pytest-llmeval[hub]'"
+            f"{path} cannot be read, pyarrow is not installed: {install_hint('hub')}"
         ) from None
     try:
         rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()

@@ -79,6 +79,34 @@ def test_the_doubts_of_the_official_tree_are_warnings(data: Path) -> None:
     assert all("occur" in line or "contradict" in line for line in others)
 
 
+def test_some_subjects_are_a_benchmark_of_their_own(data: Path) -> None:
+    chosen = ["virology", "anatomy", "college_mathematics"]
+    dataset, whole = mmlu(subjects=chosen).source(data), load(data)
+    check_dataset("mmlu", dataset)
+    assert dataset.subject_sizes() == {name: TEST_ROWS[name] for name in sorted(chosen)}
+    assert set(dataset.items) <= set(whole.items)
+    assert dataset.pool == {name: whole.pool[name] for name in sorted(chosen)}
+    assert dataset.content_hash() != CONTENT_HASH
+    assert dataset.content_hash() == mmlu(reversed(chosen)).source(data).content_hash()
+
+
+def test_all_subjects_are_the_benchmark(data: Path) -> None:
+    assert mmlu(subjects=list(TEST_ROWS)).source(data).content_hash() == CONTENT_HASH
+
+
+@pytest.mark.parametrize(
+    ("subjects", "line"),
+    [
+        (["anatomy", "colege_mathematics"], "no subject 'colege_mathematics'; did you mean"),
+        ([], "subjects is empty"),
+        ("anatomy", "a list of subjects was expected, not 'anatomy'"),
+    ],
+)
+def test_a_mistake_in_the_subjects_is_one_line(subjects: Any, line: str) -> None:
+    with pytest.raises(ConfigError, match=line):
+        mmlu(subjects=subjects)
+
+
 def test_options_that_look_like_missing_values_are_text(data: Path) -> None:
     dataset = load(data)
     items = [*dataset.items, *(shot for pool in dataset.pool.values() for shot in pool)]
@@ -276,7 +304,7 @@ def test_missing_extra_says_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(importlib.import_module("sys").modules, "datasets", None)
-    with pytest.raises(ConfigError, match=r"pip install 'pytest-llmeval\[hub\]'"):
+    with pytest.raises(ConfigError, match=r"pip install '\.\[hub\]'"):
         load(tmp_path)
 
 

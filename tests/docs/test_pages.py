@@ -12,19 +12,25 @@ LLMEVAL_DOCS_LITERAL=1 (``tox -e docs``) it is the demo model, and they are.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import shlex
 import shutil
+from collections.abc import Iterable
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from pytest_llmeval import Request
+from pytest_llmeval import Response
+from pytest_llmeval.catalog import starter
 from pytest_llmeval.cli import main
 from pytest_llmeval.cli import make_parser
 from pytest_llmeval.gates import parse_thresholds
+from pytest_llmeval.models import demo
 from pytest_llmeval.prices import load_prices
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -41,33 +47,25 @@ GOES_ON = re.compile(r"^<!-- files: (\S+) -->$", re.MULTILINE)
 NEEDS = {"network", "gpu", "docker"}
 COMMAND = re.compile(r"^\s*(?:\$ |pip |python -m |pytest |llmeval |tox |docker )", re.MULTILINE)
 
+
 # Right on about as many questions as the demo model, with the same weakest subject.
-STAND_IN = """
-import pytest
-from pytest_llmeval import Response
-from pytest_llmeval.catalog import starter
+class StandIn:
+    name, fingerprint, asks = "demo", "weights", frozenset({"choices"})
 
-DATA = starter().source(None)
-SIZES = DATA.subject_sizes()
-def chosen(item):
-    known = int(item.id[-4:]) < (17 if item.subject == "animals" else 0.7 * SIZES[item.subject])
-    return item.gold if known else (item.gold + 1) % len(item.options)
+    def __init__(self) -> None:
+        data = starter().source(None)
+        sizes = data.subject_sizes()
+        self.chosen = {}
+        for item in data.items:
+            known = 17 if item.subject == "animals" else 0.7 * sizes[item.subject]
+            wrong = (item.gold + 1) % len(item.options)
+            self.chosen[item.id] = item.gold if int(item.id[-4:]) < known else wrong
 
-CHOSEN = {item.id: chosen(item) for item in DATA.items}
-
-class Model:
-    name, fingerprint, asks = "stand-in", "weights", frozenset({"choices"})
-
-    def answer(self, requests):
+    def answer(self, requests: Iterable[Request]) -> Iterator[Response]:
         for request in requests:
-            best = CHOSEN[request.id]
-            scores = tuple(-1.0 if n == best else -9.0 - n for n in range(len(request.choices)))
-            yield Response(request.id, logprobs=scores)
-
-@pytest.fixture(scope="session")
-def model():
-    return Model()
-"""
+            best = self.chosen[request.id]
+            scores = (-1.0 if n == best else -9.0 - n for n in range(len(request.choices)))
+            yield Response(request.id, logprobs=tuple(scores))
 
 
 class Block(NamedTuple):
@@ -131,7 +129,8 @@ class Shell:
     def expand(self, word: str) -> list[str]:
         if "*" not in word:
             return [word]
-        found = sorted(str(path) for path in Path().glob(word))
+        # As a shell does, without hidden files.
+        found = sorted(str(path) for path in Path().glob(word) if not path.name.startswith("."))
         assert found, f"nothing is called {word}"
         return found
 
@@ -165,18 +164,21 @@ def check(command: str, expected: list[str], told: list[str]) -> None:
 def folder(pytester, monkeypatch):
     """An empty folder to work in."""
     monkeypatch.chdir(pytester.path)
+    if not LITERAL:
+        monkeypatch.setattr(demo, "open_model", lambda rest: StandIn())
     return pytester.path
 
 
 @pytest.mark.parametrize("page", [page for page in RUN if page != TUTORIAL])
 def test_a_page_does_what_it_says(page, folder, pytester, capsys):
     follow(page, Shell(pytester, capsys))
+    for records in Path("runs").glob("*/records.jsonl"):
+        ties = [json.loads(line).get("tie") for line in records.read_text().splitlines()]
+        assert not ties or not all(ties), "the page's model does not distinguish any options"
 
 
 def follow(page: str, shell: Shell) -> None:
     """Write the page's files and run its commands, in their order."""
-    if not LITERAL and "--llm-model demo" in (DOCS / page).read_text():
-        Path("conftest.py").write_text(STAND_IN)
     before = [
         block
         for other in GOES_ON.findall((DOCS / page).read_text())
@@ -204,7 +206,7 @@ def test_the_tutorial_ends_where_it_says(folder, pytester, capsys):
     _, _, end = (DOCS / TUTORIAL).read_text().partition("## What you have now")
     told = set(re.findall(r"^- `([^`]+)`", end, re.MULTILINE))
     files = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
-    made = [file for file in files if file.name != "conftest.py" and file.suffix != ".pyc"]
+    made = [file for file in files if file.suffix != ".pyc"]
     assert {"runs" if file.parts[0] == "runs" else file.as_posix() for file in made} == told
     assert main(["gate", *map(str, Path("runs").glob("*/"))]) == 0
 
@@ -253,5 +255,4 @@ def test_links_between_pages_lead_somewhere():
     """`mkdocs build --strict` sees this too, but is run more seldom."""
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+\.md)(?:#[^)]*)?\)", (DOCS / page).read_text()):
-            made = "reference/" in target
-            assert made or (DOCS / page).parent.joinpath(target).resolve().is_file(), (page, target)
+            assert (DOCS / page).parent.joinpath(target).resolve().is_file(), (page, target)

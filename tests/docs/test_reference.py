@@ -29,6 +29,14 @@ def headings(text: str) -> set[str]:
     return set(re.findall(r"^#+ (.+)$", text, re.MULTILINE))
 
 
+def test_the_repository_has_a_page_where_the_site_has_a_generated_one(pages):
+    """So that links to it work in both."""
+    committed = {path.name: path.read_text() for path in SCRIPT.with_name("reference").iterdir()}
+    assert committed.keys() == pages.keys()
+    for name, text in committed.items():
+        assert text.splitlines()[0] == pages[name].splitlines()[0]
+
+
 def test_every_benchmark_with_its_protocols(pages):
     for name in catalog.NAMES:
         names = [protocol.name for protocol in getattr(catalog, name)().protocols]

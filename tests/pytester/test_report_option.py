@@ -9,6 +9,8 @@ import zlib
 
 import pytest
 
+from pytest_llmeval.cli import main
+
 
 def block(page: str, name: str):
     packed = re.search(f'id="{name}">([^<]*)<', page)
@@ -37,12 +39,26 @@ def test_the_run_folder_has_a_report_with_prompts(project, workers):
     assert details[0]["samples"][0]["logprobs"] == [-1.0, -2.0, -3.0, -4.0]
 
 
-def test_without_it_nothing_is_written_and_prompts_are_not_kept(project):
-    project.run()
-    assert {file.suffix for file in project.run_folder.iterdir() if file.name != ".lock"} == {
-        ".json",
-        ".jsonl",
-    }
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
+def test_a_report_that_is_made_later_has_the_prompts_too(project, workers):
+    project.run(*workers)
+    folder = project.run_folder
+    assert not (folder / "report.html").exists()
+    assert main(["report", str(folder)]) == 0
+    details = block((folder / "report.html").read_text(), "data-0-0")
+    assert all(entry["prompt"]["question"].endswith("?") for entry in details)
+
+
+def test_a_merged_run_has_the_prompts_of_its_shards(project):
+    shards = []
+    for part in ("1/2", "2/2"):
+        project.run(f"--llm-shard={part}")
+        shards.append(project.run_folder.rename(project.path / part.replace("/", "-")))
+    assert main(["merge", *map(str, shards), "--out", "whole"]) == 0
+    assert main(["report", "whole"]) == 0
+    details = block((project.path / "whole/report.html").read_text(), "data-0-0")
+    assert len(details) == 9
+    assert all(entry["prompt"]["question"].endswith("?") for entry in details)
 
 
 def test_a_baseline_is_in_the_report(project):

@@ -15,6 +15,7 @@ from pytest_llmeval.core import RunError
 from pytest_llmeval.core import Template
 from pytest_llmeval.planning.suite import Evaluated
 from pytest_llmeval.runs.prompts import FILE
+from pytest_llmeval.runs.prompts import merge_prompts
 from pytest_llmeval.runs.prompts import read_prompts
 from pytest_llmeval.runs.prompts import write_prompts
 
@@ -65,6 +66,21 @@ def test_an_item_whose_template_fails_has_no_prompt(tmp_path):
     items = (*ITEMS[:1], broken)
     write_prompts(tmp_path, [(evaluated(Protocol("p", TEMPLATE, "letter"), items), ["fp"], items)])
     assert [item for _, _, item in read_prompts(tmp_path)] == ["art-0"]
+
+
+def test_the_prompts_of_shards_are_joined(tmp_path):
+    one = evaluated(Protocol("plain", TEMPLATE, "letter", shots=3))
+    folders = [tmp_path / name for name in ("whole", "a", "b", "none", "joined")]
+    for folder in folders:
+        folder.mkdir()
+    whole, first, second, none, joined = folders
+    for folder, items in ((whole, ITEMS), (first, ITEMS[2:]), (second, ITEMS[:2])):
+        write_prompts(folder, [(one, ["fp-1", "fp-2"], items)])
+    merge_prompts([first, second, none], joined)
+    assert read_prompts(joined) == read_prompts(whole)
+    assert len(json.loads(gzip.decompress((joined / FILE).read_bytes()))["shots"]) == 3
+    merge_prompts([none], none)
+    assert not list(none.iterdir())
 
 
 def test_no_prompts_and_damaged_ones(tmp_path):

@@ -189,7 +189,7 @@ def test_a_missing_engine_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "docker", None)
-    with pytest.raises(ConfigError, match=r"pip install 'pytest-llmeval\[docker\]'"):
+    with pytest.raises(ConfigError, match=r"pip install '\.\[docker\]'"):
         open_sandbox("docker")
 
 

@@ -14,7 +14,7 @@ from pytest_llmeval.sources.hub import load_rows
 
 def test_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(ConfigError, match=r"pip install 'pytest-llmeval\[hub\]'"):
+    with pytest.raises(ConfigError, match=r"pip install '\.\[hub\]'"):
         load_rows("some/set", None, "test", "main")
 
 

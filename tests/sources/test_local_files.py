@@ -172,5 +172,5 @@ def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match=r"g\.parquet: no such file; did you mean 'f\.parquet'"):
         read_parquet(tmp_path / "g.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(ConfigError, match=r"pip install 'pytest-llmeval\[hub\]'"):
+    with pytest.raises(ConfigError, match=r"pip install '\.\[hub\]'"):
         read_parquet(tmp_path / "f.parquet")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from pytest_llmeval.core import ConfigError
+from pytest_llmeval.installation import install_hint
 from pytest_llmeval.models.engine.hubcache import is_offline
 from pytest_llmeval.models.engine.hubcache import snapshot
 from pytest_llmeval.models.query import read_query
@@ -69,7 +70,7 @@ def parse_spec(rest: str, scheme: str = "hf") -> Spec:
     options = read_query(text, query, KEYS)
     if not target:
         raise ConfigError(f"{text}: no model named; use {scheme}:NAME, a folder or a .gguf file")
-    kind, target = _locate(text, target)
+    kind, target = locate(text, target)
     revision = options.get("revision")
     if revision is not None and kind != "hub":
         raise ConfigError(f"{text}: revision is for names on the hub, {target} is a local {kind}")
@@ -95,12 +96,14 @@ def check_installed(text: str, modules: tuple[str, ...]) -> None:
     """Raise ConfigError naming the extra unless all modules can be found (none is imported)."""
     missing = [module for module in modules if importlib.util.find_spec(module) is None]
     if missing:
-        raise ConfigError(
-            f"{text}: {', '.join(missing)} not installed; pip install 'pytest-llmeval[hf]'"
-        )
+        raise ConfigError(f"{text}: {', '.join(missing)} not installed: {install_hint('hf')}")
 
 
-def _locate(text: str, target: str) -> tuple[Kind, str]:
+def locate(text: str, target: str) -> tuple[Kind, str]:
+    """The kind of a target and its name or path; ``text`` is the spec in messages.
+
+    Raises ConfigError for a path where no model is, and for what cannot be a name on the hub.
+    """
     path = Path(target).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():

@@ -290,7 +290,7 @@
         parts.push(folded);
       });
       if (entry.prompt) parts.push(...promptOf(entry.prompt, result.chat, shots));
-      else parts.push(make("p", "small", "The prompt is not stored in this run: evaluate with --llm-report html to keep prompts."));
+      else parts.push(make("p", "small", "The prompt is not stored in this run: an earlier version made it, or it did not end."));
     }
     pane.replaceChildren(...parts);
     pane.scrollTop = 0;

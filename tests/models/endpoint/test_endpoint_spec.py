@@ -105,7 +105,7 @@ def test_options_are_checked() -> None:
 
 def test_a_missing_sdk_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'pytest-llmeval\[openai\]'"):
+    with pytest.raises(ConfigError, match=r"pip install '\.\[openai\]'"):
         open_model("m", base_url=URL)
 
 
