@@ -156,7 +156,7 @@ def test_doubts_name_the_lines(tmp_path: Path) -> None:
     path = write(tmp_path / "f.jsonl", rows)
     path.write_text("\n" + path.read_text())
     assert jsonl(path)(None).warnings == (
-        "f.jsonl: 1 item has equal options, 1 of them the right one (tea-0000 in line 2)",
+        "f.jsonl: 1 item has equal options, in 1 of them the right one (tea-0000 in line 2)",
         "f.jsonl: 1 item has an empty option (tea-0001 in line 3)",
         "f.jsonl: 1 question has keys that contradict each other"
         " (tea-0002 in line 4 = tea-0003 in line 5)",
