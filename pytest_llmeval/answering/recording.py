@@ -47,6 +47,11 @@ class _Undecided:
     stored: Record | None
 
 
+def _settled(record: Record) -> tuple[object, ...]:
+    """What a test, or a later version of the scorer, may change in a record on disk."""
+    return record.outcome, record.left_out, record.error, record.all_tied
+
+
 class Recorder:
     """Scores responses and writes what becomes of them, as they come.
 
@@ -160,11 +165,7 @@ class Recorder:
     def settle(self, nodeid: str, record: Record) -> None:
         """Write a test's final record, unless the disk says the same already."""
         written = self._written.pop((nodeid, record.sample), None)
-        if written is None or (written.outcome, written.left_out, written.error) != (
-            record.outcome,
-            record.left_out,
-            record.error,
-        ):
+        if written is None or _settled(written) != _settled(record):
             known = self._others.setdefault(nodeid, {})
             # A body that overrules the scorer says nothing about other scorers.
             others = known.get(record.sample) or under_other_scorers(

@@ -65,9 +65,9 @@ class Counts:
 
     ``total`` counts the answers that the benchmark has there, selected or not; ``wrong`` leaves
     out ``unparsed``, which is scored as wrong but counted apart. ``truncated`` answers have one
-    of these outcomes too, and so have those whose choices ``all_tied``. ``tally`` tells the answers of one item from those of another. Adding
-    is associative and commutative, so it does not matter how a run was split over workers or
-    machines.
+    of these outcomes too, and so have those whose choices ``all_tied``. ``tally`` tells the answers
+    of one item from those of another. Adding is associative and commutative, so it does not matter
+    how a run was split over workers or machines.
     """
 
     total: int

@@ -62,8 +62,8 @@ def all_tied_words(numbers: Mapping[str, Any]) -> str | None:
     many = f"{numbers['all_tied']:,} of {count(numbers['answered'], 'answer')} ({rate:.1%})"
     consequence = "" if numbers["measurement"] else ": this is not a measurement of the model"
     return (
-        f"All options have the same log-likelihood in {many}{consequence}. Check what the server"
-        " returns log-probabilities of."
+        f"All options have the same log-likelihood in {many}{consequence}. Check which tokens the"
+        " log-probabilities belong to."
     )
 
 

@@ -26,15 +26,15 @@ def doubts(name: str, items: Iterable[Item]) -> tuple[str, ...]:
     form of Unicode; case tells options apart (``Rr`` and ``rr``).
     """
     items = tuple(items)
+    shown = [list(map(plain, item.options)) for item in items]
     equal: list[str] = []
     right = 0
-    for item in items:
-        options = [plain(option) for option in item.options]
+    for item, options in zip(items, shown, strict=True):
         if len(set(options)) < len(options):
             twice = options.count(options[_gold(item)]) > 1
             right += twice
             equal.insert(right - 1 if twice else len(equal), _name(item))
-    empty = [_name(item) for item in items if not all(map(plain, item.options))]
+    empty = [_name(item) for item, options in zip(items, shown, strict=True) if not all(options)]
     same: dict[str, list[Item]] = {}
     for item in items:
         same.setdefault(plain(item.question), []).append(item)
@@ -49,7 +49,7 @@ def doubts(name: str, items: Iterable[Item]) -> tuple[str, ...]:
             keys.setdefault(tuple(options), set()).add(plain(item.gold_text))
         found = contradictory if any(len(gold) > 1 for gold in keys.values()) else repeated
         found.append(" = ".join(map(_name, asked)))
-    of_these = f", {right:,} of them the right one" if right else ""
+    of_these = f", in {right:,} of them the right one" if right else ""
     return tuple(
         f"{name}: {len(found):,} {what[len(found) > 1]} ({few(found)})"
         for found, what in (
@@ -93,7 +93,8 @@ def without_items(
 
 def plain(text: str) -> str:
     """A text in Unicode's composed form, with single blanks and none around it."""
-    return " ".join(unicodedata.normalize("NFC", text).split())
+    composed = text if text.isascii() else unicodedata.normalize("NFC", text)
+    return " ".join(composed.split())
 
 
 def few(texts: Sequence[str], shown: int = _SHOWN) -> str:

@@ -19,6 +19,7 @@ from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.sources.doubts import doubts
 from pytest_llmeval.sources.doubts import few
+from pytest_llmeval.sources.doubts import plain
 from pytest_llmeval.sources.find import data_folder
 from pytest_llmeval.sources.local import read_jsonl
 from pytest_llmeval.sources.names import row_id
@@ -190,7 +191,9 @@ def _gold(where: str, value: Any, name: str, options: tuple[str, ...]) -> int | 
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _check_counting(path: Path, rows: Iterable[tuple[int, Row]], fields: Fields) -> None:
@@ -215,17 +218,9 @@ def _check_counting(path: Path, rows: Iterable[tuple[int, Row]], fields: Fields)
 
 def _ambiguous(name: str, items: Sequence[Item], fields: Fields) -> tuple[str, ...]:
     """A line for each kind of answer that may be meant otherwise than it is read."""
-    numbers: list[Item] = []
-    letters: list[Item] = []
-    other: list[Item] = []
-    for item in items:
-        if isinstance(item.gold, str):
-            continue
-        value = item.row[fields.answer]
-        (letters if isinstance(value, str) else numbers).append(item)
-        text = str(value).strip()
-        if text in map(str.strip, item.options) and text != item.options[item.gold].strip():
-            other.append(item)
+    chosen = [item for item in items if isinstance(item.gold, int)]
+    letters = [item for item in chosen if isinstance(item.row[fields.answer], str)]
+    numbers = [item for item in chosen if not isinstance(item.row[fields.answer], str)]
     found = []
     if len({item.gold for item in numbers}) > 1 and all(item.gold for item in numbers):
         found.append(
@@ -238,11 +233,21 @@ def _ambiguous(name: str, items: Sequence[Item], fields: Fields) -> tuple[str, .
             f"answers are letters and numbers, {len(fewer):,} of {len(items):,} are {kind}"
             f" ({_lines(fewer)})"
         )
-    if other:
-        found.append(
-            "the letter or number of an answer is the text of another option in"
-            f" {len(other):,} of {len(items):,} ({_lines(other)})"
-        )
+    for kind, alike in (("letter", letters), ("number", numbers)):
+        # One answer that is the text of no option shows how the others are meant.
+        texts = [plain(str(item.row[fields.answer])) for item in alike]
+        own = [list(map(plain, item.options)) for item in alike]
+        if all(text in options for text, options in zip(texts, own, strict=True)):
+            other = [
+                item
+                for item, text in zip(alike, texts, strict=True)
+                if plain(item.gold_text) != text
+            ]
+            if other:
+                found.append(
+                    f"every answer is a {kind} and the text of an option as well, of another one in"
+                    f" {len(other):,} of {len(alike):,} ({_lines(other)})"
+                )
     return tuple(f"{name}: {line}" for line in found)
 
 

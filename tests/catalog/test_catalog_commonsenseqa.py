@@ -34,7 +34,7 @@ def test_the_public_copy_is_complete_and_its_doubts_are_told(data: Path) -> None
     assert (len(dataset.items), len(dataset.pool["commonsenseqa"])) == (1221, 9741)
     assert {len(item.options) for item in dataset.items} == {5}
     assert [warning.partition(" (")[0] for warning in dataset.warnings] == [
-        "commonsenseqa: 24 items have equal options, 6 of them the right one"
+        "commonsenseqa: 24 items have equal options, in 6 of them the right one"
     ]
 
 

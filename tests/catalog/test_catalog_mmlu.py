@@ -75,7 +75,7 @@ def test_the_official_tree_is_complete(data: Path) -> None:
 
 def test_the_doubts_of_the_official_tree_are_warnings(data: Path) -> None:
     equal, *others = load(data).warnings
-    assert equal.startswith("mmlu: 9 items have equal options, 4 of them the right one (")
+    assert equal.startswith("mmlu: 9 items have equal options, in 4 of them the right one (")
     assert all("occur" in line or "contradict" in line for line in others)
 
 

@@ -145,7 +145,7 @@ def test_a_doubtful_file_is_reported_once_and_a_faulty_one_is_refused(faq):
     told = [line for line in result.stdout.lines if "equal options" in line]
     # Before the first test, and in the summary.
     assert told == 2 * [
-        "faq.jsonl: 1 item has equal options, 1 of them the right one (art-0002 in line 3)"
+        "faq.jsonl: 1 item has equal options, in 1 of them the right one (art-0002 in line 3)"
     ]
     write_test(faq, ', exclude=["art-0002"])')
     assert "equal options" not in faq.run().stdout.str()

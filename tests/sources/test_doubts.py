@@ -24,7 +24,9 @@ def test_equal_options_are_counted_by_item() -> None:
 
 def test_items_whose_right_option_occurs_twice_come_first() -> None:
     items = [item("a", "A?", 1, "x", "y", "x"), item("b", "B?", 0, "x", "y", "x")]
-    assert doubts("n", items) == ("n: 2 items have equal options, 1 of them the right one (b, a)",)
+    assert doubts("n", items) == (
+        "n: 2 items have equal options, in 1 of them the right one (b, a)",
+    )
 
 
 @pytest.mark.parametrize(

@@ -116,28 +116,34 @@ def test_letters_beside_numbers_are_a_warning(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "answer", "doubtful"),
+    ("rows", "line"),
     [
-        (["B", "A", "C"], "A", True),  # the letter of the first, the text of the second
-        (["3", "1", "2"], 1, False),
-        (["1", "2", "3"], 1, True),
-        (["A", "B", "C"], "B", False),
-        (["0", "1", "2"], 0, False),
+        # The letter of the first option, the text of the second.
+        (
+            [(["B", "A", "C"], "A")],
+            "every answer is a letter and the text of an option as well, of another one in 1 of 1 (line 1)",
+        ),
+        (
+            [(["1", "2", "3"], 1), (["0", "1"], 0)],
+            "every answer is a number and the text of an option as well, of another one in 1 of 2 (line 1)",
+        ),
+        (
+            [(["3", "1", "2"], 1), (["1", "0"], 0)],
+            "every answer is a number and the text of an option as well, of another one in 1 of 2 (line 2)",
+        ),
+        ([(["A", "B", "C"], "B")], None),
+        ([(["0", "1", "2"], 0), (["0", "1", "2"], 2)], None),
+        # Another row shows that letters and numbers are meant.
+        ([(["B", "A", "C"], "A"), (["x", "y"], "B")], None),
+        ([(["1", "2", "3"], 1), (["x", "y"], 0)], None),
     ],
 )
-def test_an_answer_that_is_the_text_of_another_option(
-    tmp_path: Path, options: list[str], answer: Any, doubtful: bool
+def test_answers_that_may_be_texts_of_options(
+    tmp_path: Path, rows: list[tuple[list[str], Any]], line: str | None
 ) -> None:
-    path = write(tmp_path / "f.jsonl", [row(), row(question="r?", options=options, answer=answer)])
-    warnings = [line for line in jsonl(path)(None).warnings if "another option" in line]
-    assert warnings == (
-        [
-            "f.jsonl: the letter or number of an answer is the text of another option in 1 of 2"
-            " (line 2)"
-        ]
-        if doubtful
-        else []
-    )
+    made = [row(question=f"q{n}?", options=o, answer=a) for n, (o, a) in enumerate(rows)]
+    warnings = jsonl(write(tmp_path / "f.jsonl", made))(None).warnings
+    assert warnings == (() if line is None else (f"f.jsonl: {line}",))
 
 
 def test_doubts_name_the_lines(tmp_path: Path) -> None:
@@ -150,7 +156,7 @@ def test_doubts_name_the_lines(tmp_path: Path) -> None:
     path = write(tmp_path / "f.jsonl", rows)
     path.write_text("\n" + path.read_text())
     assert jsonl(path)(None).warnings == (
-        "f.jsonl: 1 item has equal options, 1 of them the right one (tea-0000 in line 2)",
+        "f.jsonl: 1 item has equal options, in 1 of them the right one (tea-0000 in line 2)",
         "f.jsonl: 1 item has an empty option (tea-0001 in line 3)",
         "f.jsonl: 1 question has keys that contradict each other"
         " (tea-0002 in line 4 = tea-0003 in line 5)",
