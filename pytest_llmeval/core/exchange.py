@@ -82,6 +82,7 @@ class Response:
 
     ``sample``: which of several; where a model leaves it out, they are taken in order.
     ``logprobs``: one natural-log probability per choice, in the request's order.
+    ``finish_reason``: ``length`` where the text ended at the token limit, or within reasoning.
     ``reasoning``: the thought before the answer, which ``text`` does not hold.
     ``dropped_shots``: shots left out because the prompt exceeded the model's window.
     ``seconds``: this request's share of what its batch cost. ``error`` set: the machinery

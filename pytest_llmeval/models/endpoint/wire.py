@@ -249,8 +249,10 @@ def _said(spec: Spec, choice: Body, stop: Sequence[str]) -> Said:
     if isinstance(reasoning, str):
         text = cut(whole, stop)
         return Said(text, finish if text == whole else "stop", reasoning)
-    # A server that does not take the thought apart: as with the models that are computed here.
+    # A server that does not take the reasoning out: as with the models that are computed here.
     parts = parts_of(whole, stop)
+    if not parts.closed and finish != FILTERED:
+        finish = "length"
     return Said(parts.answer, "stop" if parts.stopped else finish, parts.reasoning)
 
 

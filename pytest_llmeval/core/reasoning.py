@@ -1,0 +1,278 @@
+"""A reply taken apart: reasoning, answer, and what follows the end of the turn.
+
+One function reads the marks of all families (``reasoning_marks``), for scorers and models alike.
+A mark in a fence, in inline code, in a string literal or within a sentence is text. Every step
+is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .quoted import Quoted
+from .reasoning_marks import ENDS
+from .reasoning_marks import FAMILIES
+from .reasoning_marks import FRAMES
+from .reasoning_marks import UNFINISHED
+from .reasoning_marks import WRAPPERS
+from .reasoning_marks import Marks
+
+_WRAPPED = re.compile(r"</(answer|response|output|solution|conclusion)>", re.IGNORECASE)
+_ANY = re.compile(
+    "|".join(
+        f"(?:{pattern})"
+        for pattern in (
+            *(p.pattern for family in FAMILIES for p in family.patterns.values()),
+            ENDS.pattern,
+            FRAMES.pattern,
+            UNFINISHED.pattern,
+            f"(?i:{_WRAPPED.pattern})",
+        )
+    )
+)
+_ENDING = re.compile(
+    "|".join(
+        f"(?:{family.patterns[role].pattern})"
+        for family in FAMILIES
+        for role in ("closing", "answer")
+        if role in family.patterns
+    )
+)
+LONGEST_MARK = 100
+"""Characters: more than any mark has, except messages of gpt-oss to a tool."""
+
+# Where a mark may begin: few places, so that most text is passed over quickly.
+_START = re.compile(r"\A|[<\[◁]|assistant(?=[acf])|Here(?=['’ ])|[ \t]?to=(?=[su])")
+# The rest of a line has nothing but blanks and other marks on it.
+_END_OF_LINE = re.compile(r"(?:[ \t]{1,9}|</?\|?[^<>\s]{1,40}>){0,8}(?=\n|\Z)")
+# Within a sentence: words around it, or a comma or full stop behind it.
+_BEFORE_A_MENTION = re.compile(r"(?:[a-z]{2}|[,:;(])[ ]\Z|\(\Z")
+_AFTER_A_MENTION = re.compile(r"[ ][a-z]|[.,;:)?!](?:\s|\Z)")
+_AROUND = 200  # characters looked at before a mark
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reply taken apart. ``reasoning``: None where there is none.
+
+    ``closed``: an answer may follow; otherwise the reply ends within its reasoning, and
+    ``answer`` is empty. ``after``: the mark that ends the turn, and everything behind it.
+    """
+
+    reasoning: str | None
+    answer: str
+    closed: bool = True
+    after: str = ""
+
+
+def split_reasoning(text: str, *, opened: bool = False) -> Reply:
+    """Take the reasoning out of a reply; ``opened``: it begins within reasoning.
+
+    Reasoning lies between an opening and a closing mark of one family, several times if need be,
+    or before a closing mark that has no opening one, which a chat template has written; a further
+    closing mark is dropped alone. Before a mark that begins the answer nothing is answer.
+    """
+    if not opened and _next_mark(text, 0) is None:
+        return Reply(None, text)
+    return _Splitter(text, opened).reply()
+
+
+def begins_reasoning(text: str) -> bool | None:
+    """Whether a text, as far as it is generated, begins with reasoning; None: it still may."""
+    begin = text.lstrip().casefold()
+    if not split_reasoning(text).closed:
+        return True
+    for family in FAMILIES:
+        if family.phrase and family.patterns["opening"].match(text):
+            return True
+        if any(one.casefold().startswith(begin) for one in family.begins):
+            return None
+    return False
+
+
+def may_end_reasoning(text: str) -> bool:
+    """Whether there is a mark in a text that can end reasoning."""
+    return _ENDING.search(text) is not None
+
+
+def is_cut_off(text: str) -> bool:
+    """Whether a reply ends within its reasoning, so that its answer is missing."""
+    return not split_reasoning(text).closed
+
+
+def _next_mark(text: str, place: int) -> re.Match[str] | None:
+    """What may be a mark, from a place on."""
+    for start in _START.finditer(text, place):
+        if mark := _ANY.match(text, start.start()):
+            return mark
+    return None
+
+
+class _Splitter:
+    def __init__(self, text: str, opened: bool) -> None:
+        self._text = text
+        self._quoted = Quoted(text)
+        self._kept: list[str] = []
+        self._thoughts: list[str] = []
+        self._position = 0  # up to here the text is kept, reasoning, or dropped
+        self._family: Marks | None = None  # whose reasoning is open
+        self._depth = 0
+        self._last_opening = 0
+        self._last_closing = (0, 0)
+        self._opened = opened  # and not closed yet
+        self._answering = False  # reasoning has ended, or the answer was announced
+        self._ending: re.Pattern[str] | None = None  # what ends the announced answer
+        self._ended = False
+        self._awaited = False  # the family announces every answer
+        self._gap = False  # something was dropped behind what was kept last
+
+    def reply(self) -> Reply:
+        after = self._read()
+        left_open = self._family is not None or self._opened
+        end = len(self._text) - len(after)
+        if left_open:
+            self._think(self._position, end)
+        elif not self._ended:
+            self._keep(self._position, end)
+        answer = "".join(self._kept)
+        reasoning = "\n\n".join(part for one in self._thoughts if (part := one.strip()))
+        if left_open or (self._awaited and not answer.strip()):
+            return Reply(reasoning, "", closed=False, after=after)
+        return Reply(reasoning if self._answering else None, answer, after=after)
+
+    def _read(self) -> str:
+        """Read all marks; return what follows the end of the turn."""
+        place = 0
+        while True:
+            mark = _next_mark(self._text, place)
+            if mark is None:
+                if self._family is None or self._last_closing[0] < self._last_opening:
+                    return ""
+                # An opening mark within the reasoning was text.
+                self._close(*self._last_closing)
+                place = self._position
+                continue
+            at = mark.start()
+            role, family, end = self._role(at)
+            if not role or not self._is_mark(role, at, end):
+                place = max(mark.end(), at + 1)
+            elif role == "turn":
+                return self._text[at:]
+            else:
+                self._take(role, family, at, end)
+                place = max(self._position, end, at + 1)
+
+    def _role(self, at: int) -> tuple[str, Marks | None, int]:
+        """The role of the mark at a place ("": it is none), its family, and where it ends."""
+        if self._family is not None:
+            for role in ("answer", "closing", "opening"):
+                pattern = self._family.patterns.get(role)
+                if pattern is not None and (found := pattern.match(self._text, at)):
+                    return role, self._family, found.end()
+            return "", None, at
+        if self._ending is not None and (found := self._ending.match(self._text, at)):
+            return "ending", None, found.end()
+        for family in FAMILIES:
+            for role, pattern in family.patterns.items():
+                found = pattern.match(self._text, at)
+                if found is not None and self._counts(family, role, found.end()):
+                    return role, family, found.end()
+        for role, pattern in (("turn", ENDS), ("frame", FRAMES), ("unfinished", UNFINISHED)):
+            if found := pattern.match(self._text, at):
+                return role, None, found.end()
+        return "", None, at
+
+    def _counts(self, family: Marks, role: str, end: int) -> bool:
+        """Whether a mark has its role outside of its family's reasoning."""
+        if role == "opening" and family.phrase:
+            return family.patterns["answer"].search(self._text, end) is not None
+        return {
+            "opening": True,
+            "closing": family.bare_closing,
+            "answer": not family.phrase,
+            "ending": False,
+        }[role]
+
+    def _is_mark(self, role: str, at: int, end: int) -> bool:
+        """Whether a mark is one, and no text about it."""
+        closes = role in ("closing", "answer") and (self._family is not None or self._opened)
+        ends_line = _END_OF_LINE.match(self._text, end) is not None
+        literal = self._quoted.literal(at)
+        if literal is not None:
+            # Three quotes of a draft may have been left open, and so may a fence.
+            return closes and ends_line and "\n" in literal
+        fence = self._quoted.fence(at)
+        if fence is not None:
+            return ends_line and (closes or (not fence.closed and role != "opening"))
+        return closes or not self._is_mention(at, end)
+
+    def _is_mention(self, at: int, end: int) -> bool:
+        before = self._text[max(0, at - _AROUND) : at].rpartition("\n")[2]
+        if self._text.startswith("</s>", at) and "<s>" in before:
+            return self._text[:at].lstrip().find("<s>") != 0  # struck out, in HTML
+        return bool(_BEFORE_A_MENTION.search(before) and _AFTER_A_MENTION.match(self._text, end))
+
+    def _take(self, role: str, family: Marks | None, at: int, end: int) -> None:
+        if role == "opening" and self._family is not None:
+            if self._family.nests and self._text[self._last_opening : at].strip():
+                self._depth += 1
+            self._last_opening = end
+        elif role == "opening" and family is not None:
+            self._keep(self._position, at)
+            self._family, self._depth = family, 1
+            self._awaited |= family.final
+            self._position = self._last_opening = end
+        elif role == "closing" and self._family is not None:
+            self._depth -= 1
+            self._last_closing = at, end
+            if self._depth == 0:
+                self._close(at, end)
+        elif role == "closing" and not self._answering:
+            self._forget(at)
+            self._close(at, end)
+        elif role == "answer" and family is not None:
+            self._forget(at)
+            self._begin(end, family.patterns.get("ending"))
+        else:  # a closing mark too many, or one around or behind the answer
+            self._keep(self._position, at)
+            self._position, self._gap = end, role != "frame"
+            self._ended |= role in ("ending", "unfinished")
+            self._awaited |= role == "unfinished"
+
+    def _close(self, at: int, end: int) -> None:
+        """Reasoning ends; tags around the answer may follow."""
+        self._think(self._position, at)
+        ended = self._ended and self._family is not None and bool(self._family.answer)
+        wrapper = WRAPPERS.match(self._text, end)
+        if wrapper is None:
+            self._begin(end, None)
+        else:
+            self._begin(wrapper.end(), re.compile(f"(?i:</{wrapper[1]}>)"))
+        self._ended = ended
+
+    def _begin(self, place: int, ending: re.Pattern[str] | None) -> None:
+        """The answer begins."""
+        self._family, self._opened, self._ended = None, False, False
+        self._answering = self._gap = True
+        self._position, self._ending = place, ending
+
+    def _forget(self, at: int) -> None:
+        """All so far was reasoning."""
+        self._thoughts.append("".join(self._kept))
+        self._kept.clear()
+        self._think(self._position, at)
+        self._position = at
+
+    def _think(self, start: int, end: int) -> None:
+        self._thoughts.append(self._text[start:end])
+
+    def _keep(self, start: int, end: int) -> None:
+        part = "" if self._ended else self._text[start:end]
+        if not part:
+            return
+        touching = self._gap and self._kept and not self._kept[-1][-1].isspace()
+        if touching and not part[0].isspace():
+            self._kept.append("\n")  # "1<think>…</think>2" is not 12
+        self._kept.append(part)
+        self._gap = False
