@@ -39,13 +39,28 @@ _ENDING = re.compile(
         if role in family.patterns
     )
 )
+# Outside of reasoning: which marks have which role. The group's number is the family's.
+_OUTSIDE = {
+    role: re.compile(
+        "|".join(
+            f"(?P<f{number}>{family.patterns[role].pattern})"
+            for number, family in enumerate(FAMILIES)
+            if role in family.patterns and counts(family)
+        )
+    )
+    for role, counts in (
+        ("opening", lambda family: True),
+        ("answer", lambda family: not family.phrase),
+        ("closing", lambda family: family.bare_closing),
+    )
+}
 LONGEST_MARK = 100
 """Characters: more than any mark has, except messages of gpt-oss to a tool."""
 
 # Where a mark may begin: few places, so that most text is passed over quickly.
-_START = re.compile(r"\A|[<\[◁]|assistant(?=[acf])|Here(?=['’ ])|[ \t]?to=(?=[su])")
+_START = re.compile(r"[<\[◁]|assistant(?=[acf])|Here(?=['’ ])|to=(?=[su])")
 # The rest of a line has nothing but blanks and other marks on it.
-_END_OF_LINE = re.compile(r"(?:[ \t]{1,9}|</?\|?[^<>\s]{1,40}>){0,8}(?=\n|\Z)")
+_END_OF_LINE = re.compile(r"(?:[ \t\r]++|</?\|?[^<>\s]{1,40}+>){0,8}+(?=\n|\Z)")
 # Within a sentence: words around it, or a comma or full stop behind it.
 _BEFORE_A_MENTION = re.compile(r"(?:[a-z]{2}|[,:;(])[ ]\Z|\(\Z")
 _AFTER_A_MENTION = re.compile(r"[ ][a-z]|[.,;:)?!](?:\s|\Z)")
@@ -103,6 +118,8 @@ def is_cut_off(text: str) -> bool:
 
 def _next_mark(text: str, place: int) -> re.Match[str] | None:
     """What may be a mark, from a place on."""
+    if place == 0 and (mark := _ANY.match(text)):
+        return mark
     for start in _START.finditer(text, place):
         if mark := _ANY.match(text, start.start()):
             return mark
@@ -173,26 +190,16 @@ class _Splitter:
             return "", None, at
         if self._ending is not None and (found := self._ending.match(self._text, at)):
             return "ending", None, found.end()
-        for family in FAMILIES:
-            for role, pattern in family.patterns.items():
-                found = pattern.match(self._text, at)
-                if found is not None and self._counts(family, role, found.end()):
+        for role, marks in _OUTSIDE.items():
+            found = marks.match(self._text, at)
+            if found is not None and found.lastgroup is not None:
+                family = FAMILIES[int(found.lastgroup[1:])]
+                if not family.phrase or family.patterns["answer"].search(self._text, found.end()):
                     return role, family, found.end()
         for role, pattern in (("turn", ENDS), ("frame", FRAMES), ("unfinished", UNFINISHED)):
             if found := pattern.match(self._text, at):
                 return role, None, found.end()
         return "", None, at
-
-    def _counts(self, family: Marks, role: str, end: int) -> bool:
-        """Whether a mark has its role outside of its family's reasoning."""
-        if role == "opening" and family.phrase:
-            return family.patterns["answer"].search(self._text, end) is not None
-        return {
-            "opening": True,
-            "closing": family.bare_closing,
-            "answer": not family.phrase,
-            "ending": False,
-        }[role]
 
     def _is_mark(self, role: str, at: int, end: int) -> bool:
         """Whether a mark is one, and no text about it."""

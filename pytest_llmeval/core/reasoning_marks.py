@@ -106,9 +106,7 @@ FAMILIES: tuple[Marks, ...] = (
     _marks("EXAONE Deep", "<thought>", "</thought>", "LGAI-EXAONE: model card of EXAONE-Deep"),
     _marks("Reka Flash 3", "<reasoning>", "</reasoning>", "RekaAI: model card of reka-flash-3"),
     _marks("fine-tuned models", "<reason>", "</reason>", "open-webui: reasoning tags"),
-    _marks(
-        "MiniMax-M3", "<mm:think>", "</mm:think>", f"{_VLLM}minimax_m3_reasoning_parser.py"
-    ),
+    _marks("MiniMax-M3", "<mm:think>", "</mm:think>", f"{_VLLM}minimax_m3_reasoning_parser.py"),
     _marks("Seed-OSS", "<seed:think>", "</seed:think>", f"{_VLLM}seedoss_reasoning_parser.py"),
     _marks(
         "Hunyuan 3",
@@ -116,9 +114,7 @@ FAMILIES: tuple[Marks, ...] = (
         "</think:opensource>",
         f"{_VLLM}hy_v3_reasoning_parser.py, with the suffix of the published tokenizer",
     ),
-    _marks(
-        "LongCat", "<longcat_think>", "</longcat_think>", f"{_VLLM}longcat_reasoning_parser.py"
-    ),
+    _marks("LongCat", "<longcat_think>", "</longcat_think>", f"{_VLLM}longcat_reasoning_parser.py"),
     *(
         _marks("K2 Horizon", f"<{name}>", f"</{name}>", f"{_VLLM}k2_horizon_reasoning_parser.py")
         for name in ("ifm|think", "ifm|think_fast", "ifm|think_faster")
@@ -154,7 +150,10 @@ FAMILIES: tuple[Marks, ...] = (
     ),
     _marks("Gemma 4", "<|channel>", "<channel|>", f"{_VLLM}gemma4_utils.py"),
     _marks(
-        "Solar Open 2", "<|think:start|>", "<|think:end|>", f"{_VLLM}solar_open2_reasoning_parser.py"
+        "Solar Open 2",
+        "<|think:start|>",
+        "<|think:end|>",
+        f"{_VLLM}solar_open2_reasoning_parser.py",
     ),
     Marks(
         "Solar Open",
@@ -189,10 +188,10 @@ FAMILIES: tuple[Marks, ...] = (
     ),
     Marks(
         "Muse Glimmer",
-        r"(?:<\|start\|>assistant)?[ \t]?to=self<\|message\|>",
+        r"(?:<\|start\|>assistant[ \t]?)?to=self<\|message\|>",
         r"<\|eom\|>",
         f"{_VLLM}muse_glimmer_utils.py",
-        r"(?:<\|start\|>assistant)?[ \t]?to=user<\|message\|>",
+        r"(?:<\|start\|>assistant[ \t]?)?to=user<\|message\|>",
         r"<\|(?:eom|eot)\|>",
         bare_closing=False,
         nests=False,
