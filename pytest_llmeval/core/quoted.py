@@ -83,13 +83,16 @@ def _closing_quotes(text: str, quotes: str, start: int, stop: int) -> int | None
 
 
 class Quoted:
-    """The places of one reply where marks are text; ``fences``: its blocks of code, in order."""
+    """The places of one reply where marks are text; ``fences``: its blocks of code, in order.
 
-    def __init__(self, text: str) -> None:
+    Only what follows ``start`` is looked at.
+    """
+
+    def __init__(self, text: str, start: int = 0) -> None:
         self._text = text
         self.fences: list[Fence] = []
         self._literals: list[tuple[int, int]] = []
-        self._scan()
+        self._scan(start)
 
     def fence(self, place: int) -> Fence | None:
         """The block of code around a place."""
@@ -103,9 +106,8 @@ class Quoted:
             return None
         return self._text[slice(*self._literals[found])]
 
-    def _scan(self) -> None:
+    def _scan(self, position: int) -> None:
         unclosed: set[str] = set()
-        position = 0
         while (found := _PROSE.search(self._text, position)) is not None:
             position = max(found.end(), found.start() + 1)
             if found["fence"] is not None:

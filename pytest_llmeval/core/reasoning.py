@@ -64,7 +64,8 @@ _END_OF_LINE = re.compile(r"(?:[ \t\r]++|</?\|?[^<>\s]{1,40}+>){0,8}+(?=\n|\Z)")
 # Within a sentence: words around it, or a comma or full stop behind it.
 _BEFORE_A_MENTION = re.compile(r"(?:[a-z]{2}|[,:;(])[ ]\Z|\(\Z")
 _AFTER_A_MENTION = re.compile(r"[ ][a-z]|[.,;:)?!](?:\s|\Z)")
-_AROUND = 200  # characters looked at before a mark
+_DRAFTS = 8  # drafts left open in reasoning: after so many, another counts as a part of the answer
+_AROUND, _NEAR = 200, 2000  # characters looked at before a mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,7 @@ class _Splitter:
         self._ending: re.Pattern[str] | None = None  # what ends the announced answer
         self._ended = False
         self._awaited = False  # the family announces every answer
+        self._drafts = _DRAFTS
         self._gap = False  # something was dropped behind what was kept last
 
     def reply(self) -> Reply:
@@ -172,7 +174,7 @@ class _Splitter:
                 continue
             at = mark.start()
             role, family, end = self._role(at)
-            if not role or not self._is_mark(role, at, end):
+            if not role or not self._is_mark(role, family, at, end):
                 place = max(mark.end(), at + 1)
             elif role == "turn":
                 return self._text[at:]
@@ -201,7 +203,7 @@ class _Splitter:
                 return role, None, found.end()
         return "", None, at
 
-    def _is_mark(self, role: str, at: int, end: int) -> bool:
+    def _is_mark(self, role: str, family: Marks | None, at: int, end: int) -> bool:
         """Whether a mark is one, and no text about it."""
         closes = role in ("closing", "answer") and (self._family is not None or self._opened)
         ends_line = _END_OF_LINE.match(self._text, end) is not None
@@ -211,8 +213,20 @@ class _Splitter:
             return closes and ends_line and "\n" in literal
         fence = self._quoted.fence(at)
         if fence is not None:
-            return ends_line and (closes or (not fence.closed and role != "opening"))
+            left_open = not fence.closed or self._closes_nothing(family, role, at, fence.start)
+            return ends_line and (closes or (left_open and role != "opening"))
         return closes or not self._is_mention(at, end)
+
+    def _closes_nothing(self, family: Marks | None, role: str, at: int, start: int) -> bool:
+        """Whether a closing mark on a line of its own has no opening one in its block of code.
+
+        The block is a draft then, left open, and its end is that of a block in the answer.
+        """
+        if role != "closing" or family is None or self._answering:
+            return False
+        start = max(start, at - _NEAR)
+        line = self._text[self._text.rfind("\n", start, at) + 1 : at]
+        return not line.strip() and not family.patterns["opening"].search(self._text, start, at)
 
     def _is_mention(self, at: int, end: int) -> bool:
         before = self._text[max(0, at - _AROUND) : at].rpartition("\n")[2]
@@ -249,6 +263,9 @@ class _Splitter:
 
     def _close(self, at: int, end: int) -> None:
         """Reasoning ends; tags around the answer may follow."""
+        if self._drafts and (self._quoted.fence(at) or self._quoted.literal(at)):
+            self._drafts -= 1  # the answer is not part of a draft that was left open
+            self._quoted = Quoted(self._text, end)
         self._think(self._position, at)
         ended = self._ended and self._family is not None and bool(self._family.answer)
         wrapper = WRAPPERS.match(self._text, end)

@@ -150,6 +150,9 @@ def one(message: Any, finish: str | None = "stop", stop: tuple[str, ...] = ()) -
         ({"content": "so B\n</think> B"}, "B", "so B"),
         ({"content": "[THINK]so B[/THINK]B"}, "B", "so B"),
         ({"content": "<think>so"}, "", "so"),
+        ({"content": "<mm:think>so B</mm:think>B"}, "B", "so B"),
+        ({"content": "analysisSo B.assistantfinalC"}, "C", "So B."),
+        ({"content": "analysisSo B."}, "", "So B."),
         ({"content": [{"type": "text", "text": "B"}, {"type": "image"}]}, "B", None),
     ],
 )
