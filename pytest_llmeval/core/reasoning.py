@@ -8,63 +8,68 @@ is linear in the text.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
+from string import ascii_letters
 
 from .quoted import Quoted
 from .reasoning_marks import ENDS
 from .reasoning_marks import FAMILIES
 from .reasoning_marks import FRAMES
 from .reasoning_marks import UNFINISHED
+from .reasoning_marks import WRAPPER_ENDS
 from .reasoning_marks import WRAPPERS
 from .reasoning_marks import Marks
 
-_WRAPPED = re.compile(r"</(answer|response|output|solution|conclusion)>", re.IGNORECASE)
-_ANY = re.compile(
-    "|".join(
-        f"(?:{pattern})"
-        for pattern in (
-            *(p.pattern for family in FAMILIES for p in family.patterns.values()),
-            ENDS.pattern,
-            FRAMES.pattern,
-            UNFINISHED.pattern,
-            f"(?i:{_WRAPPED.pattern})",
-        )
-    )
-)
-_ENDING = re.compile(
-    "|".join(
-        f"(?:{family.patterns[role].pattern})"
-        for family in FAMILIES
-        for role in ("closing", "answer")
-        if role in family.patterns
-    )
-)
-# Outside of reasoning: which marks have which role. The group's number is the family's.
-_OUTSIDE = {
-    role: re.compile(
+
+def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+
+
+def _of(role: str) -> list[str]:
+    return [one.patterns[role].pattern for one in FAMILIES if role in one.patterns]
+
+
+def _outside(role: str, counts: Callable[[Marks], bool]) -> re.Pattern[str]:
+    """The marks that have a role outside of reasoning; the group's number is the family's."""
+    return re.compile(
         "|".join(
             f"(?P<f{number}>{family.patterns[role].pattern})"
             for number, family in enumerate(FAMILIES)
             if role in family.patterns and counts(family)
         )
     )
-    for role, counts in (
-        ("opening", lambda family: True),
-        ("answer", lambda family: not family.phrase),
-        ("closing", lambda family: family.bare_closing),
-    )
+
+
+_OUTSIDE = {
+    "opening": _outside("opening", lambda family: True),
+    "answer": _outside("answer", lambda family: not family.phrase),
+    "closing": _outside("closing", lambda family: family.bare_closing),
 }
+_ENDING = _any_of((*_of("closing"), *_of("answer")))
+_ANY = _any_of(
+    (
+        *(pattern for role in ("opening", "closing", "answer", "ending") for pattern in _of(role)),
+        *(one.pattern for one in (ENDS, FRAMES, UNFINISHED, WRAPPER_ENDS)),
+    )
+)
+# Where a mark may begin: few places, so that most text is passed over quickly.
+_FIRSTS = "".join(
+    sorted(
+        {text[0] for one in FAMILIES for text in (*one.tokens, *one.begins)} - {*ascii_letters, "/"}
+    )
+)
+_START = re.compile(rf"[{re.escape(_FIRSTS)}]|assistant(?=[acf])|Here(?=['’ ])|to=(?=[su])")
 LONGEST_MARK = 100
 """Characters: more than any mark has, except messages of gpt-oss to a tool."""
 
-# Where a mark may begin: few places, so that most text is passed over quickly.
-_START = re.compile(r"[<\[◁]|assistant(?=[acf])|Here(?=['’ ])|to=(?=[su])")
 # The rest of a line has nothing but blanks and other marks on it.
 _END_OF_LINE = re.compile(r"(?:[ \t\r]++|</?\|?[^<>\s]{1,40}+>){0,8}+(?=\n|\Z)")
-# Within a sentence: words around it, or a comma or full stop behind it.
-_BEFORE_A_MENTION = re.compile(r"(?:[a-z]{2}|[,:;(])[ ]\Z|\(\Z")
+# Within a sentence: a word before it, and a word or a punctuation mark behind it.
+_BEFORE_A_MENTION = re.compile(r"(?:[a-z]{2}|[,;(])[ ]\Z|\(\Z")
 _AFTER_A_MENTION = re.compile(r"[ ][a-z]|[.,;:)?!](?:\s|\Z)")
-_DRAFTS = 8  # drafts left open in reasoning: after so many, another counts as a part of the answer
+_DRAFTS = 8  # drafts left open in reasoning that do not reach into the answer
 _AROUND, _NEAR = 200, 2000  # characters looked at before a mark
 
 

@@ -65,7 +65,8 @@ def _marks(
     """A family whose marks are literal texts; tags of plain letters in any case."""
     answers = (answer,) if isinstance(answer, str) else answer
     endings = (ending,) if isinstance(ending, str) else ending
-    tokens = _TOKEN.findall("".join((opening, closing, *answers, *endings)))
+    texts = (opening, closing, *answers, *endings)
+    tokens = [token for text in texts for token in _TOKEN.findall(text) or [text]]
     return Marks(
         models,
         _literal(opening),
@@ -243,8 +244,10 @@ FAMILIES: tuple[Marks, ...] = (
     ),
 )
 
-WRAPPERS = re.compile(r"\s*<(answer|response|output|solution|conclusion)>", re.IGNORECASE)
+_TAGS = "answer|response|output|solution|conclusion"
+WRAPPERS = re.compile(rf"\s*<({_TAGS})>", re.IGNORECASE)
 """Tags around the answer, directly behind reasoning: Hunyuan-A13B, ERNIE-4.5, LLaVA-CoT."""
+WRAPPER_ENDS = re.compile(rf"(?i:</(?:{_TAGS})>)")
 
 FRAMES = re.compile(r"<\|(?:begin|end)_of_box\|>")
 """Marks around the answer within its sentence: GLM-4.5V. They go, their surroundings stay."""
