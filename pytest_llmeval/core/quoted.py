@@ -23,8 +23,8 @@ _CODE = re.compile(rf"#[^\n]*+|\"\"\"|'''|{_STRING}|\\.", re.DOTALL)
 # In prose an apostrophe opens nothing, and three quotes only where code may have them.
 _PROSE = re.compile(
     rf"(?P<fence>{FENCE.pattern})"
-    r"|(?P<triple>(?:^[ \t]*+|(?<=[=(,\[{:+])[ \t]*+|(?:(?<=return)|(?<=yield)|(?<=assert)|(?<=else))[ \t]*+)[rRbBfFuU]{0,2}+"
-    r"(?:\"\"\"|'''))"
+    r"|(?P<triple>(?:^|(?<=[=(,\[{:+])|(?<=return)|(?<=yield)|(?<=assert)|(?<=else))[ \t]*+"
+    r"[rRbBfFuU]{0,2}+(?:\"\"\"|'''))"
     rf"|(?P<string>(?<!\w)[rRbBfFuU]{{0,2}}+(?:{_STRING})(?!\w))"
     rf"|(?P<inline>(?<!`)(?P<ticks>`{{1,2}}+)(?!`)[^`\n]{{1,{_LONGEST}}}+(?P=ticks)(?!`))"
     r"|(?P<escape>\\[\"'`])"
@@ -85,7 +85,7 @@ def _closing_quotes(text: str, quotes: str, start: int, stop: int) -> int | None
 class Quoted:
     """The places of one reply where marks are text; ``fences``: its blocks of code, in order.
 
-    Only what follows ``start`` is looked at.
+    Only what follows ``start`` is read.
     """
 
     def __init__(self, text: str, start: int = 0) -> None:

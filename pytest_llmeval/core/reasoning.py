@@ -90,7 +90,7 @@ class Reply:
 def split_reasoning(text: str, *, opened: bool = False) -> Reply:
     """Take the reasoning out of a reply; ``opened``: it begins within reasoning.
 
-    Reasoning lies between an opening and a closing mark of one family, several times if need be,
+    Reasoning is between an opening and a closing mark of one family, several times if need be,
     or before a closing mark that has no opening one, which a chat template has written; a further
     closing mark is dropped alone. Before a mark that begins the answer nothing is answer.
     """
@@ -136,6 +136,7 @@ class _Splitter:
     def __init__(self, text: str, opened: bool) -> None:
         self._text = text
         self._quoted = Quoted(text)
+        self._has_bos = text.lstrip().startswith("<s>")
         self._kept: list[str] = []
         self._thoughts: list[str] = []
         self._position = 0  # up to here the text is kept, reasoning, or dropped
@@ -236,7 +237,7 @@ class _Splitter:
     def _is_mention(self, at: int, end: int) -> bool:
         before = self._text[max(0, at - _AROUND) : at].rpartition("\n")[2]
         if self._text.startswith("</s>", at) and "<s>" in before:
-            return self._text[:at].lstrip().find("<s>") != 0  # struck out, in HTML
+            return not self._has_bos  # struck out, in HTML
         return bool(_BEFORE_A_MENTION.search(before) and _AFTER_A_MENTION.match(self._text, end))
 
     def _take(self, role: str, family: Marks | None, at: int, end: int) -> None:

@@ -1,4 +1,4 @@
-"""Reasoning and answer told apart by the marks of every family, and by nothing else."""
+"""Reasoning and answer, separated by the marks of every family and by nothing else."""
 
 from __future__ import annotations
 

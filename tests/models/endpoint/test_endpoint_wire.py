@@ -161,6 +161,12 @@ def test_texts_and_thoughts(message: Any, text: str, reasoning: str | None) -> N
     assert (said.text, said.reasoning) == (text, reasoning)
 
 
+def test_an_answer_that_ends_within_reasoning_is_a_truncated_one() -> None:
+    for finish in (None, "stop", "length"):
+        assert one({"content": "<think>so B"}, finish) == Said("", "length", "so B")
+    assert one({"content": "<think>so B"}, "content_filter").finish_reason == "content_filter"
+
+
 def test_case_g06_a_budget_spent_on_thoughts_is_a_truncated_answer() -> None:
     said = one(
         {"role": "assistant", "content": None, "reasoning_content": "so the answer might be B"},
