@@ -13,6 +13,7 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
+from pytest_llmeval.core.reasoning import is_cut_off
 from pytest_llmeval.planning.plan import Plan
 from pytest_llmeval.planning.plan import Way
 from pytest_llmeval.planning.plan import arm_fingerprint
@@ -43,7 +44,11 @@ def read(item: Item, response: Response, scorer: str) -> Score | Program:
 
 
 def filled_in(blank: Record, response: Response, verdict: Score) -> Record:
-    """The record with the response and its score in it."""
+    """The record with the response and its score in it.
+
+    A text that ends within its reasoning was cut off, whatever the model or its server reports.
+    """
+    cut_off = bool(response.text) and is_cut_off(response.text or "")
     return replace(
         blank,
         outcome=verdict.outcome,
@@ -56,7 +61,7 @@ def filled_in(blank: Record, response: Response, verdict: Score) -> Record:
         logprobs=() if verdict.outcome is Outcome.ERROR else response.logprobs,
         text=response.text,
         reasoning=response.reasoning,
-        finish_reason=response.finish_reason,
+        finish_reason="length" if cut_off else response.finish_reason,
         prompt_tokens=response.prompt_tokens,
         completion_tokens=response.completion_tokens,
         dropped_shots=blank.dropped_shots + response.dropped_shots,

@@ -92,6 +92,7 @@ class Response:
 
     ``sample``: which of several; where a model leaves it out, they are taken in order.
     ``logprobs``: one natural-log probability per choice, in the request's order.
+    ``finish_reason``: ``length`` where the text ended at the token limit, or within reasoning.
     ``reasoning``: the thought before the answer, which ``text`` does not hold.
     ``finish_reason``: ``stop``, ``length`` (cut off at the token limit), ``content_filter``
     (``FILTERED``), ``refusal`` (``REFUSED``; ``text`` is that of the refusal, and no answer is read

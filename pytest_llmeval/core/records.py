@@ -80,7 +80,7 @@ class Record:
 
     @property
     def truncated(self) -> bool:
-        """Whether the answer ended because it had reached the token limit."""
+        """Whether the text ended at the token limit, or within its reasoning."""
         return self.finish_reason == "length" and self.outcome is not Outcome.ERROR
 
     @property

@@ -7,14 +7,13 @@ forms are known: the whole function, and the body alone, which continues the pro
 from __future__ import annotations
 
 import ast
-import textwrap
 from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pytest_llmeval.scorers.code_layout import TAB
+from pytest_llmeval.scorers.code_layout import dedented
 from pytest_llmeval.scorers.code_layout import first_line
-from pytest_llmeval.scorers.code_layout import futures_first
 from pytest_llmeval.scorers.code_layout import indentations
 from pytest_llmeval.scorers.code_layout import is_indented
 from pytest_llmeval.scorers.code_layout import parts_of_prose
@@ -23,6 +22,7 @@ from pytest_llmeval.scorers.code_syntax import acts
 from pytest_llmeval.scorers.code_syntax import assigned
 from pytest_llmeval.scorers.code_syntax import bound
 from pytest_llmeval.scorers.code_syntax import function
+from pytest_llmeval.scorers.code_syntax import futures_first
 from pytest_llmeval.scorers.code_syntax import gives_back
 from pytest_llmeval.scorers.code_syntax import has_strays
 from pytest_llmeval.scorers.code_syntax import is_definition
@@ -120,11 +120,11 @@ class _Reading:
 
     def _defining(self, text: str) -> _Code | None:
         """The code of a piece that defines the entry point: all of it, or the run that does."""
-        for source in dict.fromkeys((text, textwrap.dedent(text))):
+        for source in dict.fromkeys((text, dedented(text))):
             tree = self._parser.tree(source)
             if tree is not None and self._is_answer(tree):
                 return _Code(source, tree)
-        runs = [_Code(*run) for run in self._parser.segments(textwrap.dedent(text))]
+        runs = [_Code(*run) for run in self._parser.segments(dedented(text))]
         answers = [run for run in runs if self._is_answer(run.tree)]
         if not answers:
             return None
@@ -150,7 +150,9 @@ class _Reading:
         owner = self._owner(code.tree)
         if owner is not None:
             source = f"{source.rstrip()}\n\n\n{self._entry} = {owner}().{self._entry}\n"
-        return futures_first(self._preamble(code.tree) + source)
+        source = self._preamble(code.tree) + source
+        tree = self._parser.tree(source) if "__future__" in source else None
+        return source if tree is None else futures_first(source, tree)
 
     def _owner(self, tree: ast.Module) -> str | None:
         """The class that the entry point is a method of, where it is not a function."""
@@ -164,10 +166,12 @@ class _Reading:
         entry = self._entry
         if entry is None:
             return code.source
+        docstring = ast.get_docstring(code.tree, clean=False) is not None
+        kept = code.tree.body[0] if docstring else None
         return without(
             code.source,
             code.tree,
-            lambda one: one.lineno > begin and is_demonstration(one, entry),
+            lambda one: one.lineno > begin and one is not kept and is_demonstration(one, entry),
         )
 
     def _preamble(self, tree: ast.Module) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import textwrap
+from collections.abc import Callable
 from collections.abc import Iterator
 
+from pytest_llmeval.core.quoted import literals
 from pytest_llmeval.scorers.code_syntax import looks_like_code
 
 TAB = 4
 
-_FUTURE = re.compile(r"^from[ \t]+__future__[ \t]+import\b[^\n]*\n?", re.MULTILINE)
 _INDENTED = re.compile(r"^[ \t]+\S", re.MULTILINE)
 
 
@@ -30,7 +30,8 @@ def is_indented(text: str) -> bool:
 def indentations(text: str, margin: str) -> Iterator[str]:
     """A body as it is; with its first line put right; with all lines put right.
 
-    ``margin``: what the lines of the body are to begin with.
+    ``margin``: what the lines of the body are to begin with. Lines within a string literal stay
+    as they are.
     """
     before, first, after = first_line(text)
     repaired = f"{before}{margin}{first.lstrip()}{after}"
@@ -40,9 +41,9 @@ def indentations(text: str, margin: str) -> Iterator[str]:
         for plain in dict.fromkeys((text, repaired))
         for variant in (
             repaired,
-            textwrap.indent(_dedented(plain), margin),
-            textwrap.indent(_dedented(plain.expandtabs(TAB)), margin),
-            repaired.expandtabs(TAB),
+            _indented(dedented(plain), margin),
+            _indented(dedented(_without_tabs(plain)), margin),
+            _without_tabs(repaired),
         )
         if variant != text
     )
@@ -57,20 +58,54 @@ def parts_of_prose(prose: str) -> tuple[str, ...]:
     return prose, prose[found.start() :]
 
 
-def futures_first(source: str) -> str:
-    """Imports from ``__future__`` must come before anything else."""
-    found = _FUTURE.findall(source)
-    if not found:
-        return source
-    return "".join(line.rstrip("\n") + "\n" for line in found) + _FUTURE.sub("", source)
+def dedented(text: str) -> str:
+    """Without the margin that all lines of code share.
 
-
-def _dedented(text: str) -> str:
-    """Without the margin that all lines of code share; comments may stand outside it."""
-    lines = text.split("\n")
-    code = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    Comments may be outside of it; lines within a string literal stay as they are.
+    """
+    inside = _lines_in_literals(text)
+    code = [
+        line
+        for number, line in enumerate(text.split("\n"))
+        if number not in inside and line.strip() and not line.lstrip().startswith("#")
+    ]
     margins = [line[: len(line) - len(line.lstrip())] for line in code]
     shared = min(margins, key=len, default="")
     if not all(margin.startswith(shared) for margin in margins):
         return text
-    return "\n".join(line.removeprefix(shared) for line in lines)
+    return _changed(text, lambda line: line.removeprefix(shared))
+
+
+def _indented(text: str, margin: str) -> str:
+    return _changed(text, lambda line: margin + line if line.strip() else line)
+
+
+def _without_tabs(text: str) -> str:
+    """With blanks for the tabs that lines begin with."""
+
+    def expanded(line: str) -> str:
+        code = line.lstrip(" \t")
+        return line[: len(line) - len(code)].expandtabs(TAB) + code
+
+    return _changed(text, expanded)
+
+
+def _changed(text: str, change: Callable[[str], str]) -> str:
+    """The text with all lines changed except those that begin within a string literal."""
+    inside = _lines_in_literals(text)
+    lines = enumerate(text.split("\n"))
+    return "\n".join(line if number in inside else change(line) for number, line in lines)
+
+
+def _lines_in_literals(text: str) -> set[int]:
+    """The numbers, from 0, of the lines that begin within a string literal."""
+    inside: set[int] = set()
+    line = position = 0
+    for start, end in literals(text):
+        if end > len(text):
+            break
+        line += text.count("\n", position, start)
+        last = line + text.count("\n", start, end)
+        inside.update(range(line + 1, last + 1))
+        line, position = last, end
+    return inside

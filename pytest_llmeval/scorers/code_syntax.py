@@ -215,6 +215,19 @@ def is_demonstration(statement: ast.stmt, entry_point: str) -> bool:
             return False
 
 
+def futures_first(source: str, tree: ast.Module) -> str:
+    """The text with its imports from ``__future__`` before everything else."""
+    futures = [number for number, one in enumerate(tree.body) if _is_future(one)]
+    first = 1 if ast.get_docstring(tree, clean=False) is not None else 0
+    if futures == list(range(first, first + len(futures))):
+        return source
+    return lines_of(source, filter(_is_future, tree.body)) + without(source, tree, _is_future)
+
+
+def _is_future(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+
+
 def is_definition(statement: ast.stmt) -> bool:
     """Whether a statement only binds names: what one piece of code may lend another."""
     return isinstance(statement, (*_DEFINITIONS, ast.Assign, ast.AnnAssign))

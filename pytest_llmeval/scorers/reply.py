@@ -1,4 +1,4 @@
-"""What of a reply is read at all: no reasoning block, no invented next question.
+"""The part of a reply that scorers read: no reasoning, no invented next question.
 
 Every step is linear in the text, whatever the text is.
 """
@@ -12,15 +12,13 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
+from pytest_llmeval.core.quoted import Quoted
+from pytest_llmeval.core.reasoning import split_reasoning
 from pytest_llmeval.scorers.languages import QUESTION_WORDS
 
-_NAMES = "think|thinking|thought|reasoning"
-_REASONING = re.compile(
-    rf"<(?:{_NAMES}|{_NAMES.upper()})>|</(?:{_NAMES}|{_NAMES.upper()})>|\[/?THINK\]|◁/?think▷"
-)
 _FIRSTS = re.escape("".join({word[0] for word in QUESTION_WORDS}))
-# "Step 1: read the Question again" goes on; a line that starts with "Question:" does not, nor does
-# what follows the end of the turn. "* Q:" is an item of a list, such as a variable.
+# "Step 1: read the Question again" goes on; a line that starts with "Question:" does not.
+# "* Q:" is an item of a list, such as a variable.
 _NEXT = re.compile(
     # What may follow the line break at all: most lines begin with something else.
     rf"\n(?=[ \t#>*_{_FIRSTS}])"
@@ -28,7 +26,6 @@ _NEXT = re.compile(
     + "|".join(map(re.escape, QUESTION_WORDS))
     + r")[\ \t]?\d{0,4}[*]{0,2}"
     r"[\ \t]?[:：]"
-    r"|<\|(?:im_end|im_start|endoftext|eot_id|end_of_text|end)\|>|</s>|<end_of_turn>|<eos>"
 )
 
 _STEP = 1 << 14  # characters searched at a time, from the end of the text
@@ -54,36 +51,37 @@ def verdict(answer: str | None, correct: bool) -> Score:
 
 
 def without_reasoning(text: str) -> str | None:
-    """``text`` without reasoning blocks; None where one is left open.
+    """``text`` without reasoning and what follows the end of the turn; None without an answer.
 
-    A closing tag without an opening one ends a block that the chat template opened.
+    There is no answer where a reply ends within its reasoning (``core.reasoning_marks``).
     """
-    kept: list[str] = []
-    inside, position = False, 0
-    for tag in _REASONING.finditer(text):
-        if "/" not in tag.group():
-            if not inside:
-                kept.append(text[position : tag.start()])
-            inside = True
-            continue
-        if not inside:
-            kept.clear()
-        inside, position = False, tag.end()
-    return None if inside else "".join([*kept, text[position:]])
+    reply = split_reasoning(text)
+    return reply.answer if reply.closed else None
 
 
 def own_answer(text: str) -> str | None:
     """``text`` without reasoning and without what follows the answer to *this* item.
 
-    Cut at the first line that opens another question ("Question:") and at the end of the turn.
-    None where reasoning is left open.
+    Cut at the end of the turn and at the first line that opens another question ("Question:"),
+    unless that line is part of code. None where reasoning is left open.
     """
     visible = without_reasoning(text)
     if visible is None:
         return None
     visible = visible.strip()
-    following = _NEXT.search(visible)
-    return visible if following is None else visible[: following.start()].rstrip()
+    following = _next_question(visible)
+    return visible if following is None else visible[:following].rstrip()
+
+
+def _next_question(text: str) -> int | None:
+    """Where the first line that opens another question begins."""
+    quoted: Quoted | None = None
+    for line in _NEXT.finditer(text):
+        quoted = quoted or Quoted(text)
+        fence = quoted.fence(line.end())
+        if quoted.literal(line.end()) is None and (fence is None or not fence.closed):
+            return line.start()
+    return None
 
 
 def from_the_end(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:

@@ -58,6 +58,21 @@ def test_text_ends_before_the_first_stop_string(
         ("It is \0 42", True, Parts("It is \0 42", "", closed=False)),
         ("<think>It is 42\n\nor", False, Parts("It is 42\n\nor", "", closed=False)),
         ("It is 42", True, Parts("It is 42", "", closed=False)),
+        (
+            "<|channel|>analysis<|message|>So.\n\nB?<|end|>"
+            "<|start|>assistant<|channel|>final<|message|>C\n\nmore",
+            False,
+            Parts("So.\n\nB?", "C", stopped=True),
+        ),
+        ("analysisSo.\n\nB?assistantfinalC", False, Parts("So.\n\nB?", "C")),
+        ("analysisSo.\n\nB?", False, Parts("So.\n\nB?", "", closed=False)),
+        ("<mm:think>So.\n\n</mm:think>C", False, Parts("So.", "C")),
+        # A closing mark too many.
+        ("<think>So.</think>C</think>", False, Parts("So.", "C")),
+        # The indentation of a function's body.
+        ("<think>So.</think>\n    return 1", False, Parts("So.", "    return 1")),
+        # What follows the end of a turn is not for the model to judge.
+        ("<think>So.</think>C</s>D", False, Parts("So.", "C</s>D")),
         # Not the first word: text about thoughts.
         ("Write <think> before it", False, Parts(None, "Write <think> before it")),
     ],
@@ -105,6 +120,21 @@ def test_stop_strings_within_a_thought_mean_nothing() -> None:
     assert stops_at([*tokens[:8], *"and more words", "\n\n"], ("\n\n",)) == 23
     assert stops_at(["<th", "ing", "\n\n"], ("\n\n",)) == 3
     assert stops_at(["\n\n", "<th", "\n\n"], ("\n\n",)) == 3
+    harmony = ["<|channel|>", "analysis", "<|message|>", "So.\n\n", "B", "<|end|>", "<|start|>"]
+    final = ["assistant", "<|channel|>", "final", "<|message|>", "C", "\n\n", "more"]
+    assert stops_at([*harmony, *final], ("\n\n",)) == 13
+    assert stops_at(["analysis", "So.\n\n", "B", "assistant", "final", "C", "\n\n"], ("\n\n",)) == 7
+    granite = [
+        "Here is my thought",
+        " process:\n\n",
+        "A\n\n",
+        "Here is my",
+        " response:",
+        "B",
+        "\n\n",
+    ]
+    assert stops_at(granite, ("\n\n",)) == 7
+    assert stops_at(["analysis", " of", "\n\n"], ("\n\n",)) == 3
 
 
 @given(
@@ -112,7 +142,13 @@ def test_stop_strings_within_a_thought_mean_nothing() -> None:
     cuts=st.lists(st.integers(1, 4), max_size=40),
     stop=st.lists(st.text("ab\n", min_size=1, max_size=4), max_size=3),
     thought=st.sampled_from(
-        ["", "<think>a\n</think>", "<think>b", "\n<think>\n\n</think>\n\n", "[THINK]a"]
+        [
+            *("", "<think>a\n</think>", "<think>b", "\n<think>\n\n</think>\n\n", "[THINK]a"),
+            *("<mm:think>a</mm:think>", "<|channel|>analysis<|message|>a\n", "analysisA\n"),
+            "analysisA\nassistantfinal",
+            "<|channel|>analysis<|message|>a\n<|end|>"
+            "<|start|>assistant<|channel|>final<|message|>\n",
+        ]
     ),
     opened=st.booleans(),
 )

@@ -278,8 +278,10 @@ def _said(spec: Spec, choice: Body, stop: Sequence[str]) -> Said:
     if thought is not None:
         end = end_of(whole, stop)
         return Said(whole[:end], finish if end == len(whole) else "stop", thought)
-    # A server that does not take the thought apart: as with the models that are computed here.
+    # A server that does not take the reasoning out: as with the models that are computed here.
     parts = parts_of(whole, stop)
+    if not parts.closed and finish != FILTERED:
+        finish = "length"
     return Said(parts.answer, "stop" if parts.stopped else finish, parts.reasoning)
 
 

@@ -14,13 +14,13 @@ from typing import NamedTuple
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
+from pytest_llmeval.core.reasoning_marks import open_at_the_end
 from pytest_llmeval.models.engine.dated import at
 from pytest_llmeval.models.engine.dated import check_date
 from pytest_llmeval.models.engine.questions import Opening
 from pytest_llmeval.models.engine.questions import Question
 from pytest_llmeval.models.engine.questions import tree_of
 from pytest_llmeval.models.engine.spec import DEFAULT_DATE
-from pytest_llmeval.models.engine.stopping import MARKS
 
 # What a text is put after to be encoded alone: the first of these that does not merge with it.
 _BEFORE = ("\n", ":", "a")
@@ -216,10 +216,11 @@ class Encoder:
             raise _Refused("the prompt is not valid Unicode (lone surrogate)") from None
         if request.ask == "text":
             return _Text(context)
-        if request.chat and _ends_in_thought(context, prompt.question):
+        mark = _open_mark(context, prompt.question) if request.chat else None
+        if mark is not None:
             raise _Refused(
-                "the chat template opens a thought (<think>) and does not close it: the likelihood"
-                " of an answer inside a thought means nothing; ask for text instead"
+                f"the chat template opens reasoning ({mark}) and does not close it: the likelihood"
+                " of an answer within reasoning means nothing; use a protocol that generates text"
             )
         # The blank before the answer belongs to the answer: " B" is a token, "B" another.
         kept = context.rstrip()
@@ -383,7 +384,7 @@ class Encoder:
             if draft.prompt.shots or len(tokens) >= self._window:
                 return None
             limit = self._window - len(tokens)
-        opened = _ends_in_thought(draft.texts[0].context, draft.prompt.question)
+        opened = _open_mark(draft.texts[0].context, draft.prompt.question) is not None
         return Opening(draft.index, tokens, limit, opened, draft.dropped)
 
     def _lead_of(self, context: tuple[int, ...]) -> tuple[int, ...]:
@@ -421,10 +422,10 @@ def fold_system(messages: list[dict[str, str]]) -> list[dict[str, str]]:
     return [{**first, "content": f"{system['content']}\n\n{first['content']}"}, *rest]
 
 
-def _ends_in_thought(text: str, question: str) -> bool:
-    """Whether a thought begun after the question is still open where the answer would start."""
+def _open_mark(text: str, question: str) -> str | None:
+    """The mark behind the question that leaves reasoning open where the answer would start."""
     tail = text[text.rfind(question) + len(question) :] if question in text else text
-    return any(tail.rfind(begin) > tail.rfind(end) for begin, end in MARKS.items())
+    return open_at_the_end(tail)
 
 
 def _lead(tokenizer: Any) -> tuple[int, ...]:

@@ -1,13 +1,19 @@
-"""Where a generated answer begins and ends: thoughts before it, stop strings after it."""
+"""Where a generated answer begins and ends: reasoning before it, stop strings after it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-MARKS = {"<think>": "</think>", "[THINK]": "[/THINK]", "◁think▷": "◁/think▷"}
-"""How models mark where a thought begins and ends: most of them, Mistral's, Kimi's."""
+from pytest_llmeval.core.reasoning import LONGEST_MARK
+from pytest_llmeval.core.reasoning import begins_reasoning
+from pytest_llmeval.core.reasoning import may_end_reasoning
+from pytest_llmeval.core.reasoning import split_reasoning
+
+# Before the answer: blank lines, and blanks where the answer is on the line of the mark.
+_BLANK_LINES = re.compile(r"\A(?:\s*\n|[^\S\n]+)")
 
 # Tokens looked back on beyond one for every byte of a stop string: a character of which the
 # window holds the end only, and tokens without a text.
@@ -16,9 +22,9 @@ _MARGIN = 4
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A generated text taken apart. ``reasoning``: None where there is no thought.
+    """A generated text taken apart. ``reasoning``: None where there is none.
 
-    ``closed``: no thought is open at the end. ``stopped``: a stop string was found; ``answer``
+    ``closed``: no reasoning is open at the end. ``stopped``: a stop string was found; ``answer``
     ends before the first of them.
     """
 
@@ -40,32 +46,29 @@ def end_of(text: str, stop: Sequence[str]) -> int:
 
 
 def parts_of(text: str, stop: Sequence[str] = (), *, opened: bool = False) -> Parts:
-    """Split a thought off the beginning of a text, then cut the rest at the first stop string.
+    """Take reasoning out of a text, then cut the rest at the first stop string.
 
-    A thought begins with one of ``MARKS`` as the text's first word, or has begun in the prompt
-    (``opened``: the chat template wrote it), and ends with the mark's other half, which is enough
-    of a sign by itself: some templates write the first half without a trace. White space around
-    a thought belongs to nothing. An unclosed thought has no answer. Stop strings as in ``end_of``.
+    ``opened``: the chat template has opened reasoning at the end of the prompt. White space
+    around reasoning is dropped, except the indentation of the answer's first line. What follows
+    the end of a turn is kept: how to read it is up to the scorers.
+    Stop strings as in ``end_of``.
     """
-    reasoning, answer = None, text
-    begun = next((mark for mark in MARKS if text.lstrip().startswith(mark)), None)
-    ends = [MARKS[begun]] if begun else [mark for mark in MARKS.values() if mark in text]
-    if begun or opened or ends:
-        thought = text.lstrip().removeprefix(begun) if begun else text
-        end = min((mark for mark in ends if mark in thought), key=thought.find, default=None)
-        if end is None:
-            return Parts(thought.strip(), "", closed=False)
-        thought, _, answer = thought.partition(end)
-        reasoning, answer = thought.strip(), answer.lstrip()
+    reply = split_reasoning(text, opened=opened)
+    if not reply.closed:
+        return Parts(reply.reasoning, "", closed=False)
+    answer = reply.answer
+    if reply.reasoning is not None:
+        answer = _BLANK_LINES.sub("", answer)
+    answer += reply.after
     length = end_of(answer, stop)
-    return Parts(reasoning, answer[:length], stopped=length < len(answer))
+    return Parts(reply.reasoning, answer[:length], stopped=length < len(answer))
 
 
 class Watch:
-    """Tells, token by token, whether an answer has come to one of its stop strings.
+    """Reports, token by token, whether an answer has come to one of its stop strings.
 
     Only the last few tokens are decoded each time; what is found in them is confirmed on the
-    whole text. Within a thought stop strings mean nothing.
+    whole text. Within reasoning stop strings mean nothing.
     """
 
     def __init__(
@@ -74,28 +77,27 @@ class Watch:
         self._decode = decode
         self._stop = tuple(word for word in stop if word)
         self._opened = opened
-        # None: the text so far may become the beginning of a thought.
-        self._thinking: bool | None = True if opened else None
-        longest = max(len(word.encode()) for word in (*self._stop, *MARKS.values()))
-        self._window = longest + _MARGIN
+        # None: the text so far may become the beginning of reasoning.
+        self._reasoning: bool | None = True if opened else None
+        self._window = max((len(word.encode()) for word in self._stop), default=0) + _MARGIN
 
     def stopped(self, tokens: Sequence[int]) -> bool:
         """Whether the answer, all of whose tokens are given, has reached a stop string.
 
-        To be asked after every token.
+        To be called after every token.
         """
         if not self._stop:
             return False
-        if self._thinking is None:
-            begin = self._decode(tokens).lstrip()
-            if begin.startswith(tuple(MARKS)):
-                self._thinking = True
-            elif not any(mark.startswith(begin) for mark in MARKS):
-                self._thinking = False
-        recent = self._decode(tokens[-self._window :])
-        if not any(word in recent for word in (MARKS.values() if self._thinking else self._stop)):
+        if self._reasoning is None:
+            self._reasoning = begins_reasoning(self._decode(tokens))
+        if self._reasoning:
+            worth_a_look = may_end_reasoning(self._decode(tokens[-LONGEST_MARK - _MARGIN :]))
+        else:
+            recent = self._decode(tokens[-self._window :])
+            worth_a_look = any(word in recent for word in self._stop)
+        if not worth_a_look:
             return False
         parts = parts_of(self._decode(tokens), self._stop, opened=self._opened)
-        if self._thinking and parts.closed:
-            self._thinking = False
+        if self._reasoning is not None:
+            self._reasoning = not parts.closed
         return parts.stopped

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
+from pytest_llmeval.core.reasoning_marks import mark_tokens
 from pytest_llmeval.models.engine.decoder import Decoder
 from pytest_llmeval.models.engine.encoding import Encoder
 from pytest_llmeval.models.engine.generations import Generation
@@ -32,7 +33,6 @@ from pytest_llmeval.models.engine.questions import Opening
 from pytest_llmeval.models.engine.questions import batches
 from pytest_llmeval.models.engine.questions import group
 from pytest_llmeval.models.engine.sampling import choose
-from pytest_llmeval.models.engine.stopping import MARKS
 from pytest_llmeval.models.engine.stopping import Watch
 from pytest_llmeval.models.engine.stopping import parts_of
 from pytest_llmeval.models.engine.whole import WholeTexts
@@ -80,13 +80,8 @@ class TextEngine:
             for number, token in loaded.tokenizer.added_tokens_decoder.items()
             if token.special
         }
-        # Where a thought begins and ends must be seen nevertheless.
-        self._marks = {
-            self._special[mark]: mark
-            for pair in MARKS.items()
-            for mark in pair
-            if mark in self._special
-        }
+        # Where reasoning begins and ends must be seen nevertheless.
+        self._marks = {self._special[mark]: mark for mark in mark_tokens(self._special)}
         paths = paths or find_paths(loaded.model, loaded.device)
         self._packed, self._reach = paths.packed, paths.reach
         self._decoder = proven_decoder(loaded.model, loaded.device, paths)
@@ -337,11 +332,13 @@ class TextEngine:
     def _response(self, request: Request, one: Generation, each: float) -> Response:
         parts = parts_of(self._decode(one.content), one.decoding.stop, opened=one.opening.opened)
         failed = one.error is not None
+        # What ends within its reasoning was cut off, wherever it ends.
+        finish = "stop" if parts.stopped else one.finish if parts.closed else "length"
         return Response(
             request.id,
             text=None if failed else parts.answer,
             reasoning=None if failed else parts.reasoning,
-            finish_reason=None if failed else "stop" if parts.stopped else one.finish,
+            finish_reason=None if failed else finish,
             prompt_tokens=len(one.opening.tokens),
             completion_tokens=len(one.tokens),
             dropped_shots=one.opening.dropped_shots,

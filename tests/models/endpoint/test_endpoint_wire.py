@@ -106,12 +106,21 @@ def one(message: Any, finish: str | None = "stop", stop: tuple[str, ...] = ()) -
         ({"content": "so B\n</think> B"}, "B", "so B"),
         ({"content": "[THINK]so B[/THINK]B"}, "B", "so B"),
         ({"content": "<think>so"}, "", "so"),
+        ({"content": "<mm:think>so B</mm:think>B"}, "B", "so B"),
+        ({"content": "analysisSo B.assistantfinalC"}, "C", "So B."),
+        ({"content": "analysisSo B."}, "", "So B."),
         ({"content": [{"type": "text", "text": "B"}, {"type": "image"}]}, "B", None),
     ],
 )
 def test_texts_and_thoughts(message: Any, text: str, reasoning: str | None) -> None:
     said = one(message)
     assert (said.text, said.reasoning) == (text, reasoning)
+
+
+def test_an_answer_that_ends_within_reasoning_is_a_truncated_one() -> None:
+    for finish in (None, "stop", "length"):
+        assert one({"content": "<think>so B"}, finish) == Said("", "length", "so B")
+    assert one({"content": "<think>so B"}, "content_filter").finish_reason == "content_filter"
 
 
 def test_case_g06_a_budget_spent_on_thoughts_is_a_truncated_answer() -> None:
