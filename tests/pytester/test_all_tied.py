@@ -46,6 +46,7 @@ def judged(project) -> list[tuple[str, str, str]]:
     """(id, status, reason) of every gate, the same in the session and from the stored run."""
     gates = project.document("gates.json")["gates"]
     session = [(gate["id"], gate["status"], gate["reason"]) for gate in gates]
+    from pytest_llmeval.gates import NO_BASELINE
     from pytest_llmeval.gates import load_thresholds
     from pytest_llmeval.judging.gating import verdicts_on
     from pytest_llmeval.runs import load_run
@@ -56,7 +57,13 @@ def judged(project) -> list[tuple[str, str, str]]:
     thresholds = load_thresholds(project.path / "thresholds.toml")
     names = [planned.benchmark for planned in run.planned]
     stored = verdicts_on(
-        run.measurements(), thresholds, "thresholds.toml", names, None, allow_undecided=False
+        run.measurements(),
+        thresholds,
+        "thresholds.toml",
+        names,
+        NO_BASELINE,
+        earlier=(),
+        allow_undecided=False,
     )
     assert [(one.id, one.status, one.reason) for one in stored] == session
     return session
@@ -264,7 +271,7 @@ def test_a_baseline_that_is_no_measurement_decides_no_regression(project, named)
     project.thresholds("[benchmarks.bench.regression]\nmax_drop = 0.5\nmax_subject_drop = 0.9\n")
     flat_model(project, NINE)
     project.run("--llm-runs=old")
-    (baseline,) = (project.path / "old").iterdir()
+    (baseline,) = (project.path / "old").glob("*/")
     if named:
         assert project.pytester.run("llmeval", "baseline", baseline, "flat").ret == 0
         baseline = "flat"
@@ -282,7 +289,7 @@ def test_a_baseline_that_is_no_measurement_decides_no_regression(project, named)
 
 def test_a_candidate_that_is_no_measurement_decides_no_regression(project):
     project.run("--llm-runs=old")
-    (baseline,) = (project.path / "old").iterdir()
+    (baseline,) = (project.path / "old").glob("*/")
     flat_model(project, NINE)
     project.thresholds("[benchmarks.bench.regression]\nmax_drop = 0.5\n")
     assert project.run(f"--llm-baseline={baseline}").ret == 1
@@ -293,7 +300,7 @@ def test_a_candidate_that_is_no_measurement_decides_no_regression(project):
 
 def test_a_subject_without_measurement_decides_no_drop(project):
     project.run("--llm-runs=old")
-    (baseline,) = (project.path / "old").iterdir()
+    (baseline,) = (project.path / "old").glob("*/")
     flat_model(project, ["art-0000", "art-0001"])
     project.thresholds("[benchmarks.bench.regression]\nmax_subject_drop = 0.9\n")
     assert project.run(f"--llm-baseline={baseline}").ret == 1
@@ -307,7 +314,7 @@ def test_shards_are_judged_together(project):
     project.thresholds("[benchmarks.bench]\naccuracy = 0\n")
     for part in (1, 2):
         project.run(f"--llm-shard={part}/2")
-    shards = sorted((project.path / "runs").iterdir())
+    shards = sorted((project.path / "runs").glob("*/"))
     assert project.pytester.run("llmeval", "merge", *shards, "--out", "whole").ret == 0
     assert project.pytester.run("llmeval", "gate", "whole").ret == 0
     whole = json.loads((project.path / "whole" / "metrics.json").read_text())

@@ -73,7 +73,7 @@ def test_excluded_items_are_no_tests_and_all_reports_name_them(faq, workers):
 
 def test_runs_over_other_items_are_not_compared(faq):
     faq.run("--llm-runs=old")
-    (baseline,) = (faq.path / "old").iterdir()
+    (baseline,) = (faq.path / "old").glob("*/")
     write_test(faq, HARD)
     result = faq.run(f"--llm-baseline={baseline}")
     assert result.ret == 4
