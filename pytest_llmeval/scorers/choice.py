@@ -1,20 +1,20 @@
 """Reading the chosen option out of generated text.
 
 Only what is unmistakable counts: an explicit statement ("the answer is (B)", a box, "B is the
-answer"), a label that has the first or the last line to itself, the whole text of an option. Two
-labels offered at once, a denial, a question are no statement. Nothing is guessed.
+answer"), a verdict on the options, a label that has the first or the last line to itself, the whole
+text of an option. Two labels offered at once, a denial, a question are no statement. Nothing is
+guessed.
 
-The text is searched once for labels and once for words that announce an answer, both from its
-end; of either only a bounded number is looked at, each through windows of bounded width. So the
-time is linear in the text, whatever the text is.
+Each kind of statement has a finder, which yields candidates; ``_RANKS`` puts them in order. The
+reply is split into tokens once; labels and words that announce an answer are looked at from its end,
+of either only a bounded number. So the time is linear in the text, whatever the text is.
 """
 
 from __future__ import annotations
 
-import re
+from bisect import bisect_left
+from collections.abc import Iterator
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
 
 from pytest_llmeval.core import LABELS
@@ -24,17 +24,32 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
 from pytest_llmeval.scorers import phrases
 from pytest_llmeval.scorers import wording
-from pytest_llmeval.scorers.languages import LETTERS
-from pytest_llmeval.scorers.reply import from_the_end
+from pytest_llmeval.scorers.candidates import Candidate
+from pytest_llmeval.scorers.candidates import Extraction
+from pytest_llmeval.scorers.candidates import Role
 from pytest_llmeval.scorers.reply import own_answer
 from pytest_llmeval.scorers.reply import verdict
 from pytest_llmeval.scorers.reply import what_is_wrong
+from pytest_llmeval.scorers.tokens import forms_of
+from pytest_llmeval.scorers.tokens import lex
 
 _LABELS_READ = 250  # labels looked at, from the last
 _WORDS_READ = 30  # announcements looked at, from the last
-_BEFORE = 160  # characters before a label that may say what it is
-_AFTER = 160
+_AFTER = 160  # characters behind a label in which the text of its option is looked for
 _EDGE = 2000  # characters at either end in which lines are looked at
+
+_RANKS = {
+    Role.WHOLE_REPLY: 0,
+    Role.BOXED: 1,
+    Role.ANNOUNCED: 1,
+    Role.CONCLUSION: 1,
+    Role.BARE: 2,
+    Role.VERDICT: 3,
+    Role.LABELLED_LINE: 4,
+    Role.OPTION_TEXT: 5,
+    Role.SUPPOSED: 6,
+}
+"""Role → rank, the best 0. Of equal rank the last candidate in the reply is the better one."""
 
 
 def choice(item: Item, response: Response) -> Score:
@@ -50,43 +65,23 @@ def extract_choice(text: str, options: Sequence[str], *, labels: str | None = No
     """The label of the option that ``text`` settles on, or None.
 
     ``labels`` are the options' letters, by default A, B, C…; the letters that other scripts use
-    instead are read as these. Closed reasoning blocks are dropped, an open one means that no
-    answer was reached; a next question that the model goes on to ask is cut off. Then, first hit
-    wins: the last explicit statement, a label alone on the first or last line, the only labelled
-    line, the only option called correct, the text of one option, what would be the answer if
-    something else were the case. Never raises.
+    instead are read as these. Reasoning is dropped, and where it was cut off no answer was reached;
+    a next question that the model goes on to ask is cut off. The answer is that of the candidate
+    with the best rank (``explain_choice``). Never raises.
     """
+    return explain_choice(text, options, labels=labels).answer
+
+
+def explain_choice(
+    text: str, options: Sequence[str], *, labels: str | None = None
+) -> Extraction:
+    """The candidates for the answer in ``text``, the best first; arguments as ``extract_choice``."""
     labels = (LABELS if labels is None else labels)[: len(options)]
     reply = own_answer(text)
     if not reply or not labels:
-        return None
-    reader = _Reader(reply, tuple(options[: len(labels)]), labels)
-    whole = reader.whole_reply()
-    if whole is not None:
-        return whole
-    found = reader.stated()
-    if found is not None:
-        return found.label
-    return (
-        reader.alone_on_a_line()
-        or reader.only_concluded()
-        or reader.only_labelled_line()
-        or reader.only_correct()
-        or reader.option_text()
-        or reader.supposed
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A statement and where it stands; ``label`` None where it names several options or none.
-
-    ``loose``: said by the way ("which is B"), so that another option concluded to be correct counts more.
-    """
-
-    label: str | None
-    start: int
-    loose: bool = False
+        return Extraction(reply or "", ())
+    found = _Reader(reply, tuple(options[: len(labels)]), labels).candidates()
+    return Extraction(reply, tuple(sorted(found, key=lambda c: (_RANKS[c.role], -c.end))))
 
 
 class _Reader:
@@ -95,26 +90,46 @@ class _Reader:
     def __init__(self, text: str, options: tuple[str, ...], labels: str) -> None:
         self.text = text
         self.labels = labels
-        self.pattern, self.meaning = _grammar(labels)
+        said = [wording.plain(option) for option in options]
         # Longest first, so that "iron" is not found in "iron oxide".
         self.options = sorted(
             (
                 (plain, label)
-                for label, option in zip(labels, options, strict=True)
-                if (plain := wording.plain(option)) and plain.upper() not in tuple(labels)
+                for label, plain in zip(labels, said, strict=True)
+                if plain and plain.upper() not in tuple(labels)
             ),
             key=lambda pair: -len(pair[0]),
         )
-        self.weak: set[str] = set()
-        self.concluded = False
-        #: What would be the answer if something else were the case.
-        self.supposed: str | None = None
+        self.meaning = forms_of(labels)
+        # A number that is an option's text is no number of an option.
+        numbered = not any(plain.isdecimal() for plain in said)
+        self.tokens = lex(text, labels, numbered=numbered)
 
-    def whole_reply(self) -> str | None:
-        """The only option whose whole text is all of the reply."""
+    def candidates(self) -> list[Candidate]:
+        """What may be the answer; nothing else where the reply is just the text of an option."""
+        whole = self._whole_reply()
+        if whole is not None:
+            return [whole]
+        texts = list(self._announced_texts())
+        stated = [c for c in self._stated_labels() if not any(_within(c, text) for text in texts)]
+        verdicts, concluded = self._verdicts()
+        return [
+            *texts,
+            *(c for c in stated if c.role is not Role.CONCLUSION or c.end > concluded),
+            *verdicts,
+            *self._alone_on_a_line(),
+            *self._labelled_line(),
+            *self._option_text(),
+        ]
+
+    def _whole_reply(self) -> Candidate | None:
         if not self.options or len(self.text) > 2 * len(self.options[0][0]) + 80:
             return None
-        return self._called_by_text(self.text)
+        label = self._called_by_text(self.text)
+        if label is None:
+            return None
+        rule = "the reply is the text of the option"
+        return Candidate(label, Role.WHOLE_REPLY, 0, len(self.text), rule)
 
     def _called_by_text(self, text: str) -> str | None:
         """The only option with this text."""
@@ -124,62 +139,50 @@ class _Reader:
 
     # Explicit statements
 
-    def stated(self) -> _Found | None:
-        """The last explicit statement. A letter within an option's announced text is none."""
-        label = self._stated_label()
-        text = self._stated_text(after=-1 if label is None else label.start)
-        return text or label
+    def _stated_labels(self) -> Iterator[Candidate]:
+        """Labels that are announced or called the answer."""
+        for number in islice(reversed(self.tokens.labels), _LABELS_READ):
+            found = phrases.announcement(self.tokens, number)
+            candidate = None if found is None else self._announced(number, found)
+            if candidate is not None:
+                yield candidate
+            elif phrases.called(self.tokens, number) == "the answer":
+                yield self._label(number, Role.ANNOUNCED, "called the answer")
 
-    def _stated_label(self) -> _Found | None:
-        for match in islice(from_the_end(self.pattern, self.text), _LABELS_READ):
-            found = self._judge(match)
-            if found is None or (found.loose and self.concluded):
-                continue
-            if not phrases.is_supposed(self.text[max(0, match.start() - _BEFORE) : match.start()]):
-                return found
-            self.supposed = self.supposed or found.label
-        return None
+    def _label(self, number: int, role: Role, rule: str) -> Candidate:
+        start, end = self.tokens.starts[number], self.tokens.ends[number]
+        return Candidate(self.tokens.labels[number], role, start, end, rule)
 
-    def _judge(self, match: re.Match[str]) -> _Found | None:
-        """What is said of the label at ``match``: a statement, or None."""
-        start, end = match.span()
-        before = self.text[max(0, start - _BEFORE) : start]
+    def _announced(self, number: int, found: phrases.Announcement) -> Candidate | None:
+        """The statement that the announced label ``number`` makes, if it makes any."""
+        tokens, how = self.tokens, found.how
+        label, start, end = tokens.labels[number], tokens.starts[number], tokens.ends[number]
         after = self.text[end : end + _AFTER]
-        label = self.meaning[match.group()]
-        if phrases.in_a_formula(after):
+        if phrases.in_a_formula(after) or (how == "boxed" and not phrases.closes_box(after)):
             return None
-        how = phrases.announced(before, after)
-        if how is None:
-            return self._called(label, start, before, after)
-        if phrases.denied(after) or (how != "colon" and phrases.asked(after)):
+        own = self._own_text(label, after)
+        behind = number + 1 if own is None else bisect_left(tokens.starts, end + own)
+        if (own is None and phrases.denied(tokens, behind)) or (how != "colon" and phrases.asked(tokens, behind)):
             return None
+        rule = f"announced by {self._quote(found.start, start)}"
         whole = self._option_at(start)
         if whole is not None and len(whole[0]) > 1:
-            return _Found(whole[1], start)
-        own = self._own_text(label, after)
-        if own is None and phrases.is_a_word(match.group(), before, after, how):
-            return None
-        if how == "loose" and own is None and not phrases.ends_a_clause(after):
-            return self._called(label, start, before, after)
-        rest = after if own is None else after[own:]
-        other = self.pattern.search(rest, 0, 40)
-        if (
-            other is not None
-            and self.meaning[other.group()] != label
-            and other.group() not in "ai"
-            and phrases.offers_another(rest[: other.start()], other.group(), rest[other.end() :])
+            return Candidate(whole[1], Role.ANNOUNCED, start, whole[2], rule)
+        if own is None and (
+            phrases.is_a_word(tokens, number, how)
+            or (how in ("loose", "last") and not phrases.ends_a_clause(tokens, behind))
         ):
-            return _Found(None, start)
-        return _Found(label, start, how == "loose")
+            return None
+        other = phrases.other_label(tokens, behind)
+        if other is not None and tokens.labels[other] != label:
+            rule = f"{rule}, beside {tokens.labels[other]}"
+            return Candidate(None, Role.ANNOUNCED, start, tokens.ends[other], rule)
+        role = _ROLES.get(how, Role.ANNOUNCED)
+        return self._label(number, Role.SUPPOSED if found.supposed else role, rule)
 
-    def _called(self, label: str, start: int, before: str, after: str) -> _Found | None:
-        """What is said behind the label: that it is the answer, or at least that it is correct."""
-        if phrases.called_the_answer(before, after):
-            return _Found(label, start)
-        if phrases.called_correct(before, after):
-            self.weak.add(label)
-            self.concluded = self.concluded or phrases.concluded(before)
-        return None
+    def _quote(self, first: int, end: int) -> str:
+        said = self.text[self.tokens.starts[first] : end]
+        return repr(" ".join(said.split())[-60:])
 
     def _own_text(self, label: str, after: str) -> int | None:
         """Where the label's own option text ends in ``after``, if it follows the label."""
@@ -191,21 +194,20 @@ class _Reader:
                 return places[last] + 1 if last < len(places) else len(after)
         return None
 
-    def _stated_text(self, after: int) -> _Found | None:
-        """The last announcement that the whole text of an option follows, which ends after."""
-        for match in islice(from_the_end(phrases.ANNOUNCEMENT, self.text), _WORDS_READ):
-            starts = phrases.announced_at(self.text, match)
+    def _announced_texts(self) -> Iterator[Candidate]:
+        """Announcements that the whole text of an option follows, or a refusal."""
+        words = (n for n in reversed(range(len(self.tokens.classes))) if self.tokens.classes[n] in "NOB")
+        for number in islice(words, _WORDS_READ) if self.options else ():
+            starts = phrases.announced_at(self.tokens, number)
             found = [(at, whole) for at in starts if (whole := self._option_at(at)) is not None]
-            if match.start() <= after and not any(at + len(w[0]) > after for at, w in found):
-                break
-            if found and found[0][1][1] is not None:
-                return _Found(found[0][1][1], match.start())
-            if starts and not found and phrases.REFUSAL.match(self.text, starts[-1]):
-                return _Found(None, match.start())
-        return None
+            rule = f"announced by {self._quote(number, starts[-1] if starts else 0)}"
+            for at, (_, label, end) in found[:1]:
+                yield Candidate(label, Role.ANNOUNCED, at, end, rule)
+            if not found and any(phrases.REFUSAL.match(self.text, at) for at in starts):
+                yield Candidate(None, Role.ANNOUNCED, starts[-1], starts[-1] + 1, "refused")
 
-    def _option_at(self, start: int) -> tuple[str, str | None] | None:
-        """The option whose whole text a clause starting here is, with its label.
+    def _option_at(self, start: int) -> tuple[str, str | None, int] | None:
+        """The option whose whole text a clause starting here is, its label, and where it ends.
 
         The label is None where two options have this text, or where another one is offered too.
         """
@@ -217,34 +219,48 @@ class _Reader:
         for plain, label in self.options:
             ends = line == plain or phrases.clause_ends_at(said, len(plain))
             if said.startswith(plain) and ends:
-                if any(text == plain and other != label for text, other in self.options):
-                    return plain, None
+                others = [text for text, other in self.options if other != label]
                 rest = said[len(plain) :]
-                for text, other in self.options:
-                    if other != label and phrases.offers_text(rest, text):
-                        return plain, None
-                return plain, label
+                several = plain in others or any(phrases.offers_text(rest, o) for o in others)
+                return plain, None if several else label, start + wording.end_of(plain, window)
         return None
+
+    # Verdicts on the options
+
+    def _verdicts(self) -> tuple[list[Candidate], int]:
+        """The only option called correct; where the last conclusion of that kind ends."""
+        correct: dict[str, Candidate] = {}
+        concluded = 0
+        for number in islice(reversed(self.tokens.labels), _LABELS_READ):
+            if phrases.called(self.tokens, number) == "correct":
+                candidate = self._label(number, Role.VERDICT, "called correct")
+                correct.setdefault(self.tokens.labels[number], candidate)
+                if phrases.concluded(self.tokens, number):
+                    concluded = max(concluded, candidate.end)
+        return (list(correct.values()) if len(correct) == 1 else []), concluded
 
     # Loose forms
 
-    def alone_on_a_line(self) -> str | None:
+    def _alone_on_a_line(self) -> Iterator[Candidate]:
         """The label that the last line, or else the first, consists of.
 
         Not where several lines do, and not where a list was cut off behind its next label.
         """
-        alone = [label for line in self._edge_lines() if (label := self._lone(line)) is not None]
-        if len(set(alone)) != 1 or len(alone) > 2:
-            return None
         lines = self._edge_lines()
+        alone = [label for line in lines if (label := self._lone(line)) is not None]
+        if len(set(alone)) != 1 or len(alone) > 2:
+            return
         last = self._lone(lines[-1])
         if last is None:
-            return self._lone(lines[0])
+            if self._lone(lines[0]):
+                yield Candidate(alone[0], Role.BARE, 0, 1, "alone on the first line")
+            return
         listed = [label for _, label in self._marked(lines[:-1])]
         place = self.labels.index(last)
         if listed and place and listed[-1] == self.labels[place - 1] and lines[-1].endswith(")"):
-            return None
-        return last
+            return
+        end = len(self.text)
+        yield Candidate(last, Role.BARE, end - 1, end, "alone on the last line")
 
     def _lone(self, line: str) -> str | None:
         if len(line) > 60 or wording.is_cut_off(line) or phrases.NEGATED_LETTER.search(line):
@@ -252,18 +268,19 @@ class _Reader:
         bare = wording.bare(line)
         return self.meaning.get(bare) if len(bare) == 1 else None
 
-    def only_labelled_line(self) -> str | None:
+    def _labelled_line(self) -> Iterator[Candidate]:
         """The label that the first or last line opens with, if no line opens with another."""
         lines = self._edge_lines()
         marked = self._marked(lines)
         if len({label for _, label in marked}) != 1:
-            return None
-        at_edge = marked[0][0] == 0 or marked[-1][0] == len(lines) - 1
-        if at_edge and (behind := self._behind_short_answer(lines[marked[-1][0]])) is not None:
-            return behind
-        if marked[0][1] == "I" and any(line.lstrip(" *(").startswith("II") for line in lines):
-            return None  # a list with Roman numbers
-        return marked[0][1] if at_edge else None
+            return
+        if marked[0][0] != 0 and marked[-1][0] != len(lines) - 1:
+            return
+        label = marked[0][1]
+        behind = self._behind_short_answer(lines[marked[-1][0]])
+        if behind is None and label == "I" and any(l.lstrip(" *(").startswith("II") for l in lines):
+            return  # a list with Roman numbers
+        yield Candidate(behind or label, Role.LABELLED_LINE, 0, 1, "the only label a line opens with")
 
     def _behind_short_answer(self, line: str) -> str | None:
         """The option that is all that stands behind "A:", by its label or its text."""
@@ -286,16 +303,8 @@ class _Reader:
             and not match.group(1).islower()
         ]
 
-    def only_concluded(self) -> str | None:
-        """The only option called correct, where that is a conclusion: "hence, option B is correct"."""
-        return self.only_correct() if self.concluded else None
-
-    def only_correct(self) -> str | None:
-        """The only option of which it is said that it is correct."""
-        return next(iter(self.weak)) if len(self.weak) == 1 else None
-
-    def option_text(self) -> str | None:
-        """The option whose whole text is the reply, a line at its edge, or what it ends in."""
+    def _option_text(self) -> Iterator[Candidate]:
+        """The option whose whole text is a line at the reply's edge, or what the reply ends in."""
         kept = self._edge_lines()
         lines = [wording.plain(line) for line in kept]
         found = [
@@ -306,21 +315,18 @@ class _Reader:
         ]
         if found:
             at_edge = found[-1][0] == len(lines) - 1 or found[0][0] == 0
-            return found[0][1] if at_edge and len({label for _, label in found}) == 1 else None
+            if at_edge and len({label for _, label in found}) == 1:
+                yield Candidate(found[0][1], Role.OPTION_TEXT, 0, 1, "a line is the option's text")
+            return
         if not phrases.COMPLETE.search(self.text[-20:]):
-            return None  # cut off: who knows what it was about to say
+            return  # cut off: who knows what it was about to say
         sentence = wording.last_sentence(self.text[-_EDGE:])
         for plain, label in self.options:
-            if not sentence.endswith(plain):
-                continue
-            before = sentence[: -len(plain)]
-            # "False" and "not allowed" may be what is offered.
-            if phrases.NEGATED.search(before) or phrases.HELD_BY_OTHERS.search(before):
-                continue
-            if phrases.is_told_of(before):
-                same = sum(text == plain for text, _ in self.options)
-                return label if same == 1 else None
-        return None
+            if sentence.endswith(plain) and phrases.leads_up_to(sentence[: -len(plain)]) :
+                if sum(text == plain for text, _ in self.options) == 1:
+                    end = len(self.text)
+                    yield Candidate(label, Role.OPTION_TEXT, end - 1, end, "the last sentence is that")
+                return
 
     def _edge_lines(self) -> list[str]:
         """The lines that are not empty, of a long text those near its ends.
@@ -334,16 +340,8 @@ class _Reader:
         return [line for line in lines if line.strip() and not phrases.FENCE.fullmatch(line)]
 
 
-@lru_cache(maxsize=64)
-def _grammar(labels: str) -> tuple[re.Pattern[str], dict[str, str]]:
-    """The pattern of a label that stands by itself, and which label each of its forms is."""
-    meaning = {label: label for label in labels}
-    for letters in LETTERS.values():
-        for letter, label in zip(letters, labels, strict=False):
-            if letter != " ":
-                meaning.setdefault(letter, label)
-    small = {label.lower(): label for label in labels if label.lower() not in meaning}
-    meaning.update(small)
-    large = {label.upper(): label for label in labels if label.upper() not in meaning}
-    meaning.update(large)
-    return phrases.label_pattern(labels + "".join(large), "".join(small), meaning), meaning
+_ROLES = {"boxed": Role.BOXED, "loose": Role.CONCLUSION}
+
+
+def _within(candidate: Candidate, text: Candidate) -> bool:
+    return text.start <= candidate.start < text.end

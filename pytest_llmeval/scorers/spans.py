@@ -19,8 +19,6 @@ from pytest_llmeval.scorers import wording
 from pytest_llmeval.scorers.languages import ANSWER_WORDS
 from pytest_llmeval.scorers.languages import ANSWER_WORDS_UNSPACED
 from pytest_llmeval.scorers.languages import COPULAS
-from pytest_llmeval.scorers.languages import MORE_ANSWER_WORDS
-from pytest_llmeval.scorers.languages import MORE_COPULAS
 from pytest_llmeval.scorers.languages import NEGATIONS
 
 Level = Literal["stated", "colon", "option", "last"]
@@ -31,7 +29,7 @@ _LONGEST = 1000  # characters of an answer
 
 _WORD = re.compile(
     wording.literal(
-        ANSWER_WORDS + MORE_ANSWER_WORDS,
+        ANSWER_WORDS,
         [w for w in ANSWER_WORDS_UNSPACED if len(w) > 1 or w == "답"],
     )
 )
@@ -39,7 +37,7 @@ _NO = rf"(?!(?:{wording.any_of(NEGATIONS)})(?!\w))"
 _REACH = 80
 _COLON = r"[ \t]?(?:\*\*|__)?[ \t]?[:：՝][ \t]?(?:\*\*|__)?"  # a lone * may be the answer's
 # "can be found" is no statement.
-_COPULA = rf"{wording.any_of({*COPULAS, *MORE_COPULAS} - {'be'})}|(?:would|must|should|will|has to)[ \t]+be"
+_COPULA = rf"{wording.any_of(set(COPULAS) - {'be'})}|(?:would|must|should|will|has to)[ \t]+be"
 _IS = re.compile(
     # "answer is", "Antwort auf die Frage lautet", with a colon or without
     rf"(?:[ \t]+{_NO}[^\s.:;!?]+){{0,4}}?[ \t]+(?:{_COPULA})(?!\w)"

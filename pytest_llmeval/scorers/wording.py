@@ -8,38 +8,42 @@ from collections.abc import Iterable
 from pytest_llmeval.scorers.languages import OPTION_WORDS
 
 
+_REST = r"[^\s!-@\[-`{-~\u2000-\u206f\u3000-\u303f\uff00-\uff20।]{0,20}"  # of a word
+
+
 def any_of(words: Iterable[str]) -> str:
-    """A pattern of literal words, the longest first."""
+    """A pattern of literal words, the longest first; ``word*`` is one that may go on."""
     ordered = sorted(set(words), key=lambda word: (-len(word), word))
-    return "|".join(re.escape(word) for word in ordered)
+    return "|".join(re.escape(word).replace(r"\*", _REST) for word in ordered)
 
 
 def literal(words: Iterable[str], unspaced: Iterable[str]) -> str:
     """A pattern of literal words that is quick to search for in any text.
 
     ``words`` also with a capital first and in capitals, and only where they are no part of a
-    longer word; ``unspaced`` words anywhere. One character class finds where a word may begin,
-    another whether its second character fits; the rest is looked up by that, and only then is
-    the first character held to it.
+    longer word, which ``word*`` may begin; ``unspaced`` words anywhere. One character class finds
+    where a word may begin, another whether its second character fits; the rest is looked up by
+    that, and only then is the first character held to it.
     """
-    firsts: dict[tuple[str, bool], set[str]] = {}
+    firsts: dict[tuple[str, str], set[str]] = {}
     for word in words:
-        for form in (word, word.capitalize(), word.upper()):
-            firsts.setdefault((form[1:], True), set()).add(form[0])
+        begin, end = word.rstrip("*"), _REST if word.endswith("*") else r"(?![^\W\d_])"
+        for form in (begin, begin.capitalize(), begin.upper()):
+            firsts.setdefault((form[1:], end), set()).add(form[0])
     for word in unspaced:
-        firsts.setdefault((word[1:], False), set()).add(word[0])
+        firsts.setdefault((word[1:], ""), set()).add(word[0])
     seconds: dict[str, list[str]] = {}
-    for rest, bounded in sorted(firsts, key=lambda key: -len(key[0])):
+    for rest, end in sorted(firsts, key=lambda key: -len(key[0])):
         if not rest:
             continue
-        begin = f"[{re.escape(''.join(sorted(firsts[rest, bounded])))}]{re.escape(rest)}"
-        end = f"(?<={begin})" + (rf"(?<![^\W\d_]{begin})(?![^\W\d_])" if bounded else "")
-        seconds.setdefault(rest[0], []).append(re.escape(rest[1:]) + end)
+        begin = f"[{re.escape(''.join(sorted(firsts[rest, end])))}]{re.escape(rest)}"
+        behind = f"(?<={begin})" + (rf"(?<![^\W\d_]{begin}){end}" if end else "")
+        seconds.setdefault(rest[0], []).append(re.escape(rest[1:]) + behind)
     found = "|".join(
         f"{re.escape(second)}(?:{'|'.join(rests)})" for second, rests in seconds.items()
     )
     pattern = f"(?=[{re.escape(''.join(seconds))}])(?:{found})"
-    single = firsts.get(("", False))
+    single = firsts.get(("", ""))
     if single:
         pattern = f"(?:{pattern}|(?<=[{re.escape(''.join(sorted(single)))}]))"
     every = "".join(sorted(set().union(*firsts.values())))
@@ -103,6 +107,13 @@ def plain_with_places(text: str) -> tuple[str, list[int]]:
                 said.append(" ")
                 places.append(match.start())
     return "".join(said), places
+
+
+def end_of(part: str, text: str) -> int:
+    """Where ``part``, which is the plain form of a beginning of ``text``, ends in it."""
+    said, places = plain_with_places(text)
+    last = said.find(part) + len(part) - 1
+    return places[min(last, len(places) - 1)] + 1
 
 
 def bare(line: str) -> str:
