@@ -15,6 +15,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import islice
 
 from pytest_llmeval.core import LABELS
@@ -101,9 +102,9 @@ class _Reader:
             key=lambda pair: -len(pair[0]),
         )
         self.meaning = forms_of(labels)
-        # A number that is an option's text is no number of an option.
-        numbered = not any(plain.isdecimal() for plain in said)
-        self.tokens = lex(text, labels, numbered=numbered)
+        # Not where it may be the text of an option.
+        numbers = {str(number + 1) for number in range(len(labels))} - set(said)
+        self.tokens = lex(text, labels, numbers=numbers)
 
     def candidates(self) -> list[Candidate]:
         """What may be the answer; nothing else where the reply is just the text of an option."""
@@ -160,15 +161,15 @@ class _Reader:
         after = self.text[end : end + _AFTER]
         if phrases.in_a_formula(after) or (how == "boxed" and not phrases.closes_box(after)):
             return None
-        own = self._own_text(label, after)
-        behind = number + 1 if own is None else bisect_left(tokens.starts, end + own)
-        if (own is None and phrases.denied(tokens, behind)) or (how != "colon" and phrases.asked(tokens, behind)):
+        behind = self._behind(number)
+        own = behind > number + 1
+        if (not own and phrases.denied(tokens, behind)) or (how != "colon" and phrases.asked(tokens, behind)):
             return None
         rule = f"announced by {self._quote(found.start, start)}"
         whole = self._option_at(start)
         if whole is not None and len(whole[0]) > 1:
             return Candidate(whole[1], Role.ANNOUNCED, start, whole[2], rule)
-        if own is None and (
+        if not own and (
             phrases.is_a_word(tokens, number, how)
             or (how in ("loose", "last") and not phrases.ends_a_clause(tokens, behind))
         ):
@@ -237,7 +238,29 @@ class _Reader:
                 correct.setdefault(self.tokens.labels[number], candidate)
                 if phrases.concluded(self.tokens, number):
                     concluded = max(concluded, candidate.end)
+        right = [number for number, good in self.rows.items() if good]
+        if len(self.rows) > 1 and len({self.tokens.labels[number] for number in right}) == 1:
+            candidate = self._label(right[-1], Role.VERDICT, "the only row called correct")
+            correct.setdefault(self.tokens.labels[right[-1]], candidate)
         return (list(correct.values()) if len(correct) == 1 else []), concluded
+
+    @cached_property
+    def rows(self) -> dict[int, bool]:
+        """The labels (as tokens) that open a row of a list or table with a verdict, and that."""
+        labels = list(self.tokens.labels)[-_LABELS_READ:]
+        opening = [number for number in labels if phrases.opens_a_row(self.tokens, number)]
+        ends = [*opening[1:], len(self.tokens.classes)]
+        judged = {
+            number: phrases.judged(self.tokens, number, self._behind(number), end)
+            for number, end in zip(opening, ends, strict=False)
+        }
+        return {number: good for number, good in judged.items() if good is not None}
+
+    def _behind(self, number: int) -> int:
+        """The first token behind the label ``number`` and the text of its option."""
+        end = self.tokens.ends[number]
+        own = self._own_text(self.tokens.labels[number], self.text[end : end + _AFTER])
+        return number + 1 if own is None else bisect_left(self.tokens.starts, end + own)
 
     # Loose forms
 
@@ -277,6 +300,8 @@ class _Reader:
         if marked[0][0] != 0 and marked[-1][0] != len(lines) - 1:
             return
         label = marked[0][1]
+        if len(self.rows) > 1 or not all(self.rows.values()):
+            return  # the verdicts decide
         behind = self._behind_short_answer(lines[marked[-1][0]])
         if behind is None and label == "I" and any(l.lstrip(" *(").startswith("II") for l in lines):
             return  # a list with Roman numbers

@@ -17,7 +17,7 @@ CLASSES: Mapping[str, str] = {
     "think": "H", "thought": "h", "others": "e", "sure": "U", "contrary": "c", "would": "d",
     "must": "D", "leaves": "l", "each": "E", "blocks": "x", "ask": "?",
 }  # fmt: skip
-_TELLING = ("answer", "correct", "wrong", "so", "pick")
+_TELLING = ("answer", "option", "correct", "wrong", "so", "pick")
 _LONG = 4  # letters from which on an accent may be left out
 _APOSTROPHES = str.maketrans(dict.fromkeys("’‘ʼʻ`", "'") | dict.fromkeys("\u200b\u200c\u200d\u00ad"))
 
@@ -96,6 +96,7 @@ class Lexicon:
             for word, symbol in list(table.items()):
                 for form in _forms(word):
                     table.setdefault(form, symbol)
+        self.article = self.words.get("a") == "m"
         self._seen: dict[str, str] = {}
 
     def class_of(self, word: str) -> str:
@@ -127,8 +128,9 @@ def lexicon(codes: frozenset[str]) -> Lexicon:
 def languages_of(words: Iterable[str], text: str) -> frozenset[str]:
     """The rows besides English that have a telling word among ``words``, those of ``text``."""
     found = {code for word in words for code in _tells(word)}
-    if any(char > "\u0e00" for char in text):
-        found |= {code for word, code in _telling()[2] if word in text}
+    if not text.isascii():
+        said = normal(text)
+        found |= {code for word, code in _telling()[2] if word in said}
     return frozenset(found)
 
 
@@ -143,7 +145,7 @@ def _tells(word: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _telling() -> tuple[dict[str, set[str]], dict[str, set[str]], list[tuple[str, str]]]:
-    """Whole words, beginnings of words, and words without blanks, each with the rows they tell."""
+    """The rows that whole words, beginnings of words, and words anywhere in a text tell."""
     english = Lexicon(frozenset())
     whole: dict[str, set[str]] = {}
     stems: dict[str, set[str]] = {}
@@ -151,7 +153,7 @@ def _telling() -> tuple[dict[str, set[str]], dict[str, set[str]], list[tuple[str
     for code, row in _ROWS.items():
         for word in (normal(word) for column in _TELLING for word in row.get(column, ())):
             stem = word.rstrip("*")
-            if "unspaced" in row.get("traits", ()):
+            if "unspaced" in row.get("traits", ()) or (" " in word and not word.isascii()):
                 unspaced.append((stem, code))
             elif code == "en" or (stem.isascii() and len(stem) < _LONG) or " " in word:
                 continue

@@ -23,7 +23,8 @@ _GAP = "[^XWQx.:;?¶]"  # what may come between "answer" and "is"
 _TAIL = "[,mezSVDdTCANOJstlE¶~]{0,8}:?[¶~]{0,2}$"
 _STATED = (
     # the answer … is (most likely) …; answer: …; the correct statement … is …
-    rf"(?P<noun>(?:N|[CA]J|(?<!E)[Os]){_GAP}{{0,9}}?{_LINK}[:-]?{_TAIL})"
+    rf"(?P<noun>(?:(?:N|[CA]J){_GAP}{{0,9}}?|(?<!E)[Os](?:(?!L){_GAP}){{0,9}}?|(?:^|(?<=[.~¶]))C(?=:))"
+    rf"{_LINK}[:-]?{_TAIL})"
     # the answer B
     r"|(?P<next>NO?[¶~]{0,2}$)"
     # I choose …; choose …
@@ -50,6 +51,8 @@ _HELD = re.compile(
 )
 # "Wrong answer", "don't choose".
 _WRONG = re.compile(r"(?:[WX]|Ww)$")
+# "C: the right answer", behind which another label may follow.
+_SAID_OF = re.compile(r"L[Os]?[Vvz:|-]{0,2}[mezACtTw]{0,4}$")
 # "If it were hotter", "had it been asked": what is no premise of this question.
 _CONTRARY = re.compile(r"(?:Q[^.?;¶]{0,8}[cv]|[cv][mSI])[^.?;¶T]*$")
 _PREMISE = re.compile(rf"Q[^.?;¶]*$|{_CONTRARY.pattern}")
@@ -85,6 +88,8 @@ def announcement(tokens: Tokens, end: int) -> Announcement | None:
     if not _is_own(said, start):
         return None
     kind = found.lastgroup or ""
+    if kind in ("next", "bare") and _SAID_OF.search(said, 0, found.start()):
+        return None
     how: How = "copula"
     if kind == "noun" and tokens.text[tokens.starts[end - 1]] in ":：=":
         how = "colon"
@@ -134,6 +139,7 @@ def in_closing_tag(text: str, position: int) -> bool:
 
 # Behind a label
 
+_ENDS = r"(?:[.,;:?~¶|bT-]|$)"
 NEGATED_LETTER = re.compile(r"[~¬]\s?\w(?!\w)")
 FENCE = re.compile(r"\s*(?:```|~~~)\w*\s*")
 # What may be short for "Answer:" and is also the label of an option.
@@ -155,7 +161,6 @@ def closes_box(after: str) -> bool:
     return bool(_BOX_AFTER.match(after))
 
 
-_ENDS = r"(?:[.,;:?~¶|bT-]|$)"
 _CLAUSE = re.compile(_ENDS)
 _CLAUSE_FOREIGN = re.compile(rf"[OsCJNVw]{{0,2}}{_ENDS}")
 _DENIED = re.compile(r"[Os]?[VvDd]{0,2}m?[XW]")
@@ -209,6 +214,52 @@ def called(tokens: Tokens, number: int) -> Literal["the answer", "correct"] | No
 def concluded(tokens: Tokens, number: int) -> bool:
     """Whether what is said of the label that is token ``number`` is a conclusion."""
     return bool(_CONCLUDED.search(tokens.classes[max(0, number - 8) : number]))
+
+
+# A row of a list or table: where it opens, and the verdict that it gives.
+_ROW_BEFORE = re.compile(r"(?:^|[~¶|.;,CWtXx:])[nm]?O?$")
+_ROW_AFTER = re.compile(r"[*_]{0,3}[)\].:：）】．]|[*_]{0,3}\s{0,2}(?:\||[–—-]\s)")
+_VERDICT_OF_A_ROW = re.compile(
+    r"(?P<wrong>X[mwVvA]{0,2}[Ct]|[Ct]w?[Vv]?X)|(?P<right>XW|^[:|.-]{0,2}m?N(?=[.,;:~¶|-]|$))"
+    rf"|(?:^[:|.~¶-]{{0,3}}|^[Vv]|(?<=z)|(?<=[SOs][Vv]))(?:(?P<true>[Ct])|(?P<false>W))"
+    rf"|(?P<word>[CW])(?=[NOsJ]?[VvmC]?{_ENDS})"
+    r"|(?:^|(?<=[:|.-]))(?P<never>[xX])(?=[.,;:~¶|-]|$)"
+)
+_PREDICATE = re.compile(r"[Vvz:|.,~¶OsJ-][maeA]{0,2}$")
+_HEADING = re.compile(r"[:.-]?[~¶]{1,2}")
+_NEW_LINE = re.compile("[~¶]")
+_MARKED_ROW = re.compile(r"(?:^|[~¶|])[CW]$")
+
+
+def opens_a_row(tokens: Tokens, number: int) -> bool:
+    """Whether the label that is token ``number`` opens an entry of a list or a row of a table."""
+    if not _ROW_BEFORE.search(tokens.classes, max(0, number - 4), number):
+        return False
+    behind = tokens.classes[number + 1 : number + 2]
+    if _MARKED_ROW.search(tokens.classes, max(0, number - 2), number):
+        return behind in tuple("~¶|.,:;") or not behind
+    return bool(_ROW_AFTER.match(tokens.text, tokens.ends[number])) or behind in tuple(":CWtVv")
+
+
+def judged(tokens: Tokens, number: int, start: int, end: int) -> bool | None:
+    """Whether the row of the label ``number`` calls its option correct or wrong; None for neither.
+
+    ``start``: the token behind the text of the option. ``end``: the next row, or the end.
+    """
+    if _MARKED_ROW.search(tokens.classes, max(0, number - 2), number):
+        return tokens.classes[number - 1] == "C"
+    # What is said below the option's own line counts where nothing is said on it.
+    heading = _HEADING.match(tokens.classes, start, end)
+    line = _NEW_LINE.search(tokens.classes, heading.end() if heading else start, end)
+    row = tokens.classes[start : line.start() if line else end]
+    for found in _VERDICT_OF_A_ROW.finditer(row):
+        at = start + found.start()
+        if found.lastgroup != "word":
+            return found.lastgroup in ("right", "true")
+        marked = tokens.text[tokens.starts[at] - 1] in "([*_（【"
+        if marked or tokens.lexicon.bare or _PREDICATE.search(row, 0, found.start()):
+            return found.group() == "C"
+    return None
 
 
 # "The answer is A, B and C are wrong", "故选A，B、C均错误".

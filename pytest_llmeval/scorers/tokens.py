@@ -7,6 +7,7 @@ With the labels A to D ``The answer isn't B.`` is ``mNXL.``. The classes are the
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ _SKIPPED = (
     r"\\(?:text|math)\w{0,4}|\\(?:bf|rm|bm|boldsymbol|[lL]arge|huge|left|right|quad)"
     r"|</?(?!answer)[A-Za-z]{1,10}/?>|&(?:quot|apos|lt|gt|nbsp|#0?39|#x27|#34);"
 )
-_COUNTED = r"[1-9]\d?(?=\s?(?:번|番|[项項号號]))"
+_COUNTED = re.compile(r"\s?(?:번|番|[项項号號])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +75,8 @@ class Tokens:
     lexicon: Lexicon
 
 
-def lex(text: str, labels: str = "", *, numbered: bool = False) -> Tokens:
-    """The tokens of ``text``; with ``numbered`` "option 2" is the second of the labels."""
+def lex(text: str, labels: str = "", *, numbers: Container[str] = ()) -> Tokens:
+    """The tokens of ``text``; ``numbers`` name options, as in "option 2"."""
     words = lexicon(languages_of(set(_WORDS.findall(text)), text))
     pattern, meaning = _grammar(labels, words)
     classes: list[str] = []
@@ -88,6 +89,10 @@ def lex(text: str, labels: str = "", *, numbered: bool = False) -> Tokens:
         said = match.group()
         if kind == "word":
             symbol = words.class_of(said)
+            if words.article and symbol not in "VvmXnrb" and classes[-1:] == ["L"]:
+                if text[starts[-1] : start] == "A ":  # "A resposta", "A helyes válasz"
+                    classes[-1] = "m"
+                    del found[len(classes) - 1]
         elif kind == "sign":
             symbol = _MARKS.get(said, said)
         elif kind == "letter":
@@ -98,11 +103,10 @@ def lex(text: str, labels: str = "", *, numbered: bool = False) -> Tokens:
         elif kind == "phrase":
             symbol = words.phrases[" ".join(said.lower().split())]
         elif kind == "number":
-            symbol, number = "#", int(said) if len(said) < 3 and said.isdecimal() else 0
-            counts = classes[-1:] == ["O"] or _COUNTED_HERE.match(text, start)
-            if numbered and counts and 0 < number <= len(labels):
+            symbol = "#"
+            if said in numbers and (classes[-1:] == ["O"] or _COUNTED.match(text, end)):
                 symbol = "L"
-                found[len(classes)] = labels[number - 1]
+                found[len(classes)] = labels[int(said) - 1]
         elif kind == "char":
             if classes and classes[-1] == "w" and ends[-1] == start:
                 ends[-1] = end
@@ -119,7 +123,6 @@ def lex(text: str, labels: str = "", *, numbered: bool = False) -> Tokens:
 
 
 _SYMBOLS = {"paragraph": "¶", "line": "~", "close": ".", "tag": ":", "box": "B", "dash": "-"}
-_COUNTED_HERE = re.compile(_COUNTED)
 
 
 def forms_of(labels: str) -> Mapping[str, str]:
