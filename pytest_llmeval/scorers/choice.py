@@ -39,6 +39,7 @@ _WORDS_READ = 30  # announcements looked at, from the last
 _AFTER = 160  # characters behind a label in which the text of its option is looked for
 _EDGE = 2000  # characters at either end in which lines are looked at
 
+_CHINESE = "零一二三四五六七八九十"
 _RANKS = {
     Role.WHOLE_REPLY: 0,
     Role.BOXED: 1,
@@ -103,7 +104,12 @@ class _Reader:
         )
         self.meaning = forms_of(labels)
         # Not where it may be the text of an option.
-        numbers = {str(number + 1) for number in range(len(labels))} - set(said)
+        numbers = {
+            form: label
+            for number, label in enumerate(labels, start=1)
+            for form in (str(number), _CHINESE[number : number + 1])
+            if form not in said
+        }
         self.tokens = lex(text, labels, numbers=numbers)
 
     def candidates(self) -> list[Candidate]:
@@ -174,7 +180,7 @@ class _Reader:
             or (how in ("loose", "last") and not phrases.ends_a_clause(tokens, behind))
         ):
             return None
-        other = phrases.other_label(tokens, behind)
+        other = phrases.other_label(tokens, behind, self._behind)
         if other is not None and tokens.labels[other] != label:
             rule = f"{rule}, beside {tokens.labels[other]}"
             return Candidate(None, Role.ANNOUNCED, start, tokens.ends[other], rule)

@@ -7,6 +7,7 @@ language is nothing but a row of ``languages.toml``. All look at a bounded numbe
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -162,7 +163,7 @@ def closes_box(after: str) -> bool:
 
 
 _CLAUSE = re.compile(_ENDS)
-_CLAUSE_FOREIGN = re.compile(rf"[OsCJNVw]{{0,2}}{_ENDS}")
+_CLAUSE_FOREIGN = re.compile(rf"(?:[OsCJNVw]{{0,2}}|O[^XWQLrn?.]{{0,4}}){_ENDS}")
 _DENIED = re.compile(r"[Os]?[VvDd]{0,2}m?[XW]")
 _DENIED_FOREIGN = re.compile(r"[Osw]?[VvDdmCNw]{0,3}[XW]")
 _IS = r"[Os]?[Dd]?[Vv](?:mV)?"
@@ -172,7 +173,12 @@ _THE_ANSWER_FOREIGN = re.compile(rf"{_IS}[mwCA]{{0,4}}N")
 _CORRECT_FOREIGN = re.compile(r"[Os]?[Vv][mwA]{0,3}C(?![Vv]?X)")
 _THE_ANSWER_BARE = re.compile(r"[^XWQL.,;:?~¶rbnxN]{0,5}N(?![Vv]?X)")
 _CORRECT_BARE = re.compile(r"[^XWQL.,;:?~¶rbnN]{0,4}C[VvmCtw]{0,2}(?:[.,;:?~¶|bT]|$)")
-_NOT_SAID = re.compile(r"[XQ][wmVHD]{0,2}[OsNJSm]?$")
+_INVERTED = re.compile(r"[Vv][mwCA]{0,4}[NC]")  # "daher ist C die richtige Antwort"
+_QUESTION = re.compile(r"[^.;~¶]{0,12}\?")
+# Denied, supposed, or one of several: "not B", "A or B", "A, B".
+_NOT_SAID = re.compile(
+    r"(?:[XQ][wmVHD]{0,2}[OsNJSm]?|L[^.;:?~¶WC]{0,8}r[mO]{0,2}|LO?[,/n]{1,2}[mO]{0,2})$"
+)
 _CONCLUDED = re.compile(r"T,?m?[Os]?$")
 
 
@@ -196,9 +202,11 @@ def asked(tokens: Tokens, end: int) -> bool:
 def called(tokens: Tokens, number: int) -> Literal["the answer", "correct"] | None:
     """What is said behind the label that is token ``number``."""
     classes, lexicon = tokens.classes, tokens.lexicon
-    if _NOT_SAID.search(classes[max(0, number - 8) : number]):
+    if _NOT_SAID.search(classes[max(0, number - 12) : number]):
         return None
     end = number + 1
+    if _QUESTION.match(classes, end):
+        return None
 
     def said(*rules: tuple[re.Pattern[str], bool]) -> bool:
         return any(active and rule.match(classes, end) for rule, active in rules)
@@ -207,6 +215,8 @@ def called(tokens: Tokens, number: int) -> Literal["the answer", "correct"] | No
     if said((_THE_ANSWER, True), (_THE_ANSWER_FOREIGN, foreign), (_THE_ANSWER_BARE, bare)):
         return "the answer"
     if said((_CORRECT, True), (_CORRECT_FOREIGN, foreign), (_CORRECT_BARE, bare)):
+        return "correct"
+    if foreign and number and _INVERTED.match(classes[number - 1] + classes[end : end + _AHEAD]):
         return "correct"
     return None
 
@@ -268,18 +278,19 @@ _OTHER = re.compile(r"[;,/|nr]{1,2}[mNO]{0,2}(?=L)")
 _GOES_ON = re.compile(r"[.,;:?~¶|/nrVvb-]|m?$")
 
 
-def other_label(tokens: Tokens, end: int) -> int | None:
+def other_label(tokens: Tokens, end: int, behind: Callable[[int], int]) -> int | None:
     """The token of a second label that is offered from ``end`` on ("or B", ", C"), if any.
 
-    Whatever goes on behind it ("or B depending on …") where the two are alternatives.
+    ``behind``: the token behind a label and the text of its option. Whatever goes on there, where
+    the two are alternatives ("or B depending on …").
     """
     classes = tokens.classes
     joined = _OTHER.match(classes, end)
     if joined is None or _THEY_ARE_WRONG.match(classes, joined.end() + 1):
         return None
     other = joined.end()
-    firm = "r" in joined.group() and tokens.text[tokens.starts[other]] not in "AI"
-    return other if firm or _GOES_ON.match(classes, other + 1) else None
+    firm = re.search("[r/]", joined.group()) and tokens.text[tokens.starts[other]] not in "AI"
+    return other if firm or _GOES_ON.match(classes, behind(other)) else None
 
 
 def is_a_word(tokens: Tokens, number: int, how: How) -> bool:

@@ -7,7 +7,6 @@ With the labels A to D ``The answer isn't B.`` is ``mNXL.``. The classes are the
 from __future__ import annotations
 
 import re
-from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -75,8 +74,8 @@ class Tokens:
     lexicon: Lexicon
 
 
-def lex(text: str, labels: str = "", *, numbers: Container[str] = ()) -> Tokens:
-    """The tokens of ``text``; ``numbers`` name options, as in "option 2"."""
+def lex(text: str, labels: str = "", *, numbers: Mapping[str, str] | None = None) -> Tokens:
+    """The tokens of ``text``; ``numbers`` are those that name a label, as in "option 2"."""
     words = lexicon(languages_of(set(_WORDS.findall(text)), text))
     pattern, meaning = _grammar(labels, words)
     classes: list[str] = []
@@ -104,9 +103,9 @@ def lex(text: str, labels: str = "", *, numbers: Container[str] = ()) -> Tokens:
             symbol = words.phrases[" ".join(said.lower().split())]
         elif kind == "number":
             symbol = "#"
-            if said in numbers and (classes[-1:] == ["O"] or _COUNTED.match(text, end)):
+            if numbers and said in numbers and (classes[-1:] == ["O"] or _COUNTED.match(text, end)):
                 symbol = "L"
-                found[len(classes)] = labels[int(said) - 1]
+                found[len(classes)] = numbers[said]
         elif kind == "char":
             if classes and classes[-1] == "w" and ends[-1] == start:
                 ends[-1] = end
@@ -160,8 +159,8 @@ def _grammar(labels: str, words: Lexicon) -> tuple[re.Pattern[str], Mapping[str,
         "letter": _letter(capitals, small, meaning, words.ending),
         "word": _WORD,
         "known": any_of(words.unspaced),
+        "number": r"\d+(?:[.,]\d+)*|(?<=第)[一二三四五六七八九十](?!\w*十)",
         "char": f"[{_UNSPACED}]",
-        "number": r"\d+(?:[.,]\d+)*",
         "dash": _DASH,
         "sign": r"[.,:;?/|!。！।॥։۔።？؟՞：=→՝፡；؛，،、&+✓✔✅☑✗✘❌✖]",
     }
@@ -189,19 +188,17 @@ def _letter(capitals: str, small: str, forms: Iterable[str], ending: bool) -> st
         rf"(?:{tail}|['’]\w|[-–]\w|\.[A-Za-z]\b|\.\d|\ ?[=^+#]))"
     )
     others = [form for form in forms if form not in capitals and form not in small]
+    signs = [form for form in others if "\u2460" <= form <= "\u24ff"]  # circled
+    latin = [form for form in others if form > "\uff00"]  # full-width, bold
     unspaced = [form for form in others if "\u3000" <= form <= "\ud7ff"]
-    spaced = [form for form in others if form not in unspaced]
-    parts = [rf"[{re.escape(capitals)}]{alone}"]
-    if small:
-        parts.append(rf"[{re.escape(small)}](?!\s?[{_LATIN}]){alone}{_CLAUSE_END}")
-    if spaced:
-        parts.append(
-            rf"[{re.escape(''.join(spaced))}](?<![^\W_].)(?<![{_COMBINING}].)(?![^\W_]|[{_COMBINING}])"
-        )
-    if unspaced:
-        parts.append(
-            rf"[{re.escape(''.join(unspaced))}](?<![A-Za-z\uac00-\ud7a3].)"
-            r"(?:(?![^\W_])|(?=です|である|입니다|이다|[项項]))"
-        )
+    spaced = [form for form in others if form not in (*signs, *latin, *unspaced)]
+    parts = [
+        rf"[{re.escape(capitals + ''.join(latin))}]{alone}",
+        rf"[{re.escape(small)}](?!\s?[{_LATIN}]){alone}{_CLAUSE_END}" if small else "",
+        rf"[{re.escape(''.join(signs))}]" if signs else "",
+        rf"[{re.escape(''.join(spaced))}](?<![^\W_].)(?<![{_COMBINING}].)(?![^\W_]|[{_COMBINING}])",
+        rf"[{re.escape(''.join(unspaced))}](?<![A-Za-z\uac00-\ud7a3].)"
+        r"(?:(?![^\W_])|(?=です|である|입니다|이다|[项項]))",
+    ]
     every = re.escape("".join((*capitals, *small, *others)))
-    return rf"(?=[{every}])(?:{'|'.join(parts)})"
+    return rf"(?=[{every}])(?:{'|'.join(filter(None, parts))})"
