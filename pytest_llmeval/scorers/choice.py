@@ -79,11 +79,16 @@ def explain_choice(
 ) -> Extraction:
     """The candidates for the answer in ``text``, the best first; arguments as ``extract_choice``."""
     labels = (LABELS if labels is None else labels)[: len(options)]
-    reply = own_answer(text)
+    shown = tuple(options[: len(labels)])
+    reply = own_answer(text, lambda part: bool(_ranked(part, shown, labels)))
+    return Extraction(reply or "", _ranked(reply or "", shown, labels))
+
+
+def _ranked(reply: str, options: tuple[str, ...], labels: str) -> tuple[Candidate, ...]:
     if not reply or not labels:
-        return Extraction(reply or "", ())
-    found = _Reader(reply, tuple(options[: len(labels)]), labels).candidates()
-    return Extraction(reply, tuple(sorted(found, key=lambda c: (_RANKS[c.role], -c.end))))
+        return ()
+    found = _Reader(reply, options, labels).candidates()
+    return tuple(sorted(found, key=lambda candidate: (_RANKS[candidate.role], -candidate.end)))
 
 
 class _Reader:

@@ -6,6 +6,7 @@ Every step is linear in the text, whatever the text is.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from collections.abc import Iterator
 
 from pytest_llmeval.core import Item
@@ -13,6 +14,7 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
 from pytest_llmeval.scorers.languages import QUESTION_WORDS
+from pytest_llmeval.scorers.tokens import lex
 
 _NAMES = "think|thinking|thought|reasoning"
 _REASONING = re.compile(
@@ -30,6 +32,9 @@ _NEXT = re.compile(
     r"[\ \t]?[:：]"
     r"|<\|(?:im_end|im_start|endoftext|eot_id|end_of_text|end)\|>|</s>|<end_of_turn>|<eos>"
 )
+
+_VALUE = re.compile(r"\d|(?<!\w)[B-HJ-Z](?!\w)")
+_LEAD_IN = re.compile(r"(?s:.{0,250})[.:!…。：！।۔]")
 
 _STEP = 1 << 14  # characters searched at a time, from the end of the text
 _LOOKAHEAD = 64  # more than any pattern looks ahead
@@ -72,18 +77,30 @@ def without_reasoning(text: str) -> str | None:
     return None if inside else "".join([*kept, text[position:]])
 
 
-def own_answer(text: str) -> str | None:
+def own_answer(text: str, answered: Callable[[str], bool] | None = None) -> str | None:
     """``text`` without reasoning and without what follows the answer to *this* item.
 
-    Cut at the first line that opens another question ("Question:") and at the end of the turn.
-    None where reasoning is left open.
+    Cut at the first line that opens another question ("Question:") and at the end of the turn. A
+    question behind a short lead-in ("Let me restate it.") is this item's own, restated: no value,
+    no denial and, according to ``answered``, no answer comes before it. None where reasoning is
+    left open.
     """
     visible = without_reasoning(text)
     if visible is None:
         return None
     visible = visible.strip()
     following = _NEXT.search(visible)
+    if following is not None and following.group().startswith("\n"):
+        before = visible[: following.start()].rstrip()
+        if _is_lead_in(before) and not (answered and answered(before)):
+            following = _NEXT.search(visible, following.end())
     return visible if following is None else visible[: following.start()].rstrip()
+
+
+def _is_lead_in(text: str) -> bool:
+    if _LEAD_IN.fullmatch(text) is None or _VALUE.search(text) is not None:
+        return False
+    return "X" not in lex(text).classes
 
 
 def from_the_end(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
