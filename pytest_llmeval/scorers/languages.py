@@ -73,8 +73,8 @@ class Lexicon:
     def __init__(self, codes: frozenset[str]) -> None:
         rows = [_ROWS["en"], *(_ROWS[code] for code in sorted(codes))]
         traits = {trait for row in rows for trait in row.get("traits", ())}
-        self.foreign = bool(codes)
-        self.bare = "bare" in traits
+        #: How far the grammar goes: 0 English, 1 other languages, 2 those without "is".
+        self.reach = bool(codes) + ("bare" in traits)
         self.ending = "ending" in traits
         self.words: dict[str, str] = {}
         self.stems: dict[str, str] = {}

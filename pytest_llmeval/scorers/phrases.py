@@ -15,6 +15,7 @@ from pytest_llmeval.scorers.tokens import Tokens
 from pytest_llmeval.scorers.tokens import lex
 
 How = Literal["boxed", "colon", "copula", "last", "loose"]
+Called = Literal["the answer", "correct", "concluded"]
 
 _BACK = 48  # tokens before a label that may say what it is
 _AHEAD = 40
@@ -40,11 +41,8 @@ _FOREIGN = (
 )
 # "is" may be left out.
 _BARE = r"|(?P<bare>N[^XWQx.;?bLr]{0,6}$|[CP][mwV:-]{0,2}O?[V:]?$)"
-_RULES = {
-    (foreign, bare): re.compile(_STATED + foreign * _FOREIGN + bare * _BARE)
-    for foreign in (False, True)
-    for bare in (False, True)
-}
+_RULES = [re.compile(_STATED + rule) for rule in ("", _FOREIGN, _FOREIGN + _BARE)]  # by reach
+_HOW: dict[str, How] = {"last": "last", "bare": "last", "next": "loose", "loose": "loose"}
 _UNSURE = re.compile(r"(?:Q|XH|X(?:S|m?U)|[Wx][Sm])[^bX.,:;?]{0,3}$")
 # What others say, or what was thought before: "many think that the answer is", "I thought it was".
 _HELD = re.compile(
@@ -79,7 +77,7 @@ def announcement(tokens: Tokens, end: int) -> Announcement | None:
     box = re.search(r"B[NOV:]{0,3}$", said)
     if box:
         return Announcement("boxed", begin + box.start(), False)
-    rule = _RULES[tokens.lexicon.foreign, tokens.lexicon.bare]
+    rule = _RULES[tokens.lexicon.reach]
     found = rule.search(said)
     if found is None or _UNSURE.search(said, 0, found.start()):
         return None
@@ -91,13 +89,8 @@ def announcement(tokens: Tokens, end: int) -> Announcement | None:
     kind = found.lastgroup or ""
     if kind in ("next", "bare") and _SAID_OF.search(said, 0, found.start()):
         return None
-    how: How = "copula"
-    if kind == "noun" and tokens.text[tokens.starts[end - 1]] in ":：=":
-        how = "colon"
-    elif kind in ("last", "bare"):
-        how = "last"
-    elif kind in ("next", "loose"):
-        how = "loose"
+    colon = kind == "noun" and tokens.text[tokens.starts[end - 1]] in ":：="
+    how: How = "colon" if colon else _HOW.get(kind, "copula")
     return Announcement(how, begin + found.start(), _is_supposed(said, found))
 
 
@@ -120,7 +113,7 @@ def is_supposed(before: str) -> bool:
     """Whether the answer that ``before`` announces would be one if something else were the case."""
     tokens = lex(before)
     said = tokens.classes[-_BACK:]
-    found = _RULES[tokens.lexicon.foreign, tokens.lexicon.bare].search(said)
+    found = _RULES[tokens.lexicon.reach].search(said)
     return found is not None and _is_supposed(said, found)
 
 
@@ -138,92 +131,77 @@ def in_closing_tag(text: str, position: int) -> bool:
     return bool(_CLOSING.search(text, max(0, position - 22), position))
 
 
-# Behind a label
+# Behind a label. Of several rules the first is for every reply, the others by reach.
 
-_ENDS = r"(?:[.,;:?~¶|bT-]|$)"
-NEGATED_LETTER = re.compile(r"[~¬]\s?\w(?!\w)")
-FENCE = re.compile(r"\s*(?:```|~~~)\w*\s*")
-# What may be short for "Answer:" and is also the label of an option.
-SHORT_ANSWER = re.compile(r"[\s*_]{0,4}A[*_]{0,2}[:：][*_]{0,2}")
-LABELLED_LINE = re.compile(
-    r"[\s*_(\[（【#$>]{0,8}(\w)[*_]{0,2}[)\].:：）】、．]{1,2}[*_]{0,2}(?=\s|$|[^\x00-\x7f])"
+_FORMULA = re.compile(
+    r"[\s)}\]$]{0,6}(?:[=^+>·×≤≥≈]|<(?![/|])|\\(?:cdot|times|cap|cup|in|to)\b)(?![>/])"
 )
-_FORMULA = re.compile(r"[\s)}\]$]{0,6}(?:[=^+<>·×≤≥≈]|\\(?:cdot|times|cap|cup|in|to)\b)(?!>)(?!/)")
 _BOX_AFTER = re.compile(r"[\s)\].:*$]{0,6}(?:\}|[.:)\]\\}][^{}]{0,3}[\s{\\(])")
-
-
-def in_a_formula(after: str) -> bool:
-    """Whether a letter is a variable: something is done with it."""
-    return bool(_FORMULA.match(after)) and not after.lstrip(" )}]$").startswith(("</", "<|"))
-
-
-def closes_box(after: str) -> bool:
-    """Whether the box around a label has nothing else in it but what the label stands for."""
-    return bool(_BOX_AFTER.match(after))
-
-
-_CLAUSE = re.compile(_ENDS)
-_CLAUSE_FOREIGN = re.compile(rf"(?:[OsCJNVw]{{0,2}}|O[^XWQLrn?.]{{0,4}}){_ENDS}")
-_DENIED = re.compile(r"[Os]?[VvDd]{0,2}m?[XW]")
-_DENIED_FOREIGN = re.compile(r"[Osw]?[VvDdmCNw]{0,3}[XW]")
-_IS = r"[Os]?[Dd]?[Vv](?:mV)?"
-_THE_ANSWER = re.compile(rf"{_IS}[mACtTlU]{{1,7}}[NOs]")
-_CORRECT = re.compile(rf"{_IS}[mATlS]{{0,5}}C(?![SQmVv]|b[mS]?X)")
-_THE_ANSWER_FOREIGN = re.compile(rf"{_IS}[mwCA]{{0,4}}N")
-_CORRECT_FOREIGN = re.compile(r"[Os]?[Vv][mwA]{0,3}C(?![Vv]?X)")
-_THE_ANSWER_BARE = re.compile(r"[^XWQL.,;:?~¶rbnxN]{0,5}N(?![Vv]?X)")
-_CORRECT_BARE = re.compile(r"[^XWQL.,;:?~¶rbnN]{0,4}C[VvmCtw]{0,2}(?:[.,;:?~¶|bT]|$)")
-_INVERTED = re.compile(r"[Vv][mwCA]{0,4}[NC]")  # "daher ist C die richtige Antwort"
+_ENDS = r"(?:[.,;:?~¶|bT-]|$)"
+_CLAUSE = [re.compile(rule + _ENDS) for rule in ("", "(?:[OsCJNVw]{0,2}|O[^XWQLrn?.]{0,4})")]
+_DENIED = [re.compile(rule + "[XW]") for rule in ("[Os]?[VvDd]{0,2}m?", "[Osw]?[VvDdmCNw]{0,3}")]
+_IS = "[Os]?[Dd]?[Vv](?:mV)?"
+_CALLED: dict[Called, list[re.Pattern[str]]] = {
+    "the answer": [
+        re.compile(rf"{_IS}[meACtTlU]{{1,7}}[NOs]"),
+        re.compile(rf"{_IS}[mwCA]{{0,4}}N"),
+        re.compile(r"[^XWQL.,;:?~¶rbnxN]{0,5}N(?![Vv]?X)"),
+    ],
+    "correct": [
+        re.compile(rf"{_IS}[meATlS]{{0,5}}C(?![SQmVv]|b[mS]?X)"),
+        re.compile(r"[Os]?[Vv][mwA]{0,3}C(?![Vv]?X)"),
+        re.compile(r"[^XWQL.,;:?~¶rbnN]{0,4}C[VvmCtw]{0,2}(?:[.,;:?~¶|bT]|$)"),
+    ],
+}
+_INVERTED = re.compile("[Vv]L[mwCA]{0,4}[NC]")  # "daher ist C die richtige Antwort"
 _QUESTION = re.compile(r"[^.;~¶]{0,12}\?")
 # Denied, supposed, or one of several: "not B", "A or B", "A, B".
 _NOT_SAID = re.compile(
     r"(?:[XQ][wmVHD]{0,2}[OsNJSm]?|L[^.;:?~¶WC]{0,8}r[mO]{0,2}|LO?[,/n]{1,2}[mO]{0,2})$"
 )
-_CONCLUDED = re.compile(r"T,?m?[Os]?$")
+_CONCLUDED = re.compile("T,?m?[Os]?$")
 
 
-def ends_a_clause(tokens: Tokens, end: int) -> bool:
-    """Whether nothing of the same clause follows before the token ``end``."""
-    rule = _CLAUSE_FOREIGN if tokens.lexicon.foreign else _CLAUSE
-    return bool(rule.match(tokens.classes, end, end + _AHEAD))
+def stands(tokens: Tokens, number: int, behind: int, how: How) -> bool:
+    """Whether an announced label is an answer, judged by what follows it.
+
+    ``behind``: the token behind the label, or behind the text of its option where that follows.
+    """
+    classes, text, end = tokens.classes, tokens.text, tokens.ends[number]
+    if _FORMULA.match(text, end) or (how == "boxed" and not _BOX_AFTER.match(text, end)):
+        return False
+    if how != "colon" and classes[behind : behind + 1] == "?":
+        return False
+    if behind > number + 1:
+        return True
+    foreign = tokens.lexicon.reach > 0
+    if _DENIED[foreign].match(classes, behind) or _is_a_word(tokens, number, how):
+        return False
+    return how not in ("loose", "last") or bool(_CLAUSE[foreign].match(classes, behind))
 
 
-def denied(tokens: Tokens, end: int) -> bool:
-    """Whether what follows a label from the token ``end`` on takes it back."""
-    rule = _DENIED_FOREIGN if tokens.lexicon.foreign else _DENIED
-    return bool(rule.match(tokens.classes, end))
+def _is_a_word(tokens: Tokens, number: int, how: How) -> bool:
+    """Whether the letter is a word of its language ("A metal", "I think") and no label."""
+    text, start, end = tokens.text, tokens.starts[number], tokens.ends[number]
+    if text[start:end] in ("A", "I"):
+        goes_on = "bnrVXQ" + "OCWN" * (tokens.lexicon.reach > 0)
+        behind = tokens.classes[number + 1 : number + 2]
+        return behind.isalpha() and behind not in goes_on and text[end : end + 1] in " \t"
+    # "The answer is a" may have been cut off before its noun.
+    cut_off = not text[end:].strip() and text[start - 1 : start].isspace()
+    return text[start:end] == "a" and how != "colon" and cut_off
 
 
-def asked(tokens: Tokens, end: int) -> bool:
-    """Whether what follows a label makes it a question."""
-    return tokens.classes[end : end + 1] == "?"
-
-
-def called(tokens: Tokens, number: int) -> Literal["the answer", "correct"] | None:
-    """What is said behind the label that is token ``number``."""
-    classes, lexicon = tokens.classes, tokens.lexicon
-    if _NOT_SAID.search(classes[max(0, number - 12) : number]):
+def called(tokens: Tokens, number: int) -> Called | None:
+    """What is said of the label that is token ``number``, and whether that is a conclusion."""
+    classes, end, reach = tokens.classes, number + 1, tokens.lexicon.reach
+    if _NOT_SAID.search(classes, max(0, number - 12), number) or _QUESTION.match(classes, end):
         return None
-    end = number + 1
-    if _QUESTION.match(classes, end):
-        return None
-
-    def said(*rules: tuple[re.Pattern[str], bool]) -> bool:
-        return any(active and rule.match(classes, end) for rule, active in rules)
-
-    foreign, bare = lexicon.foreign, lexicon.bare
-    if said((_THE_ANSWER, True), (_THE_ANSWER_FOREIGN, foreign), (_THE_ANSWER_BARE, bare)):
-        return "the answer"
-    if said((_CORRECT, True), (_CORRECT_FOREIGN, foreign), (_CORRECT_BARE, bare)):
-        return "correct"
-    if foreign and number and _INVERTED.match(classes[number - 1] + classes[end : end + _AHEAD]):
-        return "correct"
-    return None
-
-
-def concluded(tokens: Tokens, number: int) -> bool:
-    """Whether what is said of the label that is token ``number`` is a conclusion."""
-    return bool(_CONCLUDED.search(tokens.classes[max(0, number - 8) : number]))
+    for what, rules in _CALLED.items():
+        if any(rule.match(classes, end, end + _AHEAD) for rule in rules[: reach + 1]):
+            concluded = what == "correct" and _CONCLUDED.search(classes, max(0, number - 8), number)
+            return "concluded" if concluded else what
+    return "correct" if reach and number and _INVERTED.match(classes, number - 1) else None
 
 
 # A row of a list or table: where it opens, and the verdict that it gives.
@@ -267,7 +245,7 @@ def judged(tokens: Tokens, number: int, start: int, end: int) -> bool | None:
         if found.lastgroup != "word":
             return found.lastgroup in ("right", "true")
         marked = tokens.text[tokens.starts[at] - 1] in "([*_（【"
-        if marked or tokens.lexicon.bare or _PREDICATE.search(row, 0, found.start()):
+        if marked or tokens.lexicon.reach > 1 or _PREDICATE.search(row, 0, found.start()):
             return found.group() == "C"
     return None
 
@@ -291,21 +269,6 @@ def other_label(tokens: Tokens, end: int, behind: Callable[[int], int]) -> int |
     other = joined.end()
     firm = re.search("[r/]", joined.group()) and tokens.text[tokens.starts[other]] not in "AI"
     return other if firm or _GOES_ON.match(classes, behind(other)) else None
-
-
-def is_a_word(tokens: Tokens, number: int, how: How) -> bool:
-    """Whether the letter is a word of its language ("A metal", "I think") and no label."""
-    text, end = tokens.text, tokens.ends[number]
-    form = text[tokens.starts[number] : end]
-    if form in ("A", "I"):
-        goes_on = "bnrVXQ" + "OCWN" * tokens.lexicon.foreign
-        behind = tokens.classes[number + 1 : number + 2]
-        return behind.isalpha() and behind not in goes_on and text[end : end + 1] in " \t"
-    if form == "a":
-        # "The answer is a" may have been cut off before its noun.
-        before = text[tokens.starts[number] - 1 : tokens.starts[number]]
-        return how != "colon" and not text[end:].strip() and before.isspace()
-    return False
 
 
 # Texts of options

@@ -54,7 +54,7 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _PLACEHOLDER = re.compile(r"\$OPTION\b")  # the instruction repeated
-_LONE_LETTER = re.compile(r"(?:option|choice)?[a-z]", re.IGNORECASE)
+_LONE_LETTER = re.compile(r"(?:\\f?box(?:ed)? )?(?:(?:option|choice) )?[a-z]")
 _SENTENCE_END = re.compile(r"(?<=[.!?؟])[\"'”’)\]]*\s+|(?<=[。！？।॥])|\n+")
 # Thai and what comes behind it in Unicode writes without blanks, or nearly so.
 _UNSPACED_FROM = "\u0e00"
@@ -130,7 +130,7 @@ def _says_something(text: str, options: Sequence[str]) -> bool:
     said = wording.plain(text)
     if not said or _PLACEHOLDER.search(text):
         return False
-    if _LONE_LETTER.fullmatch(wording.bare(text)):
+    if _LONE_LETTER.fullmatch(said):
         return said in {wording.plain(option) for option in options}
     return True
 

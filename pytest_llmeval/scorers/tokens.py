@@ -124,11 +124,6 @@ def lex(text: str, labels: str = "", *, numbers: Mapping[str, str] | None = None
 _SYMBOLS = {"paragraph": "¶", "line": "~", "close": ".", "tag": ":", "box": "B", "dash": "-"}
 
 
-def forms_of(labels: str) -> Mapping[str, str]:
-    """Each form of a label, such as a letter of another script, and which label it is."""
-    return _meaning(labels)[0]
-
-
 @lru_cache(maxsize=64)
 def _meaning(labels: str) -> tuple[Mapping[str, str], str, str]:
     """Which label each form of a label is; the capitals and the small letters among the forms."""
