@@ -260,7 +260,9 @@ class _Reader:
 
     def _lone(self, line: _Line) -> str | None:
         """The label that this line consists of."""
-        if wording.is_cut_off(line.text) or not _LONE.fullmatch(self.tokens.classes, line.first, line.end):
+        if wording.is_cut_off(line.text) or not _LONE.fullmatch(
+            self.tokens.classes, line.first, line.end
+        ):
             return None
         return next(self.labels[n] for n in range(line.first, line.end) if n in self.labels)
 
@@ -314,9 +316,16 @@ class _Reader:
         lines = [
             "" if wording.is_cut_off(line.text) else wording.plain(line.text) for line in self.lines
         ]
-        found = [(n, label) for n, line in enumerate(lines) for text, label in self.options if text == line]
+        found = [
+            (n, label)
+            for n, line in enumerate(lines)
+            for text, label in self.options
+            if text == line
+        ]
         if found:
-            if {0, len(lines) - 1} & {n for n, _ in found} and len({label for _, label in found}) == 1:
+            if {0, len(lines) - 1} & {n for n, _ in found} and len(
+                {label for _, label in found}
+            ) == 1:
                 yield self._line(*found[-1], Role.OPTION_TEXT, "the only option that is a line")
             return
         if not phrases.COMPLETE.search(self.text[-20:]):

@@ -45,9 +45,7 @@ _RULES = [re.compile(_STATED + rule) for rule in ("", _FOREIGN, _FOREIGN + _BARE
 _HOW: dict[str, How] = {"last": "last", "bare": "last", "next": "loose", "loose": "loose"}
 _UNSURE = re.compile(r"(?:Q|XH|X(?:S|m?U)|[Wx][Sm])[^bX.,:;?]{0,3}$")
 # What others say, or what was thought before: "many think that the answer is", "I thought it was".
-_HELD = re.compile(
-    r"(?:[eJ][^.,:;?¶~L]{0,4}[HhP]|I[^.,:;?¶~]{0,2}h)[SmCANOJl]{0,5}$|e(?=d)$"
-)
+_HELD = re.compile(r"(?:[eJ][^.,:;?¶~L]{0,4}[HhP]|I[^.,:;?¶~]{0,2}h)[SmCANOJl]{0,5}$|e(?=d)$")
 # "Wrong answer", "don't choose".
 _WRONG = re.compile(r"(?:[WX]|Ww)$")
 # "C: the right answer", behind which another label may follow.

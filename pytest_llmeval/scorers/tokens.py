@@ -25,7 +25,9 @@ _SIGNS = (
     r"\uff3b-\uff40\uff5b-\uff65،؛؟۔٪-٭।॥։՝՜՞፡-፨"
 )
 # Written without blanks: Thai, Lao, Myanmar, Khmer; kana and Chinese characters.
-_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005\u3006\u3040-\u30ff\u3400-\u9fff"
+_UNSPACED = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005\u3006\u3040-\u30ff\u3400-\u9fff"
+)
 _CHAR = rf"[^{_SIGNS}{_UNSPACED}]"
 _WORD = rf"(?!\d){_CHAR}+(?:['’‘ʼ‐-]{_CHAR}+)*"
 _WORDS = re.compile(_WORD)
@@ -111,7 +113,9 @@ def lex(text: str, labels: str = "", *, numbers: Mapping[str, str] | None = None
                 ends[-1] = end
                 continue
             symbol = "w"
-        elif kind == "skip" or (kind == "dash" and classes[-1:] == ["V"] and _MINUS.match(text, end)):
+        elif kind == "skip" or (
+            kind == "dash" and classes[-1:] == ["V"] and _MINUS.match(text, end)
+        ):
             continue
         else:
             symbol = _SYMBOLS[kind or ""]
