@@ -29,13 +29,17 @@ def add_commands(commands: Any) -> None:
     extract = commands.add_parser(
         "extract", help="print the answer that the scorers choice and number find in a reply"
     )
-    extract.add_argument("reply", metavar="TEXT|FILE|-", help="a reply, its file, or standard input")
+    extract.add_argument(
+        "reply", metavar="TEXT|FILE|-", help="a reply, its file, or standard input"
+    )
     extract.add_argument("--explain", action="store_true", help="print all candidates, best first")
     what = extract.add_mutually_exclusive_group()
     what.add_argument("--options", nargs="+", metavar="OPTION", help="the texts of the options")
     what.add_argument("--number", action="store_true", help="find a number instead of an option")
     extract.add_argument("--labels", help="the letters of the options (ABCD)")
-    extract.add_argument("--language", metavar="CODE", help="of the reply, with --number: de, fr, …")
+    extract.add_argument(
+        "--language", metavar="CODE", help="of the reply, with --number: de, fr, …"
+    )
     extract.set_defaults(command=_extract)
 
 
@@ -87,9 +91,15 @@ def _because(candidate: Candidate) -> str:
 
 def _snippet(reply: str, candidate: Candidate) -> str:
     start, end = max(0, candidate.start - _AROUND), candidate.end + _AROUND
-    said = reply[start : candidate.start], reply[candidate.start : candidate.end], reply[candidate.end : end]
+    said = (
+        reply[start : candidate.start],
+        reply[candidate.start : candidate.end],
+        reply[candidate.end : end],
+    )
     before, found, after = map(one_line, said)
-    return f"{'…' if start else ''}{before} ⟦{found[:200]}⟧ {after}{'…' if end < len(reply) else ''}"
+    return (
+        f"{'…' if start else ''}{before} ⟦{found[:200]}⟧ {after}{'…' if end < len(reply) else ''}"
+    )
 
 
 def why(record: Record, question: str | None) -> str | None:

@@ -47,6 +47,7 @@ _ROLES = {"boxed": Role.BOXED, "loose": Role.CONCLUSION}
 _SHORT_ANSWER = re.compile(r"[\s*_]{0,4}A[*_]{0,2}[:：]")
 _CHINESE = "零一二三四五六七八九十"
 _LINE = re.compile(r"[^\n]*[^\s\n][^\n]*")
+_LINE_END = re.compile(r"\n|</\w{0,20}answer>", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(?:```|~~~)\w*\s*")
 _LONE = re.compile(r"-?O?L[.:;-]?")
 _LABELLED = re.compile(r"[*_]{0,2}[)\].:：）】、．]{1,2}[*_]{0,2}(?=\s|$|[^\x00-\x7f])")
@@ -197,7 +198,7 @@ class _Reader:
                 _, label, end = found[0]
                 rule = self._announced_by(number, starts[0])
                 yield Candidate(label, Role.ANNOUNCED, starts[0], end, rule)
-            elif any(phrases.REFUSAL.match(self.text, at) for at in starts):
+            elif any(phrases.refused(self.tokens, at) for at in starts):
                 yield Candidate(None, Role.ANNOUNCED, starts[-1], starts[-1] + 1, "a refusal")
 
     def _option_at(self, start: int) -> tuple[str, str | None, int] | None:
@@ -207,7 +208,7 @@ class _Reader:
         """
         length = len(self.options[0][0]) if self.options else 0
         window = self.text[start : start + 2 * length + 80]
-        said, line = wording.plain(window), wording.plain(phrases.first_line(window))
+        said, line = wording.plain(window), wording.plain(_LINE_END.split(window, 1)[0])
         for plain, label in self.options:
             ends = line == plain or phrases.clause_ends_at(said, len(plain))
             if said.startswith(plain) and ends:

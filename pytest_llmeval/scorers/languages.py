@@ -89,7 +89,7 @@ class Lexicon:
                 for word in map(normal, row.get(column, ())):
                     if "unspaced" in _traits(row) and not "\uac00" <= word[0] <= "\ud7a3":
                         self.unspaced[word] = symbol
-                    elif " " in word:
+                    elif " " in word or "/" in word:
                         self.phrases[word] = symbol
                     else:
                         self.table.add(word, symbol)

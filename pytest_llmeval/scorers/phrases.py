@@ -7,6 +7,7 @@ language is nothing but a row of ``languages.toml``. All look at a bounded numbe
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -42,7 +43,7 @@ _FOREIGN = (
 # "is" may be left out.
 _BARE = r"|(?P<bare>N[^XWQx.;?bLr]{0,6}$|[CP][mwV:-]{0,2}O?[V:]?$)"
 _RULES = [re.compile(_STATED + rule) for rule in ("", _FOREIGN, _FOREIGN + _BARE)]  # by reach
-_HOW: dict[str, How] = {"last": "last", "bare": "last", "next": "loose", "loose": "loose"}
+_HOW: dict[str, How] = {"last": "last", "bare": "last", "next": "last", "loose": "loose"}
 _UNSURE = re.compile(r"(?:Q|XH|X(?:S|m?U)|[Wx][Sm])[^bX.,:;?]{0,3}$")
 # What others say, or what was thought before: "many think that the answer is", "I thought it was".
 _HELD = re.compile(r"(?:[eJ][^.,:;?¶~L]{0,4}[HhP]|I[^.,:;?¶~]{0,2}h)[SmCANOJl]{0,5}$|e(?=d)$")
@@ -250,7 +251,7 @@ def judged(tokens: Tokens, number: int, start: int, end: int) -> bool | None:
 
 # "The answer is A, B and C are wrong", "故选A，B、C均错误".
 _THEY_ARE_WRONG = re.compile(r"(?:[,/nr]{1,2}L){0,9}[,O]?[Vvm]{0,3}w?[OVvmw]{0,2}[XW]")
-_OTHER = re.compile(r"[;,/|nr]{1,2}[mNO]{0,2}(?=L)")
+_OTHER = re.compile(r"[;,/|nr]{1,2}[muNO]{0,2}(?=L)")
 _GOES_ON = re.compile(r"[.,;:?~¶|/nrVvb-]|m?$")
 
 
@@ -271,14 +272,7 @@ def other_label(tokens: Tokens, end: int, behind: Callable[[int], int]) -> int |
 
 # Texts of options
 
-REFUSAL = re.compile(
-    r"(?:none\b|not\b|no (?:answer|option|correct)|cannot|can['’]t|could not|couldn['’]t"
-    r"|un(?:known|clear|able|determined|certain)"
-    r"|n/a\b|this (?:question|cannot)|i (?:cannot|can['’]t|don['’]t|do not|am not|am unable)"
-    r"|don['’]t know|insufficient"
-    r"|impossible|undefined|all of\b|both\b|any of\b)",
-    re.IGNORECASE,
-)
+_REFUSED = re.compile("[Xxu]|I[VD]?[Xxu]")
 _AFTER_WORD = re.compile(
     rf"(?:N{_GAP}{{0,9}}?|(?<!L)O[^XWQx.:;?¶L]{{0,9}}?|[CA]J)[Vvz:-][:-]?([meSVCANOl]{{0,4}}[¶~]*)|B()|N()(?=[¶~])"
 )
@@ -299,7 +293,13 @@ def announced_at(tokens: Tokens, number: int) -> tuple[int, ...]:
     group = found.lastindex or 1
     first, last = found.start(group), found.end(group)
     ends = dict.fromkeys(tokens.ends[place - 1] for place in (first, last))
-    return tuple(end for at in ends if (end := _OPENING.match(tokens.text, at).end()))
+    openings = (_OPENING.match(tokens.text, at) for at in ends)
+    return tuple(opening.end() for opening in openings if opening)
+
+
+def refused(tokens: Tokens, at: int) -> bool:
+    """Whether what starts at this place of the text gives no answer: "unknown", "I cannot …"."""
+    return bool(_REFUSED.match(tokens.classes, bisect_left(tokens.starts, at)))
 
 
 _TOLD = re.compile(r"[Vvzg:][mATSNa]*$")
@@ -313,18 +313,11 @@ def leads_up_to(before: str) -> bool:
 
 
 COMPLETE = re.compile(r"[.!?。！？।][\s)\]*_`\"'”’}$]{0,8}$")
-_LINE_END = re.compile(r"\n|</\w{0,20}answer>", re.IGNORECASE)
 _CLAUSE_BREAK = re.compile(
     r" ?(?:$|[.,;:!?。，、；！？।](?!\d)|[-–—] |because\b|since\b|as\b|which\b|and\b|but\b|due\b|so\b"
     r"|not\b|rather\b"
     r"|instead\b|or\b|is the\b|です|입니다)"
 )
-
-
-def first_line(text: str) -> str:
-    """``text`` up to its first line break, or the tag that closes an answer."""
-    end = _LINE_END.search(text)
-    return text[: end.start()] if end else text
 
 
 def clause_ends_at(said: str, position: int) -> bool:

@@ -119,7 +119,7 @@ def _answer_from(reply: str, start: int, level: Level, options: Sequence[str]) -
         return None
     text = reply[start : start + _LONGEST].lstrip()
     for option in options:
-        if "\n" in option and " ".join(text.split()).startswith(" ".join(option.split())):
+        if "\n" in option.strip() and " ".join(text.split()).startswith(" ".join(option.split())):
             return Span(option, level, _same(option, options))
     text = text.partition("\n")[0].strip()
     return Span(text, level) if _says_something(text, options) else None

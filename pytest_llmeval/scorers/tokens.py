@@ -84,41 +84,30 @@ def lex(text: str, labels: str = "", *, numbers: Mapping[str, str] | None = None
     starts: list[int] = []
     ends: list[int] = []
     found: dict[int, str] = {}
+    tables = {"sign": _MARKS, "known": words.unspaced, "phrase": words.phrases}
     for match in pattern.finditer(text):
-        kind = match.lastgroup
+        kind, said = match.lastgroup or "", match.group()
         start, end = match.span()
-        said = match.group()
+        before = classes[-1] if classes else ""
+        symbol = _SYMBOLS.get(kind, "w")
         if kind == "word":
             symbol = words.class_of(said)
-            if words.article and symbol not in "VvmXnrb" and classes[-1:] == ["L"]:
-                if text[starts[-1] : start] == "A ":  # "A resposta", "A helyes válasz"
-                    classes[-1] = "m"
-                    del found[len(classes) - 1]
-        elif kind == "sign":
-            symbol = _MARKS.get(said, said)
+            article = words.article and before == "L" and text[starts[-1] : start] == "A "
+            if article and symbol not in "VvmXnrb":  # "A resposta", "A helyes válasz"
+                classes[-1] = "m"
+                del found[len(classes) - 1]
+        elif kind in tables:
+            symbol = tables[kind].get(" ".join(said.lower().split()), said)
         elif kind == "letter":
-            symbol = "L"
             found[len(classes)] = meaning[said[0]]
-        elif kind == "known":
-            symbol = words.unspaced[said]
-        elif kind == "phrase":
-            symbol = words.phrases[" ".join(said.lower().split())]
-        elif kind == "number":
-            symbol = "#"
-            if numbers and said in numbers and (classes[-1:] == ["O"] or _COUNTED.match(text, end)):
-                symbol = "L"
-                found[len(classes)] = numbers[said]
-        elif kind == "char":
-            if classes and classes[-1] == "w" and ends[-1] == start:
-                ends[-1] = end
-                continue
-            symbol = "w"
-        elif kind == "skip" or (
-            kind == "dash" and classes[-1:] == ["V"] and _MINUS.match(text, end)
-        ):
+        elif kind == "number" and numbers and said in numbers:
+            if before == "O" or _COUNTED.match(text, end):
+                symbol, found[len(classes)] = "L", numbers[said]
+        elif kind == "char" and before == "w" and ends[-1] == start:
+            ends[-1] = end
             continue
-        else:
-            symbol = _SYMBOLS[kind or ""]
+        elif kind == "skip" or (kind == "dash" and before == "V" and _MINUS.match(text, end)):
+            continue
         classes.append(symbol)
         starts.append(start)
         ends.append(end)
@@ -126,6 +115,7 @@ def lex(text: str, labels: str = "", *, numbers: Mapping[str, str] | None = None
 
 
 _SYMBOLS = {"paragraph": "¶", "line": "~", "close": ".", "tag": ":", "box": "B", "dash": "-"}
+_SYMBOLS |= {"letter": "L", "number": "#"}
 
 
 @lru_cache(maxsize=64)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-
 _REST = r"[^\s!-@\[-`{-~\u2000-\u206f\u3000-\u303f\uff00-\uff20।՝]{0,20}"  # of a word
 
 
