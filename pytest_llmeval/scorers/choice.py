@@ -193,13 +193,15 @@ class _Reader:
         words = (number for number in reversed(range(len(classes))) if classes[number] in "NOB")
         for number in islice(words, _WORDS_READ) if self.options else ():
             starts = phrases.announced_at(self.tokens, number)
-            found = [whole for at in starts if (whole := self._option_at(at)) is not None]
-            if found:
-                _, label, end = found[0]
-                rule = self._announced_by(number, starts[0])
-                yield Candidate(label, Role.ANNOUNCED, starts[0], end, rule)
-            elif any(phrases.refused(self.tokens, at) for at in starts):
-                yield Candidate(None, Role.ANNOUNCED, starts[-1], starts[-1] + 1, "a refusal")
+            for at in starts:
+                if (whole := self._option_at(at)) is not None:
+                    rule = self._announced_by(number, at)
+                    yield Candidate(whole[1], Role.ANNOUNCED, at, whole[2], rule)
+                    break
+            else:
+                if refusals := [at for at in starts if phrases.refused(self.tokens, at)]:
+                    at = refusals[0]
+                    yield Candidate(None, Role.ANNOUNCED, at, at + 1, "a refusal")
 
     def _option_at(self, start: int) -> tuple[str, str | None, int] | None:
         """The option whose whole text a clause starting here is, its label, and where it ends.
@@ -295,6 +297,9 @@ class _Reader:
         if len(self.rows) > 1 or not all(self.rows.values()):
             return  # the verdicts decide
         number, label = opened.popitem()
+        first = self.lines[number].first
+        if phrases.other_label(self.tokens, self._behind(first), self._behind) is not None:
+            return
         short = self._behind_short_answer(self.lines[number])
         if short or label != "I" or not any(line.text.startswith("II") for line in self.lines):
             rule = "the only label that a line opens with"
@@ -335,7 +340,7 @@ class _Reader:
         for text, label in self.options:
             if sentence.endswith(text) and phrases.leads_up_to(sentence[: -len(text)]):
                 if sum(text == other for other, _ in self.options) == 1:
-                    end = len(self.text)
+                    start = max(0, self.text.casefold().rfind(text))
                     rule = "the last sentence ends in the option's text"
-                    yield Candidate(label, Role.OPTION_TEXT, end - len(text), end, rule)
+                    yield Candidate(label, Role.OPTION_TEXT, start, start + len(text), rule)
                 return

@@ -12,8 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from pytest_llmeval.scorers.languages import COPULAS
+from pytest_llmeval.scorers.languages import COPULAS_UNSPACED
 from pytest_llmeval.scorers.tokens import Tokens
 from pytest_llmeval.scorers.tokens import lex
+from pytest_llmeval.scorers.wording import any_of
 
 How = Literal["boxed", "colon", "copula", "last", "loose"]
 Called = Literal["the answer", "correct", "concluded"]
@@ -208,8 +211,8 @@ _ROW_BEFORE = re.compile(r"(?:^|[~¶|.;,CWtXx:])[nm]?O?$")
 _ROW_AFTER = re.compile(r"[*_]{0,3}[)\].:：）】．]|[*_]{0,3}\s{0,2}(?:\||[–—-]\s)")
 _VERDICT_OF_A_ROW = re.compile(
     r"(?P<wrong>X[mwVvA]{0,2}[Ct]|[Ct]w?[Vv]?X)|(?P<right>XW|^[:|.-]{0,2}m?N(?=[.,;:~¶|-]|$))"
-    rf"|(?:^[:|.~¶-]{{0,3}}|^[Vv]|(?<=z)|(?<=[SOs][Vv]))(?:(?P<true>[Ct])|(?P<false>W))"
-    rf"|(?P<word>[CW])(?=[NOsJ]?[VvmC]?{_ENDS})"
+    rf"|(?:^[:|.~¶-]{{0,3}}|^[Vv]|(?<=z)|(?<=[SOs][Vv]))(?:(?P<true>[Ct])|(?P<false>W))(?!\?)"
+    rf"|(?P<word>[CW])(?=[NOsJ]?[VvmC]?(?!\?){_ENDS})"
     r"|(?:^|(?<=[:|.-]))(?P<never>[xX])(?=[.,;:~¶|-]|$)"
 )
 _PREDICATE = re.compile(r"[Vvz:|.,~¶OsJ-][maeA]{0,2}$")
@@ -274,27 +277,34 @@ def other_label(tokens: Tokens, end: int, behind: Callable[[int], int]) -> int |
 
 _REFUSED = re.compile("[Xxu]|I[VD]?[Xxu]")
 _AFTER_WORD = re.compile(
-    rf"(?:N{_GAP}{{0,9}}?|(?<!L)O[^XWQx.:;?¶L]{{0,9}}?|[CA]J)[Vvz:-][:-]?([meSVCANOl]{{0,4}}[¶~]*)|B()|N()(?=[¶~])"
+    rf"(?:N{_GAP}{{0,9}}?|(?<!L)O[^XWQx.:;?¶L]{{0,9}}?|[CA]J)[Vvz:-][:-]?([meSVCANOl]{{0,4}}[¶~]*)"
+    r"|B()|N()(?=[¶~])"
 )
+_BETWEEN = re.compile("[wmS]{1,3}")
 
 
 _OPENING = re.compile(r"[\s*_`$\"“‘'({\[（「]{0,12}")
 
 
-def announced_at(tokens: Tokens, number: int) -> tuple[int, ...]:
+def announced_at(tokens: Tokens, number: int) -> list[int]:
     """Where in the text the announced answer may start, behind the announcing token ``number``.
 
-    Before and behind words that may only fill in: "only I and II", "the iron".
+    Before and behind words that may only fill in: "only I and II", "the iron". In other languages
+    also behind words that are in no column, and where "is" may be left out directly.
     """
-    found = _AFTER_WORD.match(tokens.classes, number, number + 24)
-    said = tokens.classes[max(0, number - _BACK) : number + 1]
-    if found is None or not _is_own(said, len(said) - 1) or _UNSURE.search(said[:-1]):
-        return ()
-    group = found.lastindex or 1
-    first, last = found.start(group), found.end(group)
-    ends = dict.fromkeys(tokens.ends[place - 1] for place in (first, last))
-    openings = (_OPENING.match(tokens.text, at) for at in ends)
-    return tuple(opening.end() for opening in openings if opening)
+    classes, reach = tokens.classes, tokens.lexicon.reach
+    said = classes[max(0, number - _BACK) : number + 1]
+    found = _AFTER_WORD.match(classes, number, number + 24)
+    if not _is_own(said, len(said) - 1) or _UNSURE.search(said[:-1]):
+        return []
+    behind = [] if found is None else [found.start(found.lastindex or 1), found.end()]
+    if reach and found is not None:
+        between = _BETWEEN.match(classes, found.end())
+        behind.extend(range(found.end() + 1, between.end() + 1 if between else 0))
+    if reach > 1 and said[-1] == "N":
+        behind.append(number + 1)
+    openings = (_OPENING.match(tokens.text, tokens.ends[place - 1]) for place in behind)
+    return list(dict.fromkeys(opening.end() for opening in openings if opening))
 
 
 def refused(tokens: Tokens, at: int) -> bool:
@@ -313,10 +323,11 @@ def leads_up_to(before: str) -> bool:
 
 
 COMPLETE = re.compile(r"[.!?。！？।][\s)\]*_`\"'”’}$]{0,8}$")
+_COPULAS = (word for word in COPULAS + COPULAS_UNSPACED if not word.isascii())
 _CLAUSE_BREAK = re.compile(
     r" ?(?:$|[.,;:!?。，、；！？।](?!\d)|[-–—] |because\b|since\b|as\b|which\b|and\b|but\b|due\b|so\b"
     r"|not\b|rather\b"
-    r"|instead\b|or\b|is the\b|です|입니다)"
+    rf"|instead\b|or\b|is the\b| ?(?:{any_of(_COPULAS)})(?!\w)|['’](?!s\b)\w{{1,4}}(?!\w))"
 )
 
 

@@ -138,7 +138,7 @@ def _grammar(labels: str, words: Lexicon) -> tuple[re.Pattern[str], Mapping[str,
     """The pattern of a token, and which label each form of a label is."""
     meaning, capitals, small = _meaning(labels)
     parts = {
-        "paragraph": r"\n[ \t]{0,8}(?:\n\s*|[*•-][ \t])|【(?=[^\W】]{2,6}】)",
+        "paragraph": r"\n[ \t]{0,8}\n\s*(?:[*•-][ \t])?|\n[ \t]{0,8}[*•-][ \t]|【(?=[^\W】]{2,6}】)",
         "line": r"\n",
         "close": r"</\w{0,20}answer>",
         "tag": r"(?<=answer)>",
@@ -186,7 +186,7 @@ def _letter(capitals: str, small: str, forms: Iterable[str], ending: bool) -> st
         rf"[{re.escape(small)}](?!\s?[{_LATIN}]){alone}{_CLAUSE_END}" if small else "",
         rf"[{re.escape(''.join(signs))}]" if signs else "",
         rf"[{re.escape(''.join(spaced))}](?<![^\W_].)(?<![{_COMBINING}].)(?![^\W_]|[{_COMBINING}])",
-        rf"[{re.escape(''.join(unspaced))}](?<![A-Za-z\uac00-\ud7a3].)"
+        rf"[{re.escape(''.join(unspaced))}](?<![A-Za-z\uac00-\ud7a3].)(?<![A-Za-z][)\]*」】].)(?<![A-Za-z]\*\*.)"
         r"(?:(?![^\W_])|(?=です|である|입니다|이다|[项項]))",
     ]
     every = re.escape("".join((*capitals, *small, *others)))
