@@ -29,6 +29,7 @@ from pytest_llmeval.reports.cli import add_allow_mismatch
 from pytest_llmeval.reports.cli import add_commands as add_report_commands
 from pytest_llmeval.reports.cli import whole_number
 from pytest_llmeval.reports.comparison import comparison_json
+from pytest_llmeval.reports.extraction import add_commands as add_extract_command
 from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.reports.runner import harmless
 from pytest_llmeval.reports.telling import tell
@@ -129,6 +130,7 @@ def make_parser() -> _Parser:
     cache.add_argument("--older-than", type=whole_number, metavar="DAYS", help="prune these only")
     cache.set_defaults(command=_cache)
 
+    add_extract_command(commands)
     add_sandbox_commands(commands)
     add_init_command(commands)
     return parser

@@ -9,6 +9,8 @@ from enum import StrEnum
 class Role(StrEnum):
     """How a reply presents a candidate. The scorers rank roles; of equal rank the last one wins."""
 
+    WHOLE_REPLY = "whole reply"
+    """The reply is the text of an option and nothing else."""
     MARKED = "marked"
     """Behind a mark that a prompt prescribes, such as ``####``."""
     BOXED = "boxed"

@@ -1,21 +1,23 @@
-"""Reading the chosen option out of generated text.
+"""Extraction of the chosen option from generated text.
 
 Only what is unmistakable counts: an explicit statement ("the answer is (B)", a box, "B is the
-answer"), a label that has the first or the last line to itself, the whole text of an option. Two
-labels offered at once, a denial, a question are no statement. Nothing is guessed.
+answer"), a verdict on the options, a label alone on the first or the last line, the whole text of
+an option. Two labels offered at once, a denial, a question are no statement. Nothing is guessed.
 
-The text is searched once for labels and once for words that announce an answer, both from its
-end; of either only a bounded number is looked at, each through windows of bounded width. So the
-time is linear in the text, whatever the text is.
+Each kind of statement has a finder, which yields candidates; ``_RANKS`` orders them. The reply is
+split into tokens once; of labels and announcements only a bounded number is looked at, from its
+end, each through a bounded window. So the time is linear in the text.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections.abc import Iterator
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from itertools import islice
+from typing import NamedTuple
 
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Item
@@ -24,17 +26,31 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
 from pytest_llmeval.scorers import phrases
 from pytest_llmeval.scorers import wording
-from pytest_llmeval.scorers.languages import LETTERS
-from pytest_llmeval.scorers.reply import from_the_end
+from pytest_llmeval.scorers.candidates import Candidate
+from pytest_llmeval.scorers.candidates import Extraction
+from pytest_llmeval.scorers.candidates import Role
 from pytest_llmeval.scorers.reply import own_answer
 from pytest_llmeval.scorers.reply import verdict
 from pytest_llmeval.scorers.reply import what_is_wrong
+from pytest_llmeval.scorers.tokens import lex
 
 _LABELS_READ = 250  # labels looked at, from the last
-_WORDS_READ = 30  # announcements looked at, from the last
-_BEFORE = 160  # characters before a label that may say what it is
-_AFTER = 160
+_WORDS_READ = 30  # announcements of texts looked at, from the last
 _EDGE = 2000  # characters at either end in which lines are looked at
+
+# Of equal rank the last one wins.
+_RANKS = {Role.WHOLE_REPLY: 0, Role.BOXED: 1, Role.ANNOUNCED: 1, Role.CONCLUSION: 1, Role.BARE: 2}
+_RANKS |= {Role.VERDICT: 3, Role.LABELLED_LINE: 4, Role.OPTION_TEXT: 5, Role.SUPPOSED: 6}
+_ROLES = {"boxed": Role.BOXED, "loose": Role.CONCLUSION}
+
+# What may be short for "Answer:" and is also the label of an option.
+_SHORT_ANSWER = re.compile(r"[\s*_]{0,4}A[*_]{0,2}[:：]")
+_CHINESE = "零一二三四五六七八九十"
+_LINE = re.compile(r"[^\n]*[^\s\n][^\n]*")
+_LINE_END = re.compile(r"\n|</\w{0,20}answer>", re.IGNORECASE)
+_FENCE = re.compile(r"\s*(?:```|~~~)\w*\s*")
+_LONE = re.compile(r"-?O?L[.:;-]?")
+_LABELLED = re.compile(r"[*_]{0,2}[)\].:：）】、．]{1,2}[*_]{0,2}(?=\s|$|[^\x00-\x7f])")
 
 
 def choice(item: Item, response: Response) -> Score:
@@ -50,43 +66,33 @@ def extract_choice(text: str, options: Sequence[str], *, labels: str | None = No
     """The label of the option that ``text`` settles on, or None.
 
     ``labels`` are the options' letters, by default A, B, C…; the letters that other scripts use
-    instead are read as these. Closed reasoning blocks are dropped, an open one means that no
-    answer was reached; a next question that the model goes on to ask is cut off. Then, first hit
-    wins: the last explicit statement, a label alone on the first or last line, the only labelled
-    line, the only option called correct, the text of one option, what would be the answer if
-    something else were the case. Never raises.
+    instead are read as these. Reasoning is dropped, and where it was cut off no answer was reached;
+    a next question that the model goes on to ask is cut off. The answer is that of the candidate
+    with the best rank (``explain_choice``). Never raises.
     """
+    return explain_choice(text, options, labels=labels).answer
+
+
+def explain_choice(text: str, options: Sequence[str], *, labels: str | None = None) -> Extraction:
+    """The candidates for the answer in ``text``, the best first; arguments as ``extract_choice``."""
     labels = (LABELS if labels is None else labels)[: len(options)]
-    reply = own_answer(text)
-    if not reply or not labels:
-        return None
-    reader = _Reader(reply, tuple(options[: len(labels)]), labels)
-    whole = reader.whole_reply()
-    if whole is not None:
-        return whole
-    found = reader.stated()
-    if found is not None:
-        return found.label
-    return (
-        reader.alone_on_a_line()
-        or reader.only_concluded()
-        or reader.only_labelled_line()
-        or reader.only_correct()
-        or reader.option_text()
-        or reader.supposed
-    )
+    shown = tuple(options[: len(labels)])
+    reply = own_answer(text, lambda part: bool(_ranked(part, shown, labels))) or ""
+    return Extraction(reply, _ranked(reply, shown, labels))
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A statement and where it stands; ``label`` None where it names several options or none.
+def _ranked(reply: str, options: tuple[str, ...], labels: str) -> tuple[Candidate, ...]:
+    found = _Reader(reply, options, labels).candidates() if reply and labels else []
+    return tuple(sorted(found, key=lambda candidate: (_RANKS[candidate.role], -candidate.end)))
 
-    ``loose``: said by the way ("which is B"), so that another option concluded to be correct counts more.
-    """
 
-    label: str | None
+class _Line(NamedTuple):
+    """A line at ``text[start:]`` of the reply; its tokens are those from ``first`` to ``end``."""
+
+    text: str
     start: int
-    loose: bool = False
+    first: int
+    end: int
 
 
 class _Reader:
@@ -94,29 +100,43 @@ class _Reader:
 
     def __init__(self, text: str, options: tuple[str, ...], labels: str) -> None:
         self.text = text
-        self.labels = labels
-        self.pattern, self.meaning = _grammar(labels)
+        self.order = labels
+        said = [wording.plain(option) for option in options]
+        texts = [(s, label) for s, label in zip(said, labels, strict=True) if s]
         # Longest first, so that "iron" is not found in "iron oxide".
         self.options = sorted(
-            (
-                (plain, label)
-                for label, option in zip(labels, options, strict=True)
-                if (plain := wording.plain(option)) and plain.upper() not in tuple(labels)
-            ),
+            (pair for pair in texts if pair[0].upper() not in tuple(labels)),
             key=lambda pair: -len(pair[0]),
         )
-        self.weak: set[str] = set()
-        self.concluded = False
-        #: What would be the answer if something else were the case.
-        self.supposed: str | None = None
+        # Not where it may be the text of an option.
+        numbers = {
+            form: label
+            for number, label in enumerate(labels, start=1)
+            for form in (str(number), _CHINESE[number : number + 1])
+            if form not in said
+        }
+        self.tokens = lex(text, labels, numbers=numbers)
+        self.labels = self.tokens.labels
+        self.last = list(islice(reversed(self.labels), _LABELS_READ))
 
-    def whole_reply(self) -> str | None:
-        """The only option whose whole text is all of the reply."""
-        if not self.options or len(self.text) > 2 * len(self.options[0][0]) + 80:
-            return None
-        return self._called_by_text(self.text)
+    def candidates(self) -> list[Candidate]:
+        """What may be the answer; nothing else where the reply is just the text of an option."""
+        short = self.options and len(self.text) <= 2 * len(self.options[0][0]) + 80
+        if short and (label := self._option_of_text(self.text)):
+            rule = "the reply is the option's text"
+            return [Candidate(label, Role.WHOLE_REPLY, 0, len(self.text), rule)]
+        texts = list(self._announced_texts())
+        verdicts, concluded = self._verdicts()
+        labels = (
+            one
+            for one in self._stated_labels()
+            # A letter in an announced text is none; "hence, C is correct" overrules "which is B".
+            if not any(text.start <= one.start < text.end for text in texts)
+            and (one.role is not Role.CONCLUSION or one.end > concluded)
+        )
+        return [*texts, *labels, *verdicts, *self._edge_lines(), *self._option_text()]
 
-    def _called_by_text(self, text: str) -> str | None:
+    def _option_of_text(self, text: str) -> str | None:
         """The only option with this text."""
         said = wording.plain(text)
         same = [label for plain, label in self.options if plain == said]
@@ -124,226 +144,203 @@ class _Reader:
 
     # Explicit statements
 
-    def stated(self) -> _Found | None:
-        """The last explicit statement. A letter within an option's announced text is none."""
-        label = self._stated_label()
-        text = self._stated_text(after=-1 if label is None else label.start)
-        return text or label
+    def _stated_labels(self) -> Iterator[Candidate]:
+        """Labels that are announced or called the answer."""
+        for number in self.last:
+            found = phrases.announcement(self.tokens, number)
+            candidate = None if found is None else self._announced(number, found)
+            if candidate is not None:
+                yield candidate
+            elif phrases.called(self.tokens, number) == "the answer":
+                yield self._label(number, Role.ANNOUNCED, "called the answer")
 
-    def _stated_label(self) -> _Found | None:
-        for match in islice(from_the_end(self.pattern, self.text), _LABELS_READ):
-            found = self._judge(match)
-            if found is None or (found.loose and self.concluded):
-                continue
-            if not phrases.is_supposed(self.text[max(0, match.start() - _BEFORE) : match.start()]):
-                return found
-            self.supposed = self.supposed or found.label
-        return None
+    def _label(self, number: int, role: Role, rule: str) -> Candidate:
+        start, end = self.tokens.starts[number], self.tokens.ends[number]
+        return Candidate(self.labels[number], role, start, end, rule)
 
-    def _judge(self, match: re.Match[str]) -> _Found | None:
-        """What is said of the label at ``match``: a statement, or None."""
-        start, end = match.span()
-        before = self.text[max(0, start - _BEFORE) : start]
-        after = self.text[end : end + _AFTER]
-        label = self.meaning[match.group()]
-        if phrases.in_a_formula(after):
-            return None
-        how = phrases.announced(before, after)
-        if how is None:
-            return self._called(label, start, before, after)
-        if phrases.denied(after) or (how != "colon" and phrases.asked(after)):
-            return None
+    def _announced(self, number: int, found: phrases.Announcement) -> Candidate | None:
+        """The statement that the announced label ``number`` makes, if it makes any."""
+        tokens, start, behind = self.tokens, self.tokens.starts[number], self._behind(number)
+        rule = self._announced_by(found.start, start)
         whole = self._option_at(start)
         if whole is not None and len(whole[0]) > 1:
-            return _Found(whole[1], start)
-        own = self._own_text(label, after)
-        if own is None and phrases.is_a_word(match.group(), before, after, how):
+            return Candidate(whole[1], Role.ANNOUNCED, start, whole[2], rule)
+        if not phrases.stands(tokens, number, behind, found.how):
             return None
-        if how == "loose" and own is None and not phrases.ends_a_clause(after):
-            return self._called(label, start, before, after)
-        rest = after if own is None else after[own:]
-        other = self.pattern.search(rest, 0, 40)
-        if (
-            other is not None
-            and self.meaning[other.group()] != label
-            and other.group() not in "ai"
-            and phrases.offers_another(rest[: other.start()], other.group(), rest[other.end() :])
-        ):
-            return _Found(None, start)
-        return _Found(label, start, how == "loose")
+        other = phrases.other_label(tokens, behind, self._behind)
+        if other is not None and self.labels[other] != self.labels[number]:
+            rule = f"{rule}, beside {self.labels[other]}"
+            return Candidate(None, Role.ANNOUNCED, start, tokens.ends[other], rule)
+        role = Role.SUPPOSED if found.supposed else _ROLES.get(found.how, Role.ANNOUNCED)
+        return self._label(number, role, rule)
 
-    def _called(self, label: str, start: int, before: str, after: str) -> _Found | None:
-        """What is said behind the label: that it is the answer, or at least that it is correct."""
-        if phrases.called_the_answer(before, after):
-            return _Found(label, start)
-        if phrases.called_correct(before, after):
-            self.weak.add(label)
-            self.concluded = self.concluded or phrases.concluded(before)
-        return None
+    def _announced_by(self, first: int, end: int) -> str:
+        said = " ".join(self.text[self.tokens.starts[first] : end].split())
+        return f"announced by {said[-60:]!r}"
 
-    def _own_text(self, label: str, after: str) -> int | None:
-        """Where the label's own option text ends in ``after``, if it follows the label."""
-        said, places = wording.plain_with_places(after)
-        opening = len(said) - len(said.lstrip(" .:,-–—"))
-        for plain, owner in self.options:
-            if owner == label and said.startswith(plain[:_AFTER], opening):
-                last = opening + len(plain) - 1
-                return places[last] + 1 if last < len(places) else len(after)
-        return None
+    def _behind(self, number: int) -> int:
+        """The first token behind the label ``number`` and the text of its option."""
+        end = self.tokens.ends[number]
+        for plain, label in self.options:
+            if label == self.labels[number]:
+                own = wording.end_of(plain, self.text, end)
+                return number + 1 if own is None else bisect_left(self.tokens.starts, own)
+        return number + 1
 
-    def _stated_text(self, after: int) -> _Found | None:
-        """The last announcement that the whole text of an option follows, which ends after."""
-        for match in islice(from_the_end(phrases.ANNOUNCEMENT, self.text), _WORDS_READ):
-            starts = phrases.announced_at(self.text, match)
-            found = [(at, whole) for at in starts if (whole := self._option_at(at)) is not None]
-            if match.start() <= after and not any(at + len(w[0]) > after for at, w in found):
-                break
-            if found and found[0][1][1] is not None:
-                return _Found(found[0][1][1], match.start())
-            if starts and not found and phrases.REFUSAL.match(self.text, starts[-1]):
-                return _Found(None, match.start())
-        return None
+    def _announced_texts(self) -> Iterator[Candidate]:
+        """Announcements that the whole text of an option follows, or a refusal."""
+        classes = self.tokens.classes
+        words = (number for number in reversed(range(len(classes))) if classes[number] in "NOB")
+        for number in islice(words, _WORDS_READ) if self.options else ():
+            starts = phrases.announced_at(self.tokens, number)
+            for at in starts:
+                if (whole := self._option_at(at)) is not None:
+                    rule = self._announced_by(number, at)
+                    yield Candidate(whole[1], Role.ANNOUNCED, at, whole[2], rule)
+                    break
+            else:
+                if refusals := [at for at in starts if phrases.refused(self.tokens, at)]:
+                    at = refusals[0]
+                    yield Candidate(None, Role.ANNOUNCED, at, at + 1, "a refusal")
 
-    def _option_at(self, start: int) -> tuple[str, str | None] | None:
-        """The option whose whole text a clause starting here is, with its label.
+    def _option_at(self, start: int) -> tuple[str, str | None, int] | None:
+        """The option whose whole text a clause starting here is, its label, and where it ends.
 
         The label is None where two options have this text, or where another one is offered too.
         """
-        if not self.options:
-            return None
-        length = len(self.options[0][0])
+        length = len(self.options[0][0]) if self.options else 0
         window = self.text[start : start + 2 * length + 80]
-        said, line = wording.plain(window), wording.plain(phrases.first_line(window))
+        said, line = wording.plain(window), wording.plain(_LINE_END.split(window, 1)[0])
         for plain, label in self.options:
             ends = line == plain or phrases.clause_ends_at(said, len(plain))
             if said.startswith(plain) and ends:
-                if any(text == plain and other != label for text, other in self.options):
-                    return plain, None
+                others = [text for text, other in self.options if other != label]
                 rest = said[len(plain) :]
-                for text, other in self.options:
-                    if other != label and phrases.offers_text(rest, text):
-                        return plain, None
-                return plain, label
+                several = plain in others or any(phrases.offers_text(rest, o) for o in others)
+                end = wording.end_of(plain, self.text, start) or start + len(plain)
+                return plain, None if several else label, end
         return None
+
+    # Verdicts on the options
+
+    def _verdicts(self) -> tuple[list[Candidate], int]:
+        """The only option called correct; where the last conclusion of that kind ends."""
+        correct: dict[str, Candidate] = {}
+        concluded = 0
+        for number in self.last:
+            what = phrases.called(self.tokens, number)
+            if what in ("correct", "concluded"):
+                candidate = self._label(number, Role.VERDICT, "called correct")
+                correct.setdefault(self.labels[number], candidate)
+                concluded = max(concluded, candidate.end * (what == "concluded"))
+        right = [number for number, good in self.rows.items() if good]
+        if len(self.rows) > 1 and len({self.labels[number] for number in right}) == 1:
+            candidate = self._label(right[-1], Role.VERDICT, "the only row called correct")
+            correct.setdefault(self.labels[right[-1]], candidate)
+        return (list(correct.values()) if len(correct) == 1 else []), concluded
+
+    @cached_property
+    def rows(self) -> dict[int, bool]:
+        """The labels that open a row of a list or table with a verdict: whether it is "correct"."""
+        opening = [n for n in reversed(self.last) if phrases.opens_a_row(self.tokens, n)]
+        ends = [*opening[1:], len(self.tokens.classes)]
+        rows = zip(opening, ends, strict=True) if opening else ()
+        judged = {n: phrases.judged(self.tokens, n, self._behind(n), end) for n, end in rows}
+        return {number: good for number, good in judged.items() if good is not None}
 
     # Loose forms
 
-    def alone_on_a_line(self) -> str | None:
-        """The label that the last line, or else the first, consists of.
-
-        Not where several lines do, and not where a list was cut off behind its next label.
-        """
-        alone = [label for line in self._edge_lines() if (label := self._lone(line)) is not None]
-        if len(set(alone)) != 1 or len(alone) > 2:
-            return None
-        lines = self._edge_lines()
-        last = self._lone(lines[-1])
-        if last is None:
-            return self._lone(lines[0])
-        listed = [label for _, label in self._marked(lines[:-1])]
-        place = self.labels.index(last)
-        if listed and place and listed[-1] == self.labels[place - 1] and lines[-1].endswith(")"):
-            return None
-        return last
-
-    def _lone(self, line: str) -> str | None:
-        if len(line) > 60 or wording.is_cut_off(line) or phrases.NEGATED_LETTER.search(line):
-            return None
-        bare = wording.bare(line)
-        return self.meaning.get(bare) if len(bare) == 1 else None
-
-    def only_labelled_line(self) -> str | None:
-        """The label that the first or last line opens with, if no line opens with another."""
-        lines = self._edge_lines()
-        marked = self._marked(lines)
-        if len({label for _, label in marked}) != 1:
-            return None
-        at_edge = marked[0][0] == 0 or marked[-1][0] == len(lines) - 1
-        if at_edge and (behind := self._behind_short_answer(lines[marked[-1][0]])) is not None:
-            return behind
-        if marked[0][1] == "I" and any(line.lstrip(" *(").startswith("II") for line in lines):
-            return None  # a list with Roman numbers
-        return marked[0][1] if at_edge else None
-
-    def _behind_short_answer(self, line: str) -> str | None:
-        """The option that is all that stands behind "A:", by its label or its text."""
-        short = phrases.SHORT_ANSWER.match(line)
-        if short is None:
-            return None
-        rest = line[short.end() :]
-        return self._called_by_text(rest) or self._lone(rest)
-
-    def _marked(self, lines: Sequence[str]) -> list[tuple[int, str]]:
-        """The number and label of every line that opens with a label and says more.
-
-        Small letters number the parts of an answer.
-        """
+    @cached_property
+    def lines(self) -> list[_Line]:
+        """The lines that are not empty, of a long text those near its ends; no marks of code."""
+        starts, size = self.tokens.starts, len(self.text)
         return [
-            (number, self.meaning[match.group(1)])
-            for number, line in enumerate(lines)
-            if (match := phrases.LABELLED_LINE.match(line))
-            and match.group(1) in self.meaning
-            and not match.group(1).islower()
+            _Line(match.group(), match.start(), *(bisect_left(starts, at) for at in match.span()))
+            for match in _LINE.finditer(self.text)
+            if (match.start() < _EDGE or match.end() > size - _EDGE)
+            and not _FENCE.fullmatch(match.group())
         ]
 
-    def only_concluded(self) -> str | None:
-        """The only option called correct, where that is a conclusion: "hence, option B is correct"."""
-        return self.only_correct() if self.concluded else None
+    def _lone(self, line: _Line) -> str | None:
+        """The label that this line consists of."""
+        if wording.is_cut_off(line.text) or not _LONE.fullmatch(
+            self.tokens.classes, line.first, line.end
+        ):
+            return None
+        return next(self.labels[n] for n in range(line.first, line.end) if n in self.labels)
 
-    def only_correct(self) -> str | None:
-        """The only option of which it is said that it is correct."""
-        return next(iter(self.weak)) if len(self.weak) == 1 else None
+    def _opens(self, line: _Line) -> str | None:
+        """The label that this line opens with. Small letters number the parts of an answer."""
+        label = self.labels.get(line.first)
+        if label is None or not _LABELLED.match(self.text, self.tokens.ends[line.first]):
+            return None
+        return None if self.text[self.tokens.starts[line.first]].islower() else label
 
-    def option_text(self) -> str | None:
-        """The option whose whole text is the reply, a line at its edge, or what it ends in."""
-        kept = self._edge_lines()
-        lines = [wording.plain(line) for line in kept]
+    def _edge_lines(self) -> Iterator[Candidate]:
+        """The label that the last line, or else the first, consists of or opens with.
+
+        Not where others do so with other labels, and not where a list was cut off.
+        """
+        alone = {n: label for n, line in enumerate(self.lines) if (label := self._lone(line))}
+        opened = {n: label for n, line in enumerate(self.lines) if (label := self._opens(line))}
+        last = len(self.lines) - 1
+        before = [label for n, label in opened.items() if n < last]
+        if before and last in alone and self.lines[last].text.endswith(")"):
+            cut_off = self.order.index(before[-1]) + 1 == self.order.index(alone[last])
+        else:
+            cut_off = False
+        if len(set(alone.values())) == 1 and len(alone) < 3 and not cut_off:
+            for number in {last: "last", 0: "first"}.keys() & alone.keys():
+                yield self._line(number, alone[number], Role.BARE, "alone on a line")
+        if len(set(opened.values())) != 1 or not {0, last} & opened.keys():
+            return
+        if len(self.rows) > 1 or not all(self.rows.values()):
+            return  # the verdicts decide
+        number, label = opened.popitem()
+        first = self.lines[number].first
+        if phrases.other_label(self.tokens, self._behind(first), self._behind) is not None:
+            return
+        short = self._behind_short_answer(self.lines[number])
+        if short or label != "I" or not any(line.text.startswith("II") for line in self.lines):
+            rule = "the only label that a line opens with"
+            yield self._line(number, short or label, Role.LABELLED_LINE, rule)
+
+    def _line(self, number: int, label: str, role: Role, rule: str) -> Candidate:
+        line = self.lines[number]
+        return Candidate(label, role, line.start, line.start + len(line.text), rule)
+
+    def _behind_short_answer(self, line: _Line) -> str | None:
+        """The option that is all that follows "A:", by its label or its text."""
+        if not _SHORT_ANSWER.match(line.text):
+            return None
+        at = self.tokens.ends[line.first + 1]
+        rest = _Line(self.text[at : line.start + len(line.text)], at, line.first + 2, line.end)
+        return self._option_of_text(rest.text) or self._lone(rest)
+
+    def _option_text(self) -> Iterator[Candidate]:
+        """The option whose whole text is a line at the reply's edge, or what the reply ends in."""
+        lines = [
+            "" if wording.is_cut_off(line.text) else wording.plain(line.text) for line in self.lines
+        ]
         found = [
-            (number, label)
-            for number, line in enumerate(lines)
-            for plain, label in self.options
-            if plain == line and not wording.is_cut_off(kept[number])
+            (n, label)
+            for n, line in enumerate(lines)
+            for text, label in self.options
+            if text == line
         ]
         if found:
-            at_edge = found[-1][0] == len(lines) - 1 or found[0][0] == 0
-            return found[0][1] if at_edge and len({label for _, label in found}) == 1 else None
+            if {0, len(lines) - 1} & {n for n, _ in found} and len(
+                {label for _, label in found}
+            ) == 1:
+                yield self._line(*found[-1], Role.OPTION_TEXT, "the only option that is a line")
+            return
         if not phrases.COMPLETE.search(self.text[-20:]):
-            return None  # cut off: who knows what it was about to say
+            return  # cut off before what it was about to say
         sentence = wording.last_sentence(self.text[-_EDGE:])
-        for plain, label in self.options:
-            if not sentence.endswith(plain):
-                continue
-            before = sentence[: -len(plain)]
-            # "False" and "not allowed" may be what is offered.
-            if phrases.NEGATED.search(before) or phrases.HELD_BY_OTHERS.search(before):
-                continue
-            if phrases.is_told_of(before):
-                same = sum(text == plain for text, _ in self.options)
-                return label if same == 1 else None
-        return None
-
-    def _edge_lines(self) -> list[str]:
-        """The lines that are not empty, of a long text those near its ends.
-
-        The marks of a code block are no lines of their own.
-        """
-        text = self.text
-        if len(text) > 2 * _EDGE:
-            text = text[:_EDGE] + "\n" + text[-_EDGE:]
-        lines = text.split("\n")
-        return [line for line in lines if line.strip() and not phrases.FENCE.fullmatch(line)]
-
-
-@lru_cache(maxsize=64)
-def _grammar(labels: str) -> tuple[re.Pattern[str], dict[str, str]]:
-    """The pattern of a label that stands by itself, and which label each of its forms is."""
-    meaning = {label: label for label in labels}
-    for letters in LETTERS.values():
-        for letter, label in zip(letters, labels, strict=False):
-            if letter != " ":
-                meaning.setdefault(letter, label)
-    small = {label.lower(): label for label in labels if label.lower() not in meaning}
-    meaning.update(small)
-    large = {label.upper(): label for label in labels if label.upper() not in meaning}
-    meaning.update(large)
-    return phrases.label_pattern(labels + "".join(large), "".join(small), meaning), meaning
+        for text, label in self.options:
+            if sentence.endswith(text) and phrases.leads_up_to(sentence[: -len(text)]):
+                if sum(text == other for other, _ in self.options) == 1:
+                    start = max(0, self.text.casefold().rfind(text))
+                    rule = "the last sentence ends in the option's text"
+                    yield Candidate(label, Role.OPTION_TEXT, start, start + len(text), rule)
+                return

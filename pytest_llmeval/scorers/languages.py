@@ -1,159 +1,163 @@
-"""Words and letters by which replies in many languages state an answer."""
+"""Words and letters by which replies state an answer: ``languages.toml``, a row for each language."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tomllib
+import unicodedata
+from collections.abc import Iterable
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.resources import files
 
-ANSWER_WORDS: tuple[str, ...] = (
-    # "answer"; where it inflects, its forms
-    "answer", "ans",
-    "antwort", "lösung",
-    "réponse", "reponse",
-    "respuesta", "resposta", "risposta", "răspuns", "răspunsul", "raspuns",
-    "antwoord", "svar", "svaret", "vastaus", "válasz",
-    "odpowiedź", "odpowiedz", "odpowiedź to", "vastaus on", "odpověď", "odpoveď", "odgovor",
-    "cevap", "cevabı", "yanıt", "jawaban", "jawapan", "sagot", "jibu",
-    "đáp án", "câu trả lời",
-    "idahun", "ìdáhùn", "idáhùn", "àdáhùn", "àmọ̀nà", "ànúgọ", "àṣàyàn",
-    "ответ", "ответом", "відповідь", "отговор", "απάντηση",
-    "תשובה", "התשובה",
-    "الجواب", "جواب", "الإجابة", "الاجابة", "إجابة", "اجابة", "پاسخ",
-    "उत्तर", "जवाब", "উত্তর", "উত্তরঃ", "సమాధానం", "జవాబు", "பதில்", "விடை", "ઉત્તર", "ਉੱਤਰ",
-    "उत्तरः",
-)  # fmt: skip
-
-# Of the other languages of INCLUDE. Read by `matched` alone so far.
-MORE_ANSWER_WORDS: tuple[str, ...] = (
-    "përgjigje", "përgjigja", "përgjigjja", "պատասխան", "պատասխանը", "cavab", "erantzuna", "адказ",
-    "პასუხი", "პასუხია", "жауап", "жауабы", "atsakymas", "ഉത്തരം", "одговор", "одговорот",
-    "отговорът", "vastus", "javob", "javobi",
-)  # fmt: skip
-
-# Written without blanks around them, so that no word ends where they do.
-ANSWER_WORDS_UNSPACED: tuple[str, ...] = (
-    "答案", "答复", "答曰", "正解", "回答", "解答", "答え", "答", "应选", "應選", "故选", "故選",
-    "选择", "選擇", "选", "選", "正确选项", "正確選項", "正确的选项", "正确的是",
-    "정답", "답변", "답", "คำตอบ",
-)  # fmt: skip
-
-OPTION_WORDS: tuple[str, ...] = (
-    "option", "choice", "letter", "alternative", "statement",
-    "opción", "opcion", "opção", "opcao", "alternativa", "letra", "inciso",
-    "proposition", "lettre", "lettera", "opzione", "buchstabe", "möglichkeit", "optie", "opcja",
-    "možnost", "seçenek", "şıkkı", "pilihan", "opsi", "chaguo", "lựa chọn", "phương án",
-    "вариант", "буква", "варіант", "επιλογή", "אפשרות", "الخيار", "خيار", "الحرف", "حرف", "گزینه",
-    "विकल्प", "বিকল্প", "ตัวเลือก", "ข้อ",
-)  # fmt: skip
-
-COPULAS: tuple[str, ...] = (
-    "is", "are", "was", "be", "remains", "becomes", "equals", "ist", "sind", "lautet", "wäre",
-    "est", "serait",
-    "es", "son", "sería", "seria", "será", "é", "è", "sarebbe", "este", "jest", "je",
-    "är", "er", "adalah", "ialah", "ay", "ni", "là", "это", "является", "будет", "є", "це",
-    "είναι",
-    "היא", "הוא", "هو", "هي", "است", "है", "হল", "হলো", "হচ্ছে", "คือ",
-)  # fmt: skip
-
-# As MORE_ANSWER_WORDS.
-MORE_COPULAS: tuple[str, ...] = ("është", "է", "гэта", "е", "არის", "yra")
-
-NEGATIONS: tuple[str, ...] = (
-    "not", "isn't", "isn’t", "wasn't", "cannot", "can't", "can’t", "never", "neither", "nor",
-    "no", "won't",
-    "wouldn't", "doesn't", "don't", "don’t", "isnt", "wrong", "incorrect", "false", "unlikely",
-    "unclear", "unknown",
-    "except", "whether", "if", "choices", "options", "nicht", "kein", "keine", "weder", "falsch",
-    "pas", "incorrecte", "fausse", "incorrecta", "incorrecto", "non", "nunca", "não", "nao",
-    "errata",
-    "не", "ни", "неверный", "nie", "nu", "inte", "ikke", "değil", "bukan", "không", "si", "sio",
-    "ليس", "ليست", "لا", "لیس", "नहीं", "নয়", "ไม่",
-)  # fmt: skip
-
-# What a reason begins with, and what a negative number may be written with.
-BECAUSE: tuple[str, ...] = (
-    "because", "since", "weil", "denn", "car", "parce que", "puisque", "porque", "pues", "ya que",
-    "pois", "perché", "потому что", "так как", "поскольку", "kwa sababu", "কারণ",
-)  # fmt: skip
-
-BECAUSE_UNSPACED: tuple[str, ...] = ("因为", "因為", "なぜなら", "왜냐하면", "เพราะ")
-
-MINUS: tuple[str, ...] = ("minus", "negative", "menos", "moins", "минус")
-
-QUESTION_WORDS: tuple[str, ...] = (
-    "Question", "QUESTION", "Q", "Human", "User", "Frage", "Pregunta", "Pergunta", "Domanda",
-    "Vraag", "Pytanie",
-    "Вопрос", "Задача", "问题", "問題", "题目", "প্রশ্ন", "प्रश्न", "ప్రశ్న", "โจทย์", "Swali",
-    "السؤال", "질문",
-)  # fmt: skip
-
-# By language: what stands for A, B, C, …, in this order.
-LETTERS: Mapping[str, str] = {
-    "full-width": "ＡＢＣＤＥＦＧＨＩＪＫＬＭＮＯＰＱＲＳＴＵＶＷＸＹＺ",
-    "full-width small": "ａｂｃｄｅｆｇｈｉｊｋｌｍｎｏｐｑｒｓｔｕｖｗｘｙｚ",
-    "circled": "ⒶⒷⒸⒹⒺⒻⒼⒽⒾⒿⓀⓁⓂⓃⓄⓅⓆⓇⓈⓉⓊⓋⓌⓍⓎⓏ",
-    "circled small": "ⓐⓑⓒⓓⓔⓕⓖⓗⓘⓙⓚⓛⓜⓝⓞⓟⓠⓡⓢⓣⓤⓥⓦⓧⓨⓩ",
-    "parenthesised": "⒜⒝⒞⒟⒠⒡⒢⒣⒤⒥⒦⒧⒨⒩⒪⒫⒬⒭⒮⒯⒰⒱⒲⒳⒴⒵",
-    "bold": "𝐀𝐁𝐂𝐃𝐄𝐅𝐆𝐇𝐈𝐉𝐊𝐋𝐌𝐍𝐎𝐏𝐐𝐑𝐒𝐓𝐔𝐕𝐖𝐗𝐘𝐙",
-    "circled numbers": "①②③④⑤⑥⑦⑧⑨⑩",
-    "ar": "أبجدهو",
-    "ar, bare": "ابجد",
-    "bn": "কখগঘঙ",
-    # As simple-evals lists them.
-    "bn, MMLU": "অবডঢ",
-    "hi": "कखगघङ",
-    "hi, MMLU": "अबसद",
-    "th": "กขคงจ",
-    "ja": "アイウエオカキクケコ",
-    "ja, hiragana": "あいうえお",
-    "zh": "甲乙丙丁戊己庚辛壬癸",
-    "ko": "ㄱㄴㄷㄹㅁ",
-    "ko, syllables": "가나다라마",
-    "he": "אבגדה",
-    "el": "ΑΒΓΔΕ",
-    # В is left out: it looks like B and is the third letter; Е likewise.
-    "ru": "АБ Г",
-    "ru, small": "аб г",
-    "ru, looks like C": "  С",
+_FILE = tomllib.loads((files(__package__) / "languages.toml").read_text(encoding="utf-8"))
+# Column → the class of its words. Of two columns with the same word the later wins.
+_CLASSES: dict[str, str] = _FILE.pop("classes")
+_ROWS: dict[str, dict[str, tuple[str, ...]]] = {
+    codes: {column: tuple(words.split(", ")) for column, words in row.items()}
+    for codes, row in _FILE.items()
 }
+_LONG = 4  # letters from which on an accent may be left out
+_APOSTROPHES = str.maketrans(
+    dict.fromkeys("’‘ʼʻ`", "'") | dict.fromkeys("\u200b\u200c\u200d\u00ad")
+)
 
-DECIMAL_COMMA: frozenset[str] = frozenset(
-    [
-        "bg",
-        "ca",
-        "cs",
-        "da",
-        "de",
-        "el",
-        "es",
-        "et",
-        "eu",
-        "fi",
-        "fr",
-        "gl",
-        "hr",
-        "hu",
-        "id",
-        "is",
-        "it",
-        "lt",
-        "lv",
-        "mk",
-        "nb",
-        "nl",
-        "nn",
-        "no",
-        "pl",
-        "pt",
-        "ro",
-        "ru",
-        "sk",
-        "sl",
-        "sq",
-        "sr",
-        "sv",
-        "tr",
-        "uk",
-        "vi",
-    ]
+
+def _words(*columns: str, unspaced: bool | None = None) -> tuple[str, ...]:
+    """The words of these columns in all languages, or in those written with or without blanks."""
+    rows = [row for row in _ROWS.values() if unspaced in (None, "unspaced" in _traits(row))]
+    words = {word for row in rows for column in columns for word in row.get(column, ())}
+    return tuple(sorted(word.rstrip("*") if unspaced else word for word in words))
+
+
+def _traits(row: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return row.get("traits", ())
+
+
+ANSWER_WORDS = _words("answer", unspaced=False)
+ANSWER_WORDS_UNSPACED = _words("answer", "pick", unspaced=True)
+COPULAS = _words("is", unspaced=False)
+COPULAS_UNSPACED = _words("is", unspaced=True)
+NEGATIONS = _words("not", "wrong", "if", "blocks", unspaced=False)
+BECAUSE = _words("because", unspaced=False)
+BECAUSE_UNSPACED = _words("because", unspaced=True)
+MINUS = _words("minus")
+QUESTION_WORDS = _words("question")
+DECIMAL_COMMA = frozenset(
+    code for codes, row in _ROWS.items() if "comma" in _traits(row) for code in codes.split()
 )
 """Languages (ISO 639-1) that write 2,5 for two and a half."""
+LETTERS = _words("letters")
+"""Letters that stand for A, B, C, …, in this order; a blank for one that is left out."""
+
+
+class _Table:
+    """Words, and beginnings of words (``word*``), with what they stand for."""
+
+    def __init__(self) -> None:
+        self.whole: dict[str, list[str]] = {}
+        self.begun: dict[str, list[str]] = {}
+
+    def add(self, word: str, value: str) -> None:
+        table = self.begun if word.endswith("*") else self.whole
+        for form in _forms(word.rstrip("*")):
+            table.setdefault(form, []).append(value)
+
+    def find(self, word: str) -> Iterator[str]:
+        """The values of a word in normal form, the longest entry first, of one the latest first."""
+        for form in _forms(word):
+            yield from reversed(self.whole.get(form, ()))
+            for length in range(len(form), 0, -1):
+                yield from reversed(self.begun.get(form[:length], ()))
+        _, apostrophe, rest = word.rpartition("'")
+        if apostrophe and rest:  # l'option
+            yield from self.find(rest)
+
+
+class Lexicon:
+    """The words of English and of some other languages, and their classes."""
+
+    def __init__(self, codes: frozenset[str]) -> None:
+        rows = [_ROWS["en"], *(_ROWS[code] for code in sorted(codes))]
+        traits = {trait for row in rows for trait in _traits(row)}
+        #: How far the grammar goes: 0 English, 1 other languages, 2 those without "is".
+        self.reach = bool(codes) + ("bare" in traits)
+        self.ending = "ending" in traits
+        self.table = _Table()
+        self.phrases: dict[str, str] = {}
+        self.unspaced: dict[str, str] = {}
+        for row in rows:
+            for column, symbol in _CLASSES.items():
+                for word in map(normal, row.get(column, ())):
+                    if "unspaced" in _traits(row) and not "\uac00" <= word[0] <= "\ud7a3":
+                        self.unspaced[word] = symbol
+                    elif " " in word or "/" in word:
+                        self.phrases[word] = symbol
+                    else:
+                        self.table.add(word, symbol)
+        self.article = self.class_of("a") == "m"
+
+    def class_of(self, word: str) -> str:
+        """The class of one word of a text; ``w`` where it is in no column."""
+        return _class_of(self, word)
+
+
+@lru_cache(maxsize=1 << 16)
+def _class_of(words: Lexicon, word: str) -> str:
+    return next(words.table.find(normal(word)), "w")
+
+
+@lru_cache(maxsize=256)
+def lexicon(codes: frozenset[str]) -> Lexicon:
+    """The lexicon of English and the languages of ``codes``."""
+    return Lexicon(codes)
+
+
+def languages_of(words: Iterable[str], text: str) -> frozenset[str]:
+    """The rows besides English that have a telling word among ``words``, those of ``text``.
+
+    A word that English has too, or that begins one, tells nothing.
+    """
+    found = {code for word in words for code in _told(word)}
+    if not text.isascii():
+        said = normal(text)
+        found |= {code for word, code in _telling()[1] if word in said}
+    return frozenset(found)
+
+
+@lru_cache(maxsize=1 << 16)
+def _told(word: str) -> frozenset[str]:
+    return frozenset(_telling()[0].find(normal(word)))
+
+
+@lru_cache(maxsize=1)
+def _telling() -> tuple[_Table, list[tuple[str, str]]]:
+    """The rows that words tell, and those that what is not written as one word tells."""
+    english = Lexicon(frozenset()).table.whole
+    table, anywhere = _Table(), []
+    for code, row in _ROWS.items():
+        for column in ("answer", "option", "correct", "wrong", "so", "pick", "true"):
+            for word in map(normal, row.get(column, ())):
+                stem = word.rstrip("*")
+                if "unspaced" in _traits(row) or (" " in word and not word.isascii()):
+                    anywhere.append((stem, code))
+                elif not (
+                    (stem.isascii() and (len(stem) < _LONG or " " in stem))
+                    or stem in english
+                    or (stem != word and any(known.startswith(stem) for known in english))
+                ):
+                    table.add(word, code)
+    return table, anywhere
+
+
+def normal(word: str) -> str:
+    """``word`` in small letters, with one kind of apostrophe and no invisible characters."""
+    return unicodedata.normalize("NFC", word.lower().translate(_APOSTROPHES))
+
+
+def _forms(word: str) -> tuple[str, ...]:
+    """``word`` and, if it is long enough for that, ``word`` without accents."""
+    if len(word) < _LONG or word[0] >= "\u0590":
+        return (word,)
+    apart = unicodedata.normalize("NFD", word)
+    plain = "".join(char for char in apart if not unicodedata.combining(char))
+    return (word,) if plain == word else (word, plain)

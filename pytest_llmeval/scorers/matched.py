@@ -75,7 +75,7 @@ def _scored(item: Item, response: Response, load: Callable[[], Embed]) -> Score:
     fault = what_is_wrong(item, response, options=True)
     if fault is not None:
         return Score(Outcome.ERROR, error=fault)
-    reply = own_answer(response.text or "")
+    reply = own_answer(response.text or "", lambda part: _names_an_answer(part, item.options))
     span = find_span(reply, item.options) if reply else None
     if span is None:
         return Score(Outcome.UNPARSED)
@@ -95,6 +95,11 @@ def _scored(item: Item, response: Response, load: Callable[[], Embed]) -> Score:
         detail=reading.text,
         seconds=seconds,
     )
+
+
+def _names_an_answer(text: str, options: Sequence[str]) -> bool:
+    span = find_span(text, options)
+    return span is not None and span.level != "last"
 
 
 def _most_similar(

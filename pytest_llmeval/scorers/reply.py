@@ -6,6 +6,7 @@ Every step is linear in the text, whatever the text is.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from collections.abc import Iterator
 
 from pytest_llmeval.core import Item
@@ -15,6 +16,7 @@ from pytest_llmeval.core import Score
 from pytest_llmeval.core.quoted import Quoted
 from pytest_llmeval.core.reasoning import split_reasoning
 from pytest_llmeval.scorers.languages import QUESTION_WORDS
+from pytest_llmeval.scorers.tokens import lex
 
 _FIRSTS = re.escape("".join({word[0] for word in QUESTION_WORDS}))
 # "Step 1: read the Question again" goes on; a line that starts with "Question:" does not.
@@ -27,6 +29,9 @@ _NEXT = re.compile(
     + r")[\ \t]?\d{0,4}[*]{0,2}"
     r"[\ \t]?[:：]"
 )
+
+_VALUE = re.compile(r"\d|(?<!\w)[B-HJ-Z](?!\w)")
+_LEAD_IN = re.compile(r"(?s:.{0,250})[.:!…。：！।۔]")
 
 _STEP = 1 << 14  # characters searched at a time, from the end of the text
 _LOOKAHEAD = 64  # more than any pattern looks ahead
@@ -59,29 +64,41 @@ def without_reasoning(text: str) -> str | None:
     return reply.answer if reply.closed else None
 
 
-def own_answer(text: str) -> str | None:
+def own_answer(text: str, answered: Callable[[str], bool] | None = None) -> str | None:
     """``text`` without reasoning and without what follows the answer to *this* item.
 
     Cut at the end of the turn and at the first line that opens another question ("Question:"),
-    unless that line is part of code. None where reasoning is left open.
+    unless that line is part of code. A question behind a short lead-in ("Let me restate it.") is
+    this item's own, restated: no value, no denial and, according to ``answered``, no answer comes
+    before it. None where reasoning is left open.
     """
     visible = without_reasoning(text)
     if visible is None:
         return None
     visible = visible.strip()
-    following = _next_question(visible)
+    questions = _questions(visible)
+    following = next(questions, None)
+    if following is not None:
+        before = visible[:following].rstrip()
+        if _is_lead_in(before) and not (answered and answered(before)):
+            following = next(questions, None)
     return visible if following is None else visible[:following].rstrip()
 
 
-def _next_question(text: str) -> int | None:
-    """Where the first line that opens another question begins."""
+def _questions(text: str) -> Iterator[int]:
+    """Where the lines that open a question begin."""
     quoted: Quoted | None = None
     for line in _NEXT.finditer(text):
         quoted = quoted or Quoted(text)
         fence = quoted.fence(line.end())
         if quoted.literal(line.end()) is None and (fence is None or not fence.closed):
-            return line.start()
-    return None
+            yield line.start()
+
+
+def _is_lead_in(text: str) -> bool:
+    if _LEAD_IN.fullmatch(text) is None or _VALUE.search(text) is not None:
+        return False
+    return "X" not in lex(text).classes
 
 
 def from_the_end(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:

@@ -19,8 +19,6 @@ from pytest_llmeval.scorers import wording
 from pytest_llmeval.scorers.languages import ANSWER_WORDS
 from pytest_llmeval.scorers.languages import ANSWER_WORDS_UNSPACED
 from pytest_llmeval.scorers.languages import COPULAS
-from pytest_llmeval.scorers.languages import MORE_ANSWER_WORDS
-from pytest_llmeval.scorers.languages import MORE_COPULAS
 from pytest_llmeval.scorers.languages import NEGATIONS
 
 Level = Literal["stated", "colon", "option", "last"]
@@ -31,7 +29,7 @@ _LONGEST = 1000  # characters of an answer
 
 _WORD = re.compile(
     wording.literal(
-        ANSWER_WORDS + MORE_ANSWER_WORDS,
+        ANSWER_WORDS,
         [w for w in ANSWER_WORDS_UNSPACED if len(w) > 1 or w == "답"],
     )
 )
@@ -39,7 +37,7 @@ _NO = rf"(?!(?:{wording.any_of(NEGATIONS)})(?!\w))"
 _REACH = 80
 _COLON = r"[ \t]?(?:\*\*|__)?[ \t]?[:：՝][ \t]?(?:\*\*|__)?"  # a lone * may be the answer's
 # "can be found" is no statement.
-_COPULA = rf"{wording.any_of({*COPULAS, *MORE_COPULAS} - {'be'})}|(?:would|must|should|will|has to)[ \t]+be"
+_COPULA = rf"{wording.any_of(set(COPULAS) - {'be'})}|(?:would|must|should|will|has to)[ \t]+be"
 _IS = re.compile(
     # "answer is", "Antwort auf die Frage lautet", with a colon or without
     rf"(?:[ \t]+{_NO}[^\s.:;!?]+){{0,4}}?[ \t]+(?:{_COPULA})(?!\w)"
@@ -56,7 +54,7 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _PLACEHOLDER = re.compile(r"\$OPTION\b")  # the instruction repeated
-_LONE_LETTER = re.compile(r"(?:option|choice)?[a-z]", re.IGNORECASE)
+_LONE_LETTER = re.compile(r"(?:\\f?box(?:ed)? )?(?:(?:option|choice) )?[a-z]")
 _SENTENCE_END = re.compile(r"(?<=[.!?؟])[\"'”’)\]]*\s+|(?<=[。！？।॥])|\n+")
 # Thai and what comes behind it in Unicode writes without blanks, or nearly so.
 _UNSPACED_FROM = "\u0e00"
@@ -121,7 +119,7 @@ def _answer_from(reply: str, start: int, level: Level, options: Sequence[str]) -
         return None
     text = reply[start : start + _LONGEST].lstrip()
     for option in options:
-        if "\n" in option and " ".join(text.split()).startswith(" ".join(option.split())):
+        if "\n" in option.strip() and " ".join(text.split()).startswith(" ".join(option.split())):
             return Span(option, level, _same(option, options))
     text = text.partition("\n")[0].strip()
     return Span(text, level) if _says_something(text, options) else None
@@ -132,7 +130,7 @@ def _says_something(text: str, options: Sequence[str]) -> bool:
     said = wording.plain(text)
     if not said or _PLACEHOLDER.search(text):
         return False
-    if _LONE_LETTER.fullmatch(wording.bare(text)):
+    if _LONE_LETTER.fullmatch(said):
         return said in {wording.plain(option) for option in options}
     return True
 

@@ -5,45 +5,31 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from pytest_llmeval.scorers.languages import OPTION_WORDS
+_REST = r"[^\s!-@\[-`{-~\u2000-\u206f\u3000-\u303f\uff00-\uff20।՝]{0,20}"  # of a word
 
 
 def any_of(words: Iterable[str]) -> str:
-    """A pattern of literal words, the longest first."""
+    """A pattern of literal words, the longest first; ``word*`` is one that may go on."""
     ordered = sorted(set(words), key=lambda word: (-len(word), word))
-    return "|".join(re.escape(word) for word in ordered)
+    return "|".join(re.escape(word).replace(r"\*", _REST) for word in ordered)
 
 
 def literal(words: Iterable[str], unspaced: Iterable[str]) -> str:
     """A pattern of literal words that is quick to search for in any text.
 
-    ``words`` also with a capital first and in capitals, and only where they are no part of a
-    longer word; ``unspaced`` words anywhere. One character class finds where a word may begin,
-    another whether its second character fits; the rest is looked up by that, and only then is
-    the first character held to it.
+    ``words`` in capitals or not, and only where they are no part of a longer word; ``unspaced``
+    words anywhere. They are grouped by their first two characters, which few places in a text have.
     """
-    firsts: dict[tuple[str, bool], set[str]] = {}
+    groups: dict[str, list[str]] = {}
     for word in words:
-        for form in (word, word.capitalize(), word.upper()):
-            firsts.setdefault((form[1:], True), set()).add(form[0])
-    for word in unspaced:
-        firsts.setdefault((word[1:], False), set()).add(word[0])
-    seconds: dict[str, list[str]] = {}
-    for rest, bounded in sorted(firsts, key=lambda key: -len(key[0])):
-        if not rest:
-            continue
-        begin = f"[{re.escape(''.join(sorted(firsts[rest, bounded])))}]{re.escape(rest)}"
-        end = f"(?<={begin})" + (rf"(?<![^\W\d_]{begin})(?![^\W\d_])" if bounded else "")
-        seconds.setdefault(rest[0], []).append(re.escape(rest[1:]) + end)
-    found = "|".join(
-        f"{re.escape(second)}(?:{'|'.join(rests)})" for second, rests in seconds.items()
+        groups.setdefault(word[:2].lower(), []).append(word)
+    spaced = "|".join(
+        f"{re.escape(start)}(?:{any_of(word[2:] for word in group)})"
+        for start, group in groups.items()
     )
-    pattern = f"(?=[{re.escape(''.join(seconds))}])(?:{found})"
-    single = firsts.get(("", False))
-    if single:
-        pattern = f"(?:{pattern}|(?<=[{re.escape(''.join(sorted(single)))}]))"
-    every = "".join(sorted(set().union(*firsts.values())))
-    return f"[{re.escape(every)}]{pattern}"
+    firsts = "".join(sorted({char for start in groups for char in (start[0], start[0].upper())}))
+    bounded = rf"(?=[{re.escape(firsts)}])(?<![^\W\d_])(?i:{spaced})(?![^\W\d_])"
+    return f"{bounded}|{any_of(unspaced)}"
 
 
 # Markup, quotes, brackets, invisible characters: what may stand around an answer.
@@ -59,10 +45,6 @@ _MARKUP = re.compile(
 _EDGES = " .。．:：,，、।॥!！"
 _POINT = re.compile(r"\.\d")
 _MINUS = re.compile(r"^[-−–]\s?(?=\.?\d)|[−–](?=\s?\.?\d)")
-_BOX = re.compile(r"\\f?box(?:ed)?")
-_OPTION = re.compile(
-    rf"^(?:{any_of(set(OPTION_WORDS) - {'statement', 'proposition'})})[ :：]", re.IGNORECASE
-)
 
 
 def without_markup(text: str) -> str:
@@ -81,42 +63,28 @@ def plain(text: str) -> str:
     return (said[begin:] if begin >= 0 and _POINT.match(said, begin) else kept).casefold()
 
 
-def plain_with_places(text: str) -> tuple[str, list[int]]:
-    """``text`` in small letters with markup as single blanks, and where each character was."""
-    said: list[str] = []
-    places: list[int] = []
-    position = 0
-    for match in [*_MARKUP.finditer(text), None]:
-        stop = len(text) if match is None else match.start()
-        for place in range(position, stop):
-            char = text[place]
-            if char.isspace():
-                char = " "
-            if char == " " and (not said or said[-1] == " "):
-                continue
-            for folded in char.casefold():
-                said.append(folded)
-                places.append(place)
-        if match is not None:
-            position = match.end()
-            if said and said[-1] != " ":
-                said.append(" ")
-                places.append(match.start())
-    return "".join(said), places
+_WORD = re.compile(r"[^\W_]+")
+_NEXT_WORD = re.compile(r"[\W_]{0,60}([^\W_]+)")
 
 
-def bare(line: str) -> str:
-    """A line without markup, brackets and full stops around what it says, and without "option"."""
-    said = " ".join(_BOX.sub(" ", without_markup(line)).split())
-    return _OPTION.sub("", said).replace(" ", "").strip(_EDGES + ";)-")
+def end_of(said: str, text: str, start: int) -> int | None:
+    """Where the words of ``said``, a plain text, end that follow in ``text`` from ``start`` on."""
+    words = _WORD.findall(said)
+    for number, word in enumerate(words, start=1):
+        found = _NEXT_WORD.match(text, start)
+        there = found[1].casefold() if found else ""
+        # An ending may be written directly behind, as in Korean.
+        goes_on = number == len(words) and there.startswith(word) and there[len(word) :] > "\u0590"
+        if found is None or (there != word and not goes_on):
+            return None
+        start = found.start(1) + len(word)
+    return start if words else None
 
 
 def is_cut_off(line: str) -> bool:
     """Whether a bracket or a formula on this line was opened and not closed."""
-    line = line.strip()
-    return any(
-        line.count(opened) > line.count(closed) for opened, closed in ("()", "[]", "{}")
-    ) or (line.startswith("$$") and not line.endswith("$$") and line.count("$$") % 2 == 1)
+    opened = any(line.count(a) > line.count(b) for a, b in ("()", "[]", "{}"))
+    return opened or (line.strip().startswith("$$") and line.count("$$") % 2 == 1)
 
 
 _SENTENCE = re.compile(r"[.!?。！？]\s+|[。！？]|\n")

@@ -15,6 +15,7 @@ from typing import Any
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
+from pytest_llmeval.reports.extraction import why
 from pytest_llmeval.reports.text import shorten
 from pytest_llmeval.runs.prompts import StoredPrompt
 
@@ -81,6 +82,7 @@ def details(
                 "samples": [
                     _sample(
                         record,
+                        stored.prompt.question if (stored := prompts.get(name)) else None,
                         [
                             other[name][n]
                             for other in scored_too.values()
@@ -119,11 +121,12 @@ def _prompt(
     }
 
 
-def _sample(record: Record, others: Iterable[Record]) -> dict[str, Any]:
-    """What one sample gave; what is absent is left out."""
+def _sample(record: Record, question: str | None, others: Iterable[Record]) -> dict[str, Any]:
+    """What one sample gave; what is absent is left out. ``question``: its prompt, if stored."""
     shown: dict[str, Any] = {
         "outcome": str(record.outcome),
         "answer": _limited(record.answer),
+        "why": why(record, question),
         "text": _limited(record.text),
         "reasoning": _limited(record.reasoning),
         "finish": record.finish_reason,

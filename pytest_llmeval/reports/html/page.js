@@ -248,6 +248,7 @@
     parts.push(facts([
       ...about,
       ["read as", sample.answer ?? (sample.outcome === "error" ? null : "nothing could be read")],
+      ["read because", sample.why],
       ["other scorers", also && make("span", "", ...also)],
       ["error", sample.error],
       ["ended by", sample.finish === "length" ? "length (cut off at the token limit)" : sample.finish],
