@@ -33,7 +33,7 @@ def test_candidates_are_printed_in_order(capsys):
     assert lines == [
         "C",
         "1. C  announced (announced by 'answer is (')",
-        "   at 35: …is correct. The answer is ( ⟦C⟧ ).",
+        "   at 36: …B is correct. The answer is ( ⟦C⟧ ).",
         "2. B  verdict (called correct)",
         "   at 7: Option ⟦B⟧ is correct. The answer is (C).",
     ]
