@@ -45,7 +45,6 @@ _ROLES = {"boxed": Role.BOXED, "loose": Role.CONCLUSION}
 
 # What may be short for "Answer:" and is also the label of an option.
 _SHORT_ANSWER = re.compile(r"[\s*_]{0,4}A[*_]{0,2}[:：]")
-_CHINESE = "零一二三四五六七八九十"
 _LINE = re.compile(r"[^\n]*[^\s\n][^\n]*")
 _LINE_END = re.compile(r"\n|</\w{0,20}answer>", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(?:```|~~~)\w*\s*")
@@ -108,14 +107,7 @@ class _Reader:
             (pair for pair in texts if pair[0].upper() not in tuple(labels)),
             key=lambda pair: -len(pair[0]),
         )
-        # Not where it may be the text of an option.
-        numbers = {
-            form: label
-            for number, label in enumerate(labels, start=1)
-            for form in (str(number), _CHINESE[number : number + 1])
-            if form not in said
-        }
-        self.tokens = lex(text, labels, numbers=numbers)
+        self.tokens = lex(text, labels, said)
         self.labels = self.tokens.labels
         self.last = list(islice(reversed(self.labels), _LABELS_READ))
 

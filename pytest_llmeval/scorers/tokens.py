@@ -7,6 +7,7 @@ With the labels A to D ``The answer isn't B.`` is ``mNXL.``. The classes are the
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,6 +58,7 @@ _SKIPPED = (
     r"\\(?:text|math)\w{0,4}|\\(?:bf|rm|bm|boldsymbol|[lL]arge|huge|left|right|quad)"
     r"|</?(?!answer)[A-Za-z]{1,10}/?>|&(?:quot|apos|lt|gt|nbsp|#0?39|#x27|#34);"
 )
+_CHINESE = "零一二三四五六七八九十"
 _COUNTED = re.compile(r"\s?(?:번|番|[项項号號])")
 
 
@@ -76,8 +78,11 @@ class Tokens:
     lexicon: Lexicon
 
 
-def lex(text: str, labels: str = "", *, numbers: Mapping[str, str] | None = None) -> Tokens:
-    """The tokens of ``text``; ``numbers`` are those that name a label, as in "option 2"."""
+def lex(text: str, labels: str = "", texts: Container[str] = ()) -> Tokens:
+    """The tokens of ``text``.
+
+    A number may name a label, as in "option 2", unless it may be one of the options' ``texts``.
+    """
     words = lexicon(languages_of(set(_WORDS.findall(text)), text))
     pattern, meaning = _grammar(labels, words)
     classes: list[str] = []
@@ -100,9 +105,9 @@ def lex(text: str, labels: str = "", *, numbers: Mapping[str, str] | None = None
             symbol = tables[kind].get(" ".join(said.lower().split()), said)
         elif kind == "letter":
             found[len(classes)] = meaning[said[0]]
-        elif kind == "number" and numbers and said in numbers:
-            if before == "O" or _COUNTED.match(text, end):
-                symbol, found[len(classes)] = "L", numbers[said]
+        elif kind == "number" and 0 < (place := _place(said)) <= len(labels):
+            if _COUNTED.match(text, end) or (before == "O" and said not in texts):
+                symbol, found[len(classes)] = "L", labels[place - 1]
         elif kind == "char" and before == "w" and ends[-1] == start:
             ends[-1] = end
             continue
@@ -112,6 +117,11 @@ def lex(text: str, labels: str = "", *, numbers: Mapping[str, str] | None = None
         starts.append(start)
         ends.append(end)
     return Tokens(text, "".join(classes), starts, ends, found, words)
+
+
+def _place(number: str) -> int:
+    """The number that names an option, from 1; 0 for one that can name none."""
+    return int(number) if number.isdecimal() and len(number) < 3 else _CHINESE.find(number)
 
 
 _SYMBOLS = {"paragraph": "¶", "line": "~", "close": ".", "tag": ":", "box": "B", "dash": "-"}

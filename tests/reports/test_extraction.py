@@ -33,9 +33,9 @@ def test_candidates_are_printed_in_order(capsys):
     assert lines == [
         "C",
         "1. C  announced (announced by 'answer is (')",
-        "   at 35: …is correct. The answer is ( ⟦C⟧ ).",
+        "   at 36: …B is correct. The answer is ( ⟦C⟧ ).",
         "2. B  verdict (called correct)",
-        "   at 7: Option ⟦B⟧ is correct. The answer is (C).",
+        "   at 7: Option ⟦B⟧ is correct. The answer is (C)…",
     ]
     assert printed(capsys, "--explain", "Hm.") == ["no answer", "no candidates"]
     assert printed(capsys, "--explain", "The answer is A or B.")[1].startswith("1. none  announced")

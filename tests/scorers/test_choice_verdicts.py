@@ -122,7 +122,9 @@ def test_a_number_names_an_option_only_as_a_number() -> None:
     assert extract_choice("정답은 3번입니다.", CITIES) == "C"
     assert extract_choice("答案是第三项。", CITIES) == "C"
     assert extract_choice("The answer is 3.", CITIES) is None
-    assert extract_choice("정답은 3번입니다.", ("5", "4", "2", "3")) is None  # the option's text?
+    assert extract_choice("정답은 3번입니다.", ("5", "4", "2", "3")) == "C"
+    assert extract_choice("Option 3 is correct.", ("5", "4", "2", "3")) is None  # C or D
+    assert extract_choice("Option 7 is correct.", CITIES) is None
 
 
 @pytest.mark.parametrize(
