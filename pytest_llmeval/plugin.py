@@ -70,9 +70,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if test.get_closest_marker("llmeval") is None:
             reasons.add(None)
             continue
-        reason = why_skipped(test)
+        evaluable = "item" in getattr(test, "fixturenames", ())
+        reason = why_skipped(test) if evaluable else None
         reasons.add(reason)
-        if reason is not None and "item" in getattr(test, "fixturenames", ()):
+        if reason is not None:
             test.add_marker(pytest.mark.skip(reason=reason))
             continue
         callspec = getattr(test, "callspec", None)

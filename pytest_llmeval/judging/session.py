@@ -321,7 +321,12 @@ class RunSession:
     def is_empty(self) -> bool:
         """Whether a new run holds nothing, because its model could not be loaded."""
         reported = self.outcomes.by_nodeid.values()
-        return self._is_new and not self.usage and all(one.unanswered for one in reported)
+        if not self._is_new or self.usage or not self.plan.items:
+            return False
+        return all(one.unanswered for one in reported) and not any(
+            record.text is not None or record.logprobs
+            for record in latest_records(self.folder.records)
+        )
 
     def _compare(self) -> Comparisons | NotCompared:
         if self.baseline is None:

@@ -81,6 +81,8 @@ class _Manifest(_Part):
     answers: int = 0
     asked: dict[str, dict[str, str]] = {}
     command: list[str] = []
+    baseline: str | None = None
+    template_dates: dict[str, str] = {}
     versions: dict[str, str] = {}
     usage: list[Annotated[list[str | dict[str, float]], Field(min_length=3, max_length=3)]] = []
     prices: dict[str, Any] | None = None

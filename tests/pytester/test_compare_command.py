@@ -136,8 +136,8 @@ def test_a_stored_run_is_judged_against_a_baseline(two_runs, capsys):
     assert "PASS bench::regression::max_drop" in output
     assert "newly wrong: law-0001\n" in output
     code, output, _ = llmeval(capsys, "gate", "new")
-    assert code == 0
-    assert "NOT RUN bench::regression" in output
+    assert code == 1
+    assert "UNDECIDED bench::regression: no baseline to compare with" in output
 
 
 def test_a_drop_within_the_noise_is_a_warning(two_runs, capsys):

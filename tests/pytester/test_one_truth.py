@@ -187,7 +187,8 @@ def test_a_table_for_a_model_that_is_spelt_almost_like_one_that_ran(project):
     (project.path / "answers.jsonl").write_text('{"item": "art-0000", "text": "B"}\n')
     project.thresholds('[models."replay:answer.jsonl".benchmarks.bench]\naccuracy = 0.99\n')
     result = project.run("--llm-model=replay:answers.jsonl", "--llm-allow-undecided")
-    result.stdout.fnmatch_lines(["*did you mean 'replay:answers.jsonl'?*"])
+    assert result.ret == 4
+    assert "did you mean 'replay:answers.jsonl'?" in result.stderr.str()
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])

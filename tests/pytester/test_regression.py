@@ -72,8 +72,8 @@ def test_one_subject_that_got_worse_is_named_although_the_average_rose(mmlu_proj
         write_answers(mmlu_project.path / f"{name}.jsonl", right)
     arguments = ["--llm-data=data", "-n", "2"]
     result = mmlu_project.run(*arguments, "--llm-model=replay:before.jsonl", "--llm-runs=old")
-    # Without a baseline a regression gate is not run, and nothing else was decided: red (rule 2).
-    result.stdout.fnmatch_lines(["NOT RUN mmlu::regression*no baseline was given*"])
+    # Without a baseline a regression gate is undecided, which is red.
+    result.stdout.fnmatch_lines(["UNDECIDED mmlu::regression: no baseline to compare with*"])
     assert result.ret == 1
     (baseline,) = (mmlu_project.path / "old").glob("*/")
 

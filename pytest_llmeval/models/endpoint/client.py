@@ -185,7 +185,7 @@ class Client:
             first.benchmark, lambda dialect: wire.generation(self._spec, group, dialect)
         )
         said = wire.texts(self._spec, data, first.decoding.stop)[: len(group)]
-        if "stop" in call.body and any(one.only_thought for one in said):
+        if "stop" in call.body and any(one.only_reasoning for one in said):
             # The server may have found a stop string within the thought.
             self._leave_out("stop")
             return await self._texts(group)

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field
 
 from pytest_llmeval.core import FILTERED as FILTERED
 from pytest_llmeval.core import REFUSED
@@ -53,16 +54,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One generated text. ``reasoning`` is what was thought before it."""
+    """One generated text, and the ``reasoning`` before it.
+
+    ``only_reasoning``: the server ended it before an answer, and not at the token limit.
+    """
 
     text: str
     finish_reason: str | None
     reasoning: str | None = None
-
-    @property
-    def only_thought(self) -> bool:
-        """Whether it ended after a thought, before an answer, and not at the token limit."""
-        return bool(self.reasoning) and not self.text.strip() and self.finish_reason == "stop"
+    only_reasoning: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,12 +277,15 @@ def _said(spec: Spec, choice: Body, stop: Sequence[str]) -> Said:
         return Said(refusal, REFUSED, thought)
     if thought is not None:
         end = end_of(whole, stop)
-        return Said(whole[:end], finish if end == len(whole) else "stop", thought)
+        finish = finish if end == len(whole) else "stop"
+        return Said(whole[:end], finish, thought, not whole[:end].strip() and finish == "stop")
     # A server that does not take the reasoning out: as with the models that are computed here.
     parts = parts_of(whole, stop)
+    only_reasoning = bool(parts.reasoning) and not parts.answer.strip() and finish == "stop"
     if not parts.closed and finish != FILTERED:
         finish = "length"
-    return Said(parts.answer, "stop" if parts.stopped else finish, parts.reasoning)
+    finish = "stop" if parts.stopped else finish
+    return Said(parts.answer, finish, parts.reasoning, only_reasoning)
 
 
 def _finish(choice: Body) -> str | None:
