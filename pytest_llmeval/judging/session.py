@@ -61,6 +61,7 @@ from pytest_llmeval.runs.measurement import how_read
 from pytest_llmeval.runs.measurement import measure
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import latest_records
+from pytest_llmeval.runs.records import read_records
 from pytest_llmeval.runs.replies import reply_notes
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
@@ -325,7 +326,7 @@ class RunSession:
             return False
         return all(one.unanswered for one in reported) and not any(
             record.text is not None or record.logprobs
-            for record in latest_records(self.folder.records)
+            for record in read_records(self.folder.records)
         )
 
     def _compare(self) -> Comparisons | NotCompared:
