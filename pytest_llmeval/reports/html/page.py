@@ -49,7 +49,7 @@ _OUTCOMES = (
     ("errors", "error", "e"),
 )
 """What a count is called, its class in the style sheet, and its outcome in the item browser."""
-_STATUS = {"pass": "✓", "fail": "✗", "undecided": "?", "not run": "–"}
+_ICONS = {"failed": "✗", "undecided": "?", "warned": "!", "passed": "✓", "not run": "–"}
 
 
 def render_page(data: Mapping[str, Any]) -> str:
@@ -75,7 +75,7 @@ def render_page(data: Mapping[str, Any]) -> str:
         style=Markup(style),
         script=Markup(script),
         policy=_policy(style, script),
-        icons=_STATUS,
+        icons=_ICONS,
         outcomes=_OUTCOMES,
         significant=ALPHA,
         bullets=[bullet(gate) for gate in data["gates"]],
