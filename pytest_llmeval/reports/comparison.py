@@ -131,8 +131,15 @@ def _table(comparison: Comparison, verdict: bool) -> Table:
 
 
 def _everything(comparison: Comparison) -> str:
-    count = len(comparison.subjects)
-    return f"all {count} subjects" if count > 1 else "all items"
+    total, paired = len(comparison.subjects), _paired(comparison)
+    if total == 1:
+        return "all items"
+    return f"{paired} of {total} subjects" if paired < total else f"all {total} subjects"
+
+
+def _paired(comparison: Comparison) -> int:
+    """How many subjects have items in both runs."""
+    return sum(difference.items > 0 for difference in comparison.subjects.values())
 
 
 def _cells(difference: Difference, verdict: bool) -> tuple[str, ...]:
@@ -149,8 +156,7 @@ def _legend(comparison: Comparison) -> str:
     text = f"* significant at {ALPHA}"
     if len(comparison.subjects) == 1:
         return text
-    tested = sum(difference.items > 0 for difference in comparison.subjects.values())
-    return f"{text}; subjects: largest drops first, p Holm-adjusted over {tested}"
+    return f"{text}; subjects: largest drops first, p Holm-adjusted over {_paired(comparison)}"
 
 
 def _more_worse(comparison: Comparison) -> str | None:
@@ -235,7 +241,7 @@ def _markdown_details(found: RunComparison, comparison: Comparison, flips: int) 
     worst = comparison.worst(_WORST)
     if worst and len(comparison.subjects) > 1:
         rows = [(gfm.cell(subject), *_cells(one, verdict)) for subject, one in worst]
-        yield f"Worst subjects of {gfm.code(name)} ({len(worst)} of {len(comparison.subjects)}):"
+        yield f"Worst subjects of {gfm.code(name)} ({len(worst)} of {_paired(comparison)}):"
         yield gfm.table(("subject", *_COLUMNS), rows)
     if verdict:
         yield gfm.plain(_legend(comparison))

@@ -28,6 +28,7 @@ from pytest_llmeval.reports.pairs import pair_rows
 from pytest_llmeval.reports.pairs import pair_title
 from pytest_llmeval.reports.pairs import pair_words
 from pytest_llmeval.reports.text import cut
+from pytest_llmeval.reports.text import sentence
 from pytest_llmeval.reports.usage import duration
 from pytest_llmeval.reports.words import all_tied_words
 from pytest_llmeval.reports.words import failed_items_words
@@ -98,7 +99,7 @@ def _counts(run: JudgedRun) -> str:
             f" failed, {counts.get('undecided', 0):,} undecided{warned}."
         ]
         if undecided := counts.get("undecided"):
-            parts.append(f"{gfm.plain(undecided_words(undecided))}.")
+            parts.append(f"{gfm.plain(sentence(undecided_words(undecided)))}.")
     if run.items_failed:
         parts.append(f"**{failed_items_words(run.items_failed)}.**")
     if run.errors:
@@ -106,7 +107,7 @@ def _counts(run: JudgedRun) -> str:
             f"**{count(run.errors, 'answer')} ended in errors:** the results are incomplete."
         )
     if unfinished := unfinished_words(run.manifest):
-        parts.append(f"**{gfm.plain(unfinished[:1].upper() + unfinished[1:])}.**")
+        parts.append(f"**{gfm.plain(sentence(unfinished))}.**")
     return " ".join(parts)
 
 

@@ -192,7 +192,9 @@ def test_what_lost_answers_is_told_with_the_option_that_helps(tmp_path):
     failures = [{"count": 10, "reason": "503 <b>", "example": "art-0090"}]
     more = {"truncated": 9, "truncated_rate": 0.1, "lacked_modules": {"pandas": 3}}
     (result,) = run.results
-    lines = run_markdown(replace(run, results=[result | more | {"failures": failures}])).splitlines()
+    lines = run_markdown(
+        replace(run, results=[result | more | {"failures": failures}])
+    ).splitlines()
     assert [line for line in lines if line.startswith("- ")] == [
         r"- mmlu\[letter\]: 10 errors, such as art-0090: 503 \<b\>",
         r"- mmlu\[letter\]: 9 answers (10.0%) were cut off at the token limit: raise it with"

@@ -22,6 +22,7 @@ from pytest_llmeval.reports.usage import duration
 from pytest_llmeval.reports.words import gate_words
 from pytest_llmeval.reports.words import model_words
 from pytest_llmeval.reports.words import undecided_words
+from pytest_llmeval.reports.words import unfinished_words
 from pytest_llmeval.reports.words import verdict_words
 from pytest_llmeval.runs.hybrids import hybrid_line
 from pytest_llmeval.runs.measurement import Measurement
@@ -54,6 +55,7 @@ def report_data(sources: Sources) -> dict[str, Any]:
     return {
         "run": str(run.manifest.get("run") or run.path.name),
         "status": run.manifest.get("status", "finished"),
+        "unfinished": unfinished_words(run.manifest),
         **_gates(sources.judged),
         "facts": _facts(run.manifest),
         "models": _models(run, measurements),
