@@ -15,6 +15,7 @@ import pytest
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.planning.plan import Plan
 from pytest_llmeval.reports.bounded import name
+from pytest_llmeval.reports.notes import failure_line
 from pytest_llmeval.runs.failures import Failure
 from pytest_llmeval.runs.failures import gather
 
@@ -66,11 +67,7 @@ class ItemErrors:
     def lines(self) -> Iterator[str]:
         """A line for every reason, the most frequent first."""
         self._drop_examples()
-        for one in self._failures[:_KINDS]:
-            if one.count == 1:
-                yield f"ERROR {one.example}: {one.reason}"
-            else:
-                yield f"ERROR {one.count:,} items, such as {one.example}: {one.reason}"
+        yield from (failure_line(one, "items") for one in self._failures[:_KINDS])
         if rest := self._failures[_KINDS:]:
             yield f"ERROR {sum(one.count for one in rest):,} more items, {len(rest):,} other reasons"
         if any(one.count > 1 for one in self._failures):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from pytest_llmeval.core import RunError
 from pytest_llmeval.metrics import Comparison
 from pytest_llmeval.metrics import Difference
 from pytest_llmeval.reports import gfm
@@ -72,6 +74,29 @@ def comparison_json(found: RunComparison) -> dict[str, Any]:
         "only_baseline": list(found.only_baseline),
         "only_candidate": list(found.only_candidate),
     }
+
+
+def comparison_of(document: Mapping[str, Any]) -> RunComparison:
+    """The comparison that ``comparison_json`` made a document of.
+
+    Raises RunError for one that lacks a field, such as that of another version.
+    """
+    try:
+        return RunComparison(
+            document["baseline"],
+            document["candidate"],
+            tuple(map(Comparison.from_json, document["comparisons"])),
+            tuple(map(_mismatch_of, document["mismatches"])),
+            tuple(document["only_baseline"]),
+            tuple(document["only_candidate"]),
+        )
+    except (KeyError, TypeError) as error:
+        raise RunError(f"comparison.json: damaged, or of another version: {error}") from None
+
+
+def _mismatch_of(value: Mapping[str, Any]) -> Mismatch:
+    models = value.get("models")
+    return Mismatch(**{**value, "models": None if models is None else tuple(models)})
 
 
 def comparison_markdown(found: RunComparison, flips: int = FLIPS) -> str:

@@ -57,9 +57,7 @@ def test_numbers_are_those_of_metrics_json_and_items_add_up_to_them(tmp_path):
         "u": numbers["unparsed"],
         "e": numbers["errors"],
     }
-    assert result["outcomes"]["errors"] == [
-        {"count": 1, "reason": "no answer", "example": "art-1"}
-    ]
+    assert result["outcomes"]["errors"] == [{"count": 1, "reason": "no answer", "example": "art-1"}]
 
 
 def test_items_left_out_are_not_shown(tmp_path):
@@ -276,9 +274,7 @@ def test_an_item_lost_with_its_worker_is_shown_under_whatever_way_the_others_wer
     shown = only_result(run)
     assert shown["name"] == "mmlu[choice]"
     assert (shown["items"]["ids"], shown["items"]["outcome"]) == (["art-0", "art-1"], "ec")
-    assert shown["outcomes"]["errors"] == [
-        {"count": 1, "reason": "crashed", "example": "art-0"}
-    ]
+    assert shown["outcomes"]["errors"] == [{"count": 1, "reason": "crashed", "example": "art-0"}]
 
 
 def test_models_keep_their_items_apart(tmp_path):

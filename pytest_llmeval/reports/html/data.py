@@ -13,6 +13,7 @@ from pytest_llmeval.gates import count_states
 from pytest_llmeval.gates import fold
 from pytest_llmeval.gates import worst_first
 from pytest_llmeval.reports.judged import JudgedRun
+from pytest_llmeval.reports.notes import models_of
 from pytest_llmeval.reports.pairs import HEADER
 from pytest_llmeval.reports.pairs import Pair
 from pytest_llmeval.reports.pairs import pair_rows
@@ -122,13 +123,10 @@ def _facts(manifest: Mapping[str, Any]) -> list[list[str]]:
 
 def _models(run: Run, measurements: Iterable[Measurement]) -> list[dict[str, str]]:
     """Every model that answered, in words, with the fingerprint of its weights."""
-    found: dict[str, str] = {}
-    for one in measurements:
-        found[one.result.model] = one.model_fingerprint or found.get(one.result.model, "")
     own = bool(run.manifest["own_model"])
     return [
         {"name": model, "words": model_words(model, own), "fingerprint": fingerprint}
-        for model, fingerprint in found.items()
+        for model, fingerprint in models_of(measurements).items()
     ]
 
 
