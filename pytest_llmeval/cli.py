@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -17,6 +18,7 @@ from pytest_llmeval.gates import Comparisons
 from pytest_llmeval.gates import NotCompared
 from pytest_llmeval.gates import Thresholds
 from pytest_llmeval.gates import collected_benchmarks
+from pytest_llmeval.gates import count_states
 from pytest_llmeval.gates import errors_allowed
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
@@ -27,16 +29,22 @@ from pytest_llmeval.judging.gating import verdicts_on
 from pytest_llmeval.reports.cli import ANY_RUN
 from pytest_llmeval.reports.cli import add_allow_mismatch
 from pytest_llmeval.reports.cli import add_commands as add_report_commands
+from pytest_llmeval.reports.cli import add_run
 from pytest_llmeval.reports.cli import whole_number
 from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.extraction import add_commands as add_extract_command
 from pytest_llmeval.reports.judged import JudgedRun
+from pytest_llmeval.reports.judged import read_judged
+from pytest_llmeval.reports.notes import failure_lines
+from pytest_llmeval.reports.notes import run_notes
 from pytest_llmeval.reports.runner import harmless
 from pytest_llmeval.reports.telling import tell
 from pytest_llmeval.reports.terminal import print_parts
 from pytest_llmeval.reports.terminal import say
 from pytest_llmeval.reports.terminal import summary_parts
 from pytest_llmeval.reports.words import failed_items_words
+from pytest_llmeval.reports.words import unfinished_words
+from pytest_llmeval.reports.words import verdict_words
 from pytest_llmeval.runs import Measurement
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs import compare
@@ -48,11 +56,9 @@ from pytest_llmeval.runs.baseline import BASELINES
 from pytest_llmeval.runs.baseline import NAME
 from pytest_llmeval.runs.cache import ResponseCache
 from pytest_llmeval.runs.compare import RunComparison
-from pytest_llmeval.runs.hybrids import hybrid_lines
-from pytest_llmeval.runs.measurement import disagreements
-from pytest_llmeval.runs.measurement import exclusions
+from pytest_llmeval.runs.newest import LATEST
+from pytest_llmeval.runs.newest import run_folder
 from pytest_llmeval.runs.pairs import pairs
-from pytest_llmeval.runs.replies import reply_notes
 from pytest_llmeval.sandbox.command import add_commands as add_sandbox_commands
 from pytest_llmeval.scaffold import add_commands as add_init_command
 
@@ -99,7 +105,7 @@ def make_parser() -> _Parser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     gate = commands.add_parser("gate", help="judge a stored run again")
-    gate.add_argument("run", type=Path, metavar="RUN")
+    add_run(gate)
     gate.add_argument("thresholds", type=Path, nargs="?", default=Path("thresholds.toml"))
     gate.add_argument(
         "--baseline",
@@ -114,7 +120,7 @@ def make_parser() -> _Parser:
     add_report_commands(commands)
 
     baseline = commands.add_parser("baseline", help="save a run's outcomes as a small file for git")
-    baseline.add_argument("run", type=Path, metavar="RUN")
+    add_run(baseline)
     baseline.add_argument("name", metavar="NAME")
     baseline.add_argument("--folder", type=Path, default=BASELINES)
     baseline.set_defaults(command=_baseline)
@@ -137,7 +143,9 @@ def make_parser() -> _Parser:
 
 
 def _gate(options: argparse.Namespace) -> int:
-    run = load_run(options.run)
+    if options.run.endswith(".toml"):  # the thresholds alone
+        options.run, options.thresholds = LATEST, Path(options.run)
+    run = load_run(run_folder(options.run))
     thresholds = load_thresholds(options.thresholds)
     measurements = run.measurements()
     results = [one.result for one in measurements]
@@ -177,10 +185,7 @@ def _gate(options: argparse.Namespace) -> int:
     notes = [
         *([failed_items_words(items_failed)] if items_failed else []),
         *noise_warnings(thresholds, found),
-        *exclusions(measurements),
-        *disagreements(measurements),
-        *reply_notes(run.records),
-        *hybrid_lines(measurements, run.hybrid),
+        *run_notes(run, measurements),
     ]
     verdict = "fail" if items_failed else overall(verdicts, lenient)
     compared = pairs(measurements, lambda: run.records)
@@ -202,7 +207,15 @@ def _gate(options: argparse.Namespace) -> int:
 
     told = tell(judged, options.notify, os.environ)
     print_parts(
-        summary_parts(results, verdicts, [*notes, *told.notes], run.path, comparison, compared)
+        summary_parts(
+            results,
+            verdicts,
+            [*notes, *told.notes],
+            run.path,
+            comparison,
+            compared,
+            failures=failure_lines(run.records),
+        )
     )
     for command in told.commands:
         print(command)
@@ -223,12 +236,27 @@ def _baseline(options: argparse.Namespace) -> int:
     name = options.name.removesuffix(".json")
     if not NAME.fullmatch(name):
         raise ConfigError(f"baseline name {options.name!r}: use letters, digits, '_', '.', '-'")
-    run = load_run(options.run)
+    run = load_run(run_folder(options.run))
     file = options.folder / f"{name}.json"
     verb = "replaced" if file.exists() else "saved"
     save_baseline(run, file)
     say(f"{verb} {file} ({file.stat().st_size / 1000:,.0f} kB): {_contents(run)}")
+    for problem in _doubts(run):
+        say(f"warning: {problem}")
     return 0
+
+
+def _doubts(run: Run) -> Iterator[str]:
+    """What speaks against comparing later runs with this one."""
+    judged = read_judged(run.path)
+    if judged.verdict == "fail":
+        words = verdict_words(judged.verdict, count_states(judged.verdicts), judged.items_failed)
+        yield f"this run is red. {words}"
+    if judged.errors:
+        are = "answer is an error" if judged.errors == 1 else "answers are errors"
+        yield f"{judged.errors:,} {are}, which no later run is compared with"
+    if unfinished := unfinished_words(run.manifest):
+        yield unfinished
 
 
 def _merge(options: argparse.Namespace) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .fold import VALUELESS
+from .fold import count_states
 from .fold import fold
 from .judge import errors_allowed
 from .judge import judge
@@ -20,24 +22,31 @@ from .thresholds import Bound
 from .thresholds import Thresholds
 from .thresholds import load_thresholds
 from .thresholds import parse_thresholds
+from .verdict import STATES
+from .verdict import State
 from .verdict import Verdict
 from .verdict import describe
 from .verdict import nothing_decided
 from .verdict import overall
+from .verdict import worst_first
 
 __all__ = [
     "FIRST_RUN",
     "NO_BASELINE",
+    "STATES",
+    "VALUELESS",
     "Bound",
     "CollectedBenchmark",
     "Comparisons",
     "EarlierNames",
     "KnownNames",
     "NotCompared",
+    "State",
     "Thresholds",
     "Verdict",
     "check_names",
     "collected_benchmarks",
+    "count_states",
     "describe",
     "errors_allowed",
     "fold",
@@ -48,4 +57,5 @@ __all__ = [
     "overall",
     "parse_thresholds",
     "unknown_models",
+    "worst_first",
 ]

@@ -12,6 +12,17 @@ from typing import Literal
 from .thresholds import Bound
 
 Status = Literal["pass", "fail", "undecided", "not run"]
+State = Literal["failed", "undecided", "warned", "passed", "not run"]
+
+STATES: tuple[State, ...] = ("failed", "undecided", "warned", "passed", "not run")
+"""The states of gates in reports, worst first."""
+
+_STATE_OF: Mapping[Status, State] = {
+    "fail": "failed",
+    "undecided": "undecided",
+    "pass": "passed",
+    "not run": "not run",
+}
 
 # A measured value this close to a bound has reached it. It is far above the rounding of the
 # few operations on floats behind a value, and far below what one item can move: c/n and a bound of
@@ -56,6 +67,11 @@ class Verdict:
         """The verdict of an entry in ``gates.json``. Raises TypeError for what is none."""
         interval = value.get("interval")
         return cls(**{**value, "interval": None if interval is None else tuple(interval)})
+
+    @property
+    def state(self) -> State:
+        """The status for people: a gate that passed with a warning is ``warned``, not ``passed``."""
+        return "warned" if self.warning is not None else _STATE_OF[self.status]
 
     @property
     def room(self) -> float | None:
@@ -119,6 +135,16 @@ class Scope:
         )
 
 
+def worst_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """The verdicts by state; those that failed or warn by margin, the others in their order."""
+
+    def rank(verdict: Verdict) -> tuple[int, float]:
+        by_margin = verdict.state in ("failed", "warned")
+        return STATES.index(verdict.state), (verdict.margin or 0.0) if by_margin else 0.0
+
+    return sorted(verdicts, key=rank)
+
+
 def absent(id: str, model: str | None, benchmark: str, status: Status, reason: str) -> Verdict:
     """A verdict that is about no bound: nothing was run."""
     return Verdict(
@@ -163,7 +189,7 @@ def describe(verdict: Verdict) -> str:
     ``PASS mmlu::accuracy: 0.2814 (bound >= 0.28) [0.2740, 0.2889] 3,951 of 14,042 correct;
     sees drops of 0.0106``; ``WARN`` in place of ``PASS`` where there is a warning.
     """
-    status = "warn" if verdict.warning is not None else verdict.status
+    status = "warn" if verdict.state == "warned" else verdict.status
     parts = [f"{status.upper()} {verdict.id}:"]
     if verdict.measured is not None:
         parts.append(_show(verdict))

@@ -27,7 +27,7 @@ def counted(metric: str, result: Result) -> str:
             f" counting {errors(counts.error)}, {counts.correct:,} of {counts.answered:,} answered"
         )
     if metric == "macro_accuracy":
-        present = sum(1 for subject in result.subjects.values() if subject.total)
+        present = sum(1 for subject in result.subjects.values() if subject.attempted)
         text += f" in {present:,} subject{'s' if present != 1 else ''}"
     if metric == "normalized_gain" and result.chance is not None:
         text += f", chance {result.chance:.4g}"

@@ -16,9 +16,11 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import RunError
 from pytest_llmeval.exchange import Exchange
+from pytest_llmeval.gates import VALUELESS
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import describe
 from pytest_llmeval.gates import fold
+from pytest_llmeval.judging.item_errors import ItemErrors
 from pytest_llmeval.judging.session import RunSession
 from pytest_llmeval.options import Settings
 from pytest_llmeval.options import moved_rootdir
@@ -59,7 +61,9 @@ def judge_here(config: pytest.Config, plan: Plan, settings: Settings) -> None:
     if terminal is not None:
         for note in run.notes:
             terminal.write_line(harmless(note), yellow=True)
-    config.pluginmanager.register(Judging(config, run), _JUDGING)
+    errors = ItemErrors(config, plan)
+    config.pluginmanager.register(errors)
+    config.pluginmanager.register(Judging(config, run, errors), _JUDGING)
 
 
 def _unread_thresholds(config: pytest.Config, plan: Plan) -> str | None:
@@ -163,9 +167,10 @@ def make_scheduler(config: pytest.Config, default: Any) -> DeferredScheduling:
 class Judging:
     """Hooks of the judging side."""
 
-    def __init__(self, config: pytest.Config, run: RunSession) -> None:
+    def __init__(self, config: pytest.Config, run: RunSession, errors: ItemErrors) -> None:
         self.config = config
         self.run = run
+        self._errors = errors
         self.exchange: Exchange | None = None
         self._failed_to_write: str | None = None
         self._usage: list[tuple[str, str, dict[str, float]]] = []
@@ -321,7 +326,7 @@ class Judging:
         hook = manager.subset_hook_caller(
             "pytest_runtest_logreport", [plugin for plugin in left_out if plugin is not None]
         )
-        for verdict in fold(self.run.verdicts, {"undecided"}):
+        for verdict in fold(self.run.verdicts, VALUELESS):
             undecided = verdict.status == "undecided" and not self.run.settings.allow_undecided
             outcome = "failed" if verdict.status == "fail" or undecided else "skipped"
             if verdict.status == "pass":
@@ -339,7 +344,15 @@ class Judging:
         run = self.run
         verdicts = run.verdicts if run.gated else None
         folder = run.folder.path if run.folder.path.exists() else None
-        parts = summary_parts(run.results, verdicts, run.notes, folder, run.comparison, run.pairs)
+        parts = summary_parts(
+            run.results,
+            verdicts,
+            run.notes,
+            folder,
+            run.comparison,
+            run.pairs,
+            failures=self._errors.lines(),
+        )
         write_summary(terminalreporter, parts)
         for command in self._commands:
             terminalreporter.write_line(command)
@@ -361,8 +374,4 @@ class GateReport(pytest.TestReport):
             longrepr=longrepr,
             when=when,
         )
-        status = "warned" if verdict.warning is not None else _COUNTED[verdict.status]
-        self.category = f"gates {status}"
-
-
-_COUNTED = {"pass": "passed", "fail": "failed", "undecided": "undecided", "not run": "not run"}
+        self.category = f"gates {verdict.state}"

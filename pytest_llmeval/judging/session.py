@@ -41,6 +41,7 @@ from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.formats import Material
 from pytest_llmeval.reports.formats import write
 from pytest_llmeval.reports.usage import usage_lines
+from pytest_llmeval.reports.words import unfinished_words
 from pytest_llmeval.runs.baseline import load_baseline
 from pytest_llmeval.runs.compare import RunComparison
 from pytest_llmeval.runs.compare import check_comparable
@@ -262,6 +263,9 @@ class RunSession:
         self.notes += reply_notes(self._stored())
         if self.thresholds is None:
             self.notes.append(self.ungated)
+        status = "interrupted" if cut_short else "finished"
+        if unfinished := unfinished_words({"status": status}):
+            self.notes.append(unfinished)
         comparisons = self._compare()
         if self.thresholds is not None and self.gated:
             self.verdicts = verdicts_on(

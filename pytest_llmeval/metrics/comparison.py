@@ -50,6 +50,13 @@ class Difference:
         shown = {field.name: getattr(self, field.name) for field in fields(self)}
         return shown | {"interval": None if self.interval is None else list(self.interval)}
 
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Difference:
+        """The inverse of ``as_json``. Raises KeyError for a field that is missing."""
+        values = {field.name: value[field.name] for field in fields(cls)}
+        interval = values["interval"]
+        return cls(**values | {"interval": None if interval is None else tuple(interval)})
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -106,9 +113,25 @@ class Comparison:
             complete=self.complete,
             conservative=self.conservative and self.conservative.as_json(),
         )
-        for name in ("newly_wrong", "newly_right", "only_baseline", "only_candidate"):
+        for name in _LISTS:
             shown[name] = list(shown[name])
         return shown
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Comparison:
+        """The inverse of ``as_json``. Raises KeyError for a field that is missing."""
+        values = {field.name: value[field.name] for field in fields(cls)}
+        conservative = values["conservative"]
+        values.update(
+            overall=Difference.from_json(values["overall"]),
+            subjects={n: Difference.from_json(one) for n, one in values["subjects"].items()},
+            conservative=None if conservative is None else cls.from_json(conservative),
+            **{name: tuple(values[name]) for name in _LISTS},
+        )
+        return cls(**values)
+
+
+_LISTS = ("newly_wrong", "newly_right", "only_baseline", "only_candidate")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,19 @@ import argparse
 import json
 import math
 from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rich.text import Text
+
+from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import RunError
+from pytest_llmeval.gates import count_states
 from pytest_llmeval.reports.comparison import FLIPS
 from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.comparison import comparison_markdown
+from pytest_llmeval.reports.comparison import comparison_of
 from pytest_llmeval.reports.comparison import comparison_parts
 from pytest_llmeval.reports.formats import Material
 from pytest_llmeval.reports.formats import require
@@ -22,40 +28,50 @@ from pytest_llmeval.reports.history import history_parts
 from pytest_llmeval.reports.history import make_series
 from pytest_llmeval.reports.history import read_history
 from pytest_llmeval.reports.history_html import history_html
+from pytest_llmeval.reports.judged import read_judged
 from pytest_llmeval.reports.league import league_json
 from pytest_llmeval.reports.league import league_markdown
 from pytest_llmeval.reports.league import league_parts
+from pytest_llmeval.reports.notes import failure_lines
+from pytest_llmeval.reports.notes import models_of
+from pytest_llmeval.reports.notes import run_notes
 from pytest_llmeval.reports.terminal import print_parts
 from pytest_llmeval.reports.terminal import say
 from pytest_llmeval.reports.terminal import summary_parts
+from pytest_llmeval.reports.words import model_words
+from pytest_llmeval.reports.words import unfinished_words
+from pytest_llmeval.reports.words import verdict_words
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs import compare
 from pytest_llmeval.runs import league
 from pytest_llmeval.runs import load_baseline
 from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs.baseline import BASELINES
-from pytest_llmeval.runs.hybrids import hybrid_lines
-from pytest_llmeval.runs.measurement import disagreements
-from pytest_llmeval.runs.measurement import exclusions
+from pytest_llmeval.runs.folder import run_name
+from pytest_llmeval.runs.newest import LATEST
+from pytest_llmeval.runs.newest import RUNS
+from pytest_llmeval.runs.newest import run_folder
 from pytest_llmeval.runs.pairs import pairs
-from pytest_llmeval.runs.replies import reply_notes
 
-ANY_RUN = "run folder, baseline file, or name of a baseline in baselines/"
+ANY_RUN = f"run folder, baseline file, name of a baseline in baselines/, or {LATEST}"
 """What an argument takes that names a run to compare."""
 
 
 def add_commands(commands: Any) -> None:
     """Add the commands to the subparsers of ``llmeval``."""
-    show = commands.add_parser("show", help="show a stored run")
-    show.add_argument("run", type=Path, metavar="RUN")
+    show = commands.add_parser("show", help="show a stored run: results, gates, comparison")
+    add_run(show)
     show.add_argument("--protocol", action="store_true", help="print its protocols in full")
     show.set_defaults(command=_show)
 
     both = commands.add_parser(
-        "compare", help="compare stored runs item by item; more than two make a league table"
+        "compare",
+        help="compare stored runs item by item; more than two make a table per comparable group",
     )
     both.add_argument("baseline", metavar="BASELINE", help=ANY_RUN)
-    both.add_argument("candidates", metavar="RUN", nargs="+", help=ANY_RUN)
+    both.add_argument(
+        "candidates", metavar="RUN", nargs="*", help=f"{ANY_RUN} (default: the newest run)"
+    )
     both.add_argument("--format", choices=("terminal", "json", "markdown"), default="terminal")
     both.add_argument(
         "--flips", type=whole_number, default=FLIPS, metavar="N", help="changed items to list"
@@ -64,7 +80,7 @@ def add_commands(commands: Any) -> None:
     both.set_defaults(command=_compare)
 
     report = commands.add_parser("report", help="write a stored run for people to read")
-    report.add_argument("run", type=Path, metavar="RUN")
+    add_run(report)
     report.add_argument("--format", choices=("html", "markdown", "codequality"), default="html")
     report.add_argument("--baseline", metavar="RUN", help=f"compare with it: {ANY_RUN}")
     add_allow_mismatch(report)
@@ -72,18 +88,29 @@ def add_commands(commands: Any) -> None:
     report.set_defaults(command=_report)
 
     one = commands.add_parser("export", help="write a stored run for other programs")
-    one.add_argument("run", type=Path, metavar="RUN")
+    add_run(one)
     one.add_argument("--format", choices=("json", "parquet"), default="json")
     _add_out(one)
     one.set_defaults(command=_export)
 
     many = commands.add_parser("history", help="the runs of a folder over time")
-    many.add_argument("folder", type=Path, metavar="DIR")
+    many.add_argument("folder", type=Path, nargs="?", default=RUNS, metavar="DIR")
     many.add_argument("--html", type=Path, metavar="FILE", help="draw them into a file too")
     many.add_argument(
         "--baselines", type=Path, default=BASELINES, metavar="DIR", help="named baselines"
     )
     many.set_defaults(command=_history)
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Add the run that a command is about; without it, the newest."""
+    parser.add_argument(
+        "run",
+        metavar="RUN",
+        nargs="?",
+        default=LATEST,
+        help=f"run folder (default: {LATEST}, the newest in {RUNS}/)",
+    )
 
 
 def add_allow_mismatch(parser: argparse.ArgumentParser) -> None:
@@ -107,27 +134,50 @@ def _add_out(parser: argparse.ArgumentParser) -> None:
 
 
 def _show(options: argparse.Namespace) -> int:
-    run = load_run(options.run)
+    run = load_run(run_folder(options.run))
     if options.protocol:
         for text in _protocols(run):
             say(text)
         return 0
+    judged = read_judged(run.path)
     measurements = run.measurements()
     results = [one.result for one in measurements]
-    notes = [
-        *exclusions(measurements),
-        *disagreements(measurements),
-        *reply_notes(run.records),
-        *hybrid_lines(measurements, run.hybrid),
+    head = [
+        f"{verdict_words(judged.verdict, count_states(judged.verdicts), judged.items_failed)}",
+        *_models(run),
     ]
+    if unfinished := unfinished_words(run.manifest):
+        head.append(unfinished)
     compared = pairs(measurements, lambda: run.records)
-    print_parts(summary_parts(results, None, notes, run.path, pairs=compared))
+    comparison = None if judged.comparison is None else comparison_of(judged.comparison)
+    gates = judged.verdicts or None
+    summary = summary_parts(
+        results,
+        gates,
+        run_notes(run, measurements),
+        run.path,
+        comparison,
+        compared,
+        failures=failure_lines(run.records),
+    )
+    print_parts([*map(Text, head), *summary])
     return 0
 
 
+def _models(run: Run) -> Iterator[str]:
+    """A line for every model, with the fingerprint of its weights."""
+    own = bool(run.manifest["own_model"])
+    for model, fingerprint in models_of(run.measurements()).items():
+        words = model_words(model, own)
+        weights = f", weights {fingerprint}" if fingerprint else ""
+        yield f"model {model}{f' ({words})' if words else ''}{weights}"
+
+
 def _compare(options: argparse.Namespace) -> int:
-    names = [options.baseline, *options.candidates]
-    runs = [load_baseline(name, BASELINES) for name in names]
+    names = [options.baseline, *(options.candidates or [LATEST])]
+    runs = [_any_run(name) for name in names]
+    if len({run.path.resolve() for run in runs}) == 1:
+        raise ConfigError(f"{run_name(runs[0].path)} would be compared with itself")
     allowed, flips = options.allow_mismatch, options.flips
     if len(runs) > 2:
         tables = league(runs, allow_mismatch=allowed)
@@ -146,21 +196,27 @@ def _compare(options: argparse.Namespace) -> int:
     return 0
 
 
+def _any_run(name: str) -> Run:
+    """The run that a name of ``ANY_RUN`` means."""
+    return load_baseline(str(run_folder(name)) if name == LATEST else name, BASELINES)
+
+
 def _report(options: argparse.Namespace) -> int:
     require(options.format, "llmeval report")
-    material = Material(options.run)
+    folder = run_folder(options.run)
+    material = Material(folder)
     if options.baseline is not None:
-        baseline = load_baseline(options.baseline, BASELINES)
+        baseline = _any_run(options.baseline)
         allowed = options.allow_mismatch
-        found = compare(baseline, load_run(options.run), allow_mismatch=allowed)
-        material = Material(options.run, baseline, comparison_json(found))
+        found = compare(baseline, load_run(folder), allow_mismatch=allowed)
+        material = Material(folder, baseline, comparison_json(found))
     _write(options, material)
     return 0
 
 
 def _export(options: argparse.Namespace) -> int:
     require(options.format, "llmeval export")
-    _write(options, Material(options.run))
+    _write(options, Material(run_folder(options.run)))
     return 0
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from pytest_llmeval.core import RunError
 from pytest_llmeval.metrics import Comparison
 from pytest_llmeval.metrics import Difference
 from pytest_llmeval.reports import gfm
@@ -74,6 +76,29 @@ def comparison_json(found: RunComparison) -> dict[str, Any]:
     }
 
 
+def comparison_of(document: Mapping[str, Any]) -> RunComparison:
+    """The comparison that ``comparison_json`` made a document of.
+
+    Raises RunError for one that lacks a field, such as that of another version.
+    """
+    try:
+        return RunComparison(
+            document["baseline"],
+            document["candidate"],
+            tuple(map(Comparison.from_json, document["comparisons"])),
+            tuple(map(_mismatch_of, document["mismatches"])),
+            tuple(document["only_baseline"]),
+            tuple(document["only_candidate"]),
+        )
+    except (KeyError, TypeError) as error:
+        raise RunError(f"comparison.json: damaged, or of another version: {error}") from None
+
+
+def _mismatch_of(value: Mapping[str, Any]) -> Mismatch:
+    models = value.get("models")
+    return Mismatch(**{**value, "models": None if models is None else tuple(models)})
+
+
 def comparison_markdown(found: RunComparison, flips: int = FLIPS) -> str:
     """A comparison as GitHub Markdown."""
     blocks = [f"### {gfm.code(found.baseline)} → {gfm.code(found.candidate)}"]
@@ -131,8 +156,15 @@ def _table(comparison: Comparison, verdict: bool) -> Table:
 
 
 def _everything(comparison: Comparison) -> str:
-    count = len(comparison.subjects)
-    return f"all {count} subjects" if count > 1 else "all items"
+    total, paired = len(comparison.subjects), _paired(comparison)
+    if total == 1:
+        return "all items"
+    return f"{paired} of {total} subjects" if paired < total else f"all {total} subjects"
+
+
+def _paired(comparison: Comparison) -> int:
+    """How many subjects have items in both runs."""
+    return sum(difference.items > 0 for difference in comparison.subjects.values())
 
 
 def _cells(difference: Difference, verdict: bool) -> tuple[str, ...]:
@@ -149,8 +181,7 @@ def _legend(comparison: Comparison) -> str:
     text = f"* significant at {ALPHA}"
     if len(comparison.subjects) == 1:
         return text
-    tested = sum(difference.items > 0 for difference in comparison.subjects.values())
-    return f"{text}; subjects: largest drops first, p Holm-adjusted over {tested}"
+    return f"{text}; subjects: largest drops first, p Holm-adjusted over {_paired(comparison)}"
 
 
 def _more_worse(comparison: Comparison) -> str | None:
@@ -235,7 +266,7 @@ def _markdown_details(found: RunComparison, comparison: Comparison, flips: int) 
     worst = comparison.worst(_WORST)
     if worst and len(comparison.subjects) > 1:
         rows = [(gfm.cell(subject), *_cells(one, verdict)) for subject, one in worst]
-        yield f"Worst subjects of {gfm.code(name)} ({len(worst)} of {len(comparison.subjects)}):"
+        yield f"Worst subjects of {gfm.code(name)} ({len(worst)} of {_paired(comparison)}):"
         yield gfm.table(("subject", *_COLUMNS), rows)
     if verdict:
         yield gfm.plain(_legend(comparison))

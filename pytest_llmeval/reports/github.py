@@ -38,6 +38,7 @@ def annotate(run: JudgedRun) -> list[str]:
     if run.items_failed:
         errors.append(("items failed", failed_items_words(run.items_failed)))
     warnings = [("gate undecided", describe(one)) for one in run.undecided]
+    warnings += [("gate warned", describe(one)) for one in run.warned]
     warnings += [(f"{one.subject} got worse", one.words) for one in run.regressed()]
     return [*_commands("error", errors), *_commands("warning", warnings)]
 

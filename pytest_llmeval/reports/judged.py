@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core import RunError
+from pytest_llmeval.gates import VALUELESS
+from pytest_llmeval.gates import State
 from pytest_llmeval.gates import Verdict
+from pytest_llmeval.gates import fold
+from pytest_llmeval.gates import worst_first
 from pytest_llmeval.reports.numbers import ALPHA
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.records import latest_records
@@ -76,13 +80,21 @@ class JudgedRun:
 
     @property
     def failed(self) -> list[Verdict]:
-        """The gates that failed, in the order in which they were judged."""
-        return [verdict for verdict in self.verdicts if verdict.status == "fail"]
+        """The gates that failed, worst first; subjects without a value as one."""
+        return self._in_state("failed")
 
     @property
     def undecided(self) -> list[Verdict]:
-        """The gates that this run could not decide."""
-        return [verdict for verdict in self.verdicts if verdict.status == "undecided"]
+        """The gates that this run could not decide; subjects without a value as one."""
+        return self._in_state("undecided")
+
+    @property
+    def warned(self) -> list[Verdict]:
+        """The gates that passed with a warning."""
+        return self._in_state("warned")
+
+    def _in_state(self, state: State) -> list[Verdict]:
+        return [one for one in worst_first(fold(self.verdicts, VALUELESS)) if one.state == state]
 
     @property
     def errors(self) -> int:

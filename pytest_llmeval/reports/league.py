@@ -43,6 +43,8 @@ def league_parts(tables: Sequence[League]) -> Iterator[Any]:
         yield Text(_league_note(league), style="yellow" if league.mismatches else "")
         if not league.same_items:
             yield Text(_OTHER_ITEMS, style="yellow")
+        if league.apart:
+            yield Text(league.apart, style="yellow")
 
 
 def league_json(tables: Sequence[League]) -> dict[str, Any]:
@@ -54,6 +56,7 @@ def league_json(tables: Sequence[League]) -> dict[str, Any]:
                 "scorer": league.scorer,
                 "comparable": not league.mismatches,
                 "same_items": league.same_items,
+                "apart": league.apart or None,
                 "mismatches": [mismatch_json(mismatch) for mismatch in league.mismatches],
                 "standings": [
                     {
@@ -86,6 +89,8 @@ def league_markdown(tables: Sequence[League]) -> str:
         blocks.append(gfm.plain(_league_note(league)))
         if not league.same_items:
             blocks.append(f"**{_OTHER_ITEMS}**")
+        if league.apart:
+            blocks.append(f"**{gfm.plain(league.apart)}**")
     return "\n\n".join(blocks) + "\n"
 
 
@@ -112,7 +117,7 @@ def _league_note(league: League) -> str:
     if league.mismatches:
         return f"{NO_VERDICT}: {fields(league.mismatches)}"
     if len(league.standings) == 1:
-        return "no other run has this result"
+        return "no other run has a comparable result"
     if league.standings[0].result.accuracy is None:
         return "every run is incomplete: none is the best"
     others = len(league.standings) - 1

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from itertools import islice
+from typing import Any
 
 from pytest_llmeval.gates import Verdict
+from pytest_llmeval.gates import count_states
 from pytest_llmeval.gates import fold
+from pytest_llmeval.gates import worst_first
 from pytest_llmeval.prices import Prices
 from pytest_llmeval.reports import gfm
 from pytest_llmeval.reports.judged import JudgedRun
@@ -24,9 +28,15 @@ from pytest_llmeval.reports.pairs import pair_rows
 from pytest_llmeval.reports.pairs import pair_title
 from pytest_llmeval.reports.pairs import pair_words
 from pytest_llmeval.reports.text import cut
+from pytest_llmeval.reports.text import sentence
 from pytest_llmeval.reports.usage import duration
 from pytest_llmeval.reports.words import all_tied_words
 from pytest_llmeval.reports.words import failed_items_words
+from pytest_llmeval.reports.words import failure_words
+from pytest_llmeval.reports.words import truncated_words
+from pytest_llmeval.reports.words import undecided_words
+from pytest_llmeval.reports.words import unfinished_words
+from pytest_llmeval.runs.failures import lacked_words
 from pytest_llmeval.runs.folder import run_name
 from pytest_llmeval.runs.usage import Cost
 from pytest_llmeval.runs.usage import Key
@@ -35,7 +45,10 @@ from pytest_llmeval.runs.usage import costs
 from pytest_llmeval.runs.usage import prices_of
 from pytest_llmeval.runs.usage import total_cost
 
-_ROWS = 10
+_ROWS = 8
+_REMARKS = 4
+_METRICS = "metrics.json"
+_FAILURES = 3  # reasons of errors of one result
 _NAME = 120  # characters shown of a name
 _VERDICTS = {"pass": "passed", "fail": "failed", "not gated": "not gated"}
 
@@ -78,31 +91,30 @@ def _counts(run: JudgedRun) -> str:
     if not run.verdicts:
         parts = ["No gate was judged."]
     else:
-        total = [one for one in run.verdicts if one.status != "not run"]
+        counts = count_states(run.verdicts)
+        judged = sum(counts.values()) - counts.get("not run", 0)
+        warned = f", {counts['warned']:,} warned" if "warned" in counts else ""
         parts = [
-            f"{sum(one.status == 'pass' for one in total):,} of {len(total):,} gates{of} passed,"
-            f" {len(run.failed):,} failed, {len(run.undecided):,} undecided."
+            f"{counts.get('passed', 0):,} of {judged:,} gates{of} passed, {counts.get('failed', 0):,}"
+            f" failed, {counts.get('undecided', 0):,} undecided{warned}."
         ]
+        if undecided := counts.get("undecided"):
+            parts.append(f"{gfm.plain(sentence(undecided_words(undecided)))}.")
     if run.items_failed:
         parts.append(f"**{failed_items_words(run.items_failed)}.**")
     if run.errors:
         parts.append(
             f"**{count(run.errors, 'answer')} ended in errors:** the results are incomplete."
         )
-    status = run.manifest.get("status")
-    if status != "finished" and "merged" not in run.manifest:
-        parts.append(f"**The run is not finished** ({gfm.plain(str(status))}).")
+    if unfinished := unfinished_words(run.manifest):
+        parts.append(f"**{gfm.plain(sentence(unfinished))}.**")
     return " ".join(parts)
 
 
 def _gates(run: JudgedRun) -> Iterator[str]:
     """The gates that failed, stayed undecided or passed with a warning, worst first."""
-    shown = fold(
-        [one for one in run.verdicts if one.status in ("fail", "undecided") or one.warning],
-        {"undecided"},
-    )
-    order = {"fail": 0, "undecided": 1, "pass": 2}
-    shown.sort(key=lambda one: (order[one.status], one.margin or 0.0))
+    red = ("failed", "undecided", "warned")
+    shown = [one for one in worst_first(fold(run.verdicts)) if one.state in red]
     if shown:
         rows = [_gate_row(one) for one in shown[:_ROWS]]
         yield gfm.table(("gate", "measured", "bound", "margin", "why"), rows)
@@ -110,7 +122,7 @@ def _gates(run: JudgedRun) -> Iterator[str]:
 
 
 def _gate_row(verdict: Verdict) -> tuple[str, ...]:
-    status = "WARN" if verdict.warning and verdict.status == "pass" else verdict.status.upper()
+    status = "WARN" if verdict.state == "warned" else verdict.status.upper()
     digits = 0 if verdict.metric == "max_errors" else 4
     return (
         f"{status} {gfm.cell(cut(verdict.id, 2 * _NAME, 'gates.json'))}",
@@ -150,12 +162,29 @@ def _results(run: JudgedRun, used: Mapping[Key, Spent]) -> Iterator[str]:
     for result in run.results[:_ROWS]:
         if words := all_tied_words(result):
             yield f"**{gfm.plain(cut(name_of(result), _NAME, 'metrics.json'))}: {words}**"
+    remarks = [
+        f"- {gfm.plain(f'{cut(name_of(result), _NAME, _METRICS)}: {remark}')}"
+        for result in run.results
+        for remark in _remarks(result)
+    ]
+    if more := len(remarks) - _REMARKS:
+        remarks[_REMARKS:] = [f"- and {more:,} more in {gfm.code(_METRICS)}"] if more > 0 else []
+    yield "\n".join(remarks)
     for line in dict.fromkeys(
         f"{result['benchmark']}: {result['excluded']}"
         for result in run.results
         if result.get("excluded")
     ):
         yield gfm.plain(cut(line, 2 * _NAME, "metrics.json"))
+
+
+def _remarks(result: Mapping[str, Any]) -> Iterator[str]:
+    """What a result lost answers by, and the options that help."""
+    yield from islice(failure_words(result), _FAILURES)
+    if truncated := truncated_words(result):
+        yield truncated
+    if modules := result.get("lacked_modules"):
+        yield lacked_words(modules)
 
 
 def _pair(run: JudgedRun) -> Iterator[str]:

@@ -16,7 +16,9 @@ import threading
 from dataclasses import asdict
 from typing import Any
 
+from pytest_llmeval.gates import STATES
 from pytest_llmeval.gates import Verdict
+from pytest_llmeval.gates import count_states
 from pytest_llmeval.gates import describe
 from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.reports.numbers import count
@@ -25,7 +27,7 @@ from pytest_llmeval.reports.text import one_line
 from pytest_llmeval.reports.words import failed_items_words
 
 SCHEMA = "pytest-llmeval/notification"
-VERSION = 1
+VERSION = 2
 
 TIMEOUT = 30.0
 """Seconds that a command or an address is given."""
@@ -41,6 +43,7 @@ def payload(run: JudgedRun, link: str | None = None) -> dict[str, Any]:
 
     ``text`` says the same in one line, which is the field that chat services show.
     """
+    counts = count_states(run.verdicts)
     failed = [_gate(verdict) for verdict in run.failed]
     undecided = [_gate(verdict) for verdict in run.undecided]
     worse = [asdict(one) for one in run.regressed()]
@@ -56,12 +59,7 @@ def payload(run: JudgedRun, link: str | None = None) -> dict[str, Any]:
         "finished": run.manifest.get("finished"),
         "models": run.models,
         "git": run.manifest.get("git"),
-        "gates": {
-            "passed": sum(verdict.status == "pass" for verdict in run.verdicts),
-            "failed": len(failed),
-            "undecided": len(undecided),
-            "not_run": sum(verdict.status == "not run" for verdict in run.verdicts),
-        },
+        "gates": {state.replace(" ", "_"): counts.get(state, 0) for state in STATES},
         "items_failed": run.items_failed,
         "failed_gates": failed,
         "undecided_gates": undecided,
@@ -88,8 +86,13 @@ def notify(target: str, value: dict[str, Any], timeout: float = TIMEOUT) -> str 
 def _text(run: JudgedRun) -> str:
     names = ", ".join(run.models)
     text = f"llmeval {run.verdict}: {names}"
-    if run.failed:
-        text += f"; {count(len(run.failed), 'gate')} failed, first: {describe(run.failed[0])}"
+    for state, gates in (
+        ("failed", run.failed),
+        ("undecided", run.undecided),
+        ("warned", run.warned),
+    ):
+        if gates:
+            text += f"; {count(len(gates), 'gate')} {state}, first: {describe(gates[0])}"
     if worse := run.regressed():
         text += f"; {count(len(worse), 'subject')} worse, most: {worse[0].subject} ({worse[0].drop:+.4f})"
     if run.items_failed:

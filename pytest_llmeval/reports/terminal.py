@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from pytest_llmeval.gates import Verdict
+from pytest_llmeval.gates import count_states
 from pytest_llmeval.gates import describe
 from pytest_llmeval.gates import fold
+from pytest_llmeval.gates import worst_first
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.reports.audit import audit_parts
@@ -30,11 +33,20 @@ from pytest_llmeval.reports.text import one_line
 from pytest_llmeval.reports.text import visible
 from pytest_llmeval.reports.words import all_tied_words
 from pytest_llmeval.reports.words import tie_words
+from pytest_llmeval.reports.words import truncated_words
+from pytest_llmeval.reports.words import undecided_words
 from pytest_llmeval.runs.compare import RunComparison
 from pytest_llmeval.runs.folder import run_name
 
 _WEAKEST = 5
-_STYLES = {"pass": "green", "fail": "red", "undecided": "yellow", "not run": "dim"}
+_PASSED = 20  # lines of gates that passed
+_STYLES = {
+    "failed": "red",
+    "undecided": "yellow",
+    "warned": "yellow",
+    "passed": "green",
+    "not run": "dim",
+}
 
 
 def write_summary(terminalreporter: Any, parts: Iterable[Any]) -> None:
@@ -80,10 +92,12 @@ def summary_parts(
     folder: Path | None,
     comparison: RunComparison | None = None,
     pairs: Iterable[Pair] = (),
+    failures: Iterable[str] = (),
 ) -> Iterable[Any]:
     """The summary as rich renderables, in order; ``verdicts`` is None when nothing was gated.
 
-    ``pairs``: texts against letters, as ``metrics.json`` has them.
+    ``pairs``: texts against letters, as ``metrics.json`` has them. ``failures``: lines about items
+    with errors.
     """
     pairs = list(pairs)
     models = list(dict.fromkeys(result.model for result in results))
@@ -101,6 +115,8 @@ def summary_parts(
         yield from pair_parts(pair for pair in pairs if pair["model"] == model)
     if comparison is not None:
         yield from comparison_parts(comparison)
+    for failure in failures:
+        yield Text(failure, style="red")
     if verdicts is not None:
         yield from _gate_lines(verdicts)
     for note in notes:
@@ -159,13 +175,8 @@ def _remarks(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]
             )
         if result.samples > 1:
             yield from _samples(name, numbers)
-        if counts.truncated:
-            yield Text(
-                f"{name}: {count(counts.truncated, 'answer')}"
-                f" ({counts.truncated / counts.answered:.1%}) {_were(counts.truncated)} cut off"
-                " at the token limit",
-                style="yellow",
-            )
+        if truncated := truncated_words(numbers):
+            yield Text(f"{name}: {truncated}", style="yellow")
         if counts.error:
             yield Text(
                 f"{name} is incomplete: {count(counts.error, 'error')}; correct {counts.correct:,}"
@@ -245,7 +256,18 @@ def _weakest_subjects(results: Iterable[tuple[Result, dict[str, Any]]]) -> Itera
 
 
 def _gate_lines(verdicts: Sequence[Verdict]) -> Iterable[Text]:
-    """One line per gate; subjects that passed or were not run are told together."""
-    for verdict in fold(verdicts, {"pass", "undecided"}):
-        style = _STYLES["undecided" if verdict.warning else verdict.status]
-        yield Text(describe(verdict), style=style)
+    """One line per gate, worst first; of many that passed those nearest to their bounds."""
+    shown = worst_first(fold(verdicts))
+    passed = [verdict for verdict in shown if verdict.state == "passed"]
+    # Stable: of gates without a margin, those that come first in the file.
+    nearest = sorted(passed, key=lambda one: math.inf if one.margin is None else one.margin)
+    left_out = {one.id for one in nearest[_PASSED:]}
+    last = passed[-1] if left_out else None
+    for verdict in shown:
+        if verdict.id not in left_out:
+            yield Text(describe(verdict), style=_STYLES[verdict.state])
+        if verdict is last:
+            told = count(len(left_out), "more gate")
+            yield Text(f"and {told} passed, with more room; gates.json has all", style="green")
+    if undecided := count_states(verdicts).get("undecided"):
+        yield Text(undecided_words(undecided), style="yellow")

@@ -39,6 +39,11 @@ def shorten(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
+def sentence(text: str) -> str:
+    """The text with a capital at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
 def _escape(code: int) -> str:
     if code > 0xFFFF:
         return f"\\U{code:08x}"

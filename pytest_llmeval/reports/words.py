@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_llmeval.gates import State
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.metrics import ALL_TIED_SHOWN
 from pytest_llmeval.reports.numbers import count
@@ -125,21 +127,61 @@ def failed_items_words(items: int) -> str:
     return f"{count(items, 'item')} turned the build red"
 
 
-def verdict_words(verdict: str, counts: Mapping[Any, int], items_failed: int = 0) -> str:
-    """The verdict with how many gates came to which status, and how many items failed."""
-    told = [
-        f"{counts[status]:,} {words}"
-        for status, words in (
-            ("fail", "failed"),
-            ("undecided", "undecided"),
-            ("pass", "passed"),
-            ("not run", "not run"),
-        )
-        if counts.get(status)
-    ]
-    if items_failed and not (counts.get("fail") or counts.get("undecided")):
-        verdict = "pass" if counts.get("pass") else "not gated"
+def verdict_words(verdict: str, counts: Mapping[State, int], items_failed: int = 0) -> str:
+    """The verdict with the number of gates in each state, and how many items failed.
+
+    ``counts``: of ``count_states``.
+    """
+    if items_failed and not (counts.get("failed") or counts.get("undecided")):
+        green = counts.get("passed") or counts.get("warned")
+        verdict = "pass" if green else "not gated"
     head = _VERDICTS.get(verdict, verdict)
     if items_failed:
         head += f"; {failed_items_words(items_failed)}"
-    return f"{head}: {', '.join(told)}" if told else head
+    told = ", ".join(f"{number:,} {state}" for state, number in counts.items())
+    return f"{head}: {told}" if told else head
+
+
+def undecided_words(gates: int) -> str:
+    """The next step where gates are undecided."""
+    are = "1 gate is" if gates == 1 else f"{gates:,} gates are"
+    return (
+        f"{are} undecided, which is red; during development --llm-allow-undecided"
+        " (llmeval gate: --allow-undecided) accepts that"
+    )
+
+
+def truncated_words(numbers: Mapping[str, Any]) -> str | None:
+    """How many answers were cut off, and the option that helps; None where none was.
+
+    ``numbers``: of a result, as ``metrics.json`` has them.
+    """
+    truncated = numbers["truncated"]
+    if not truncated:
+        return None
+    was = "was" if truncated == 1 else "were"
+    return (
+        f"{count(truncated, 'answer')} ({numbers['truncated_rate']:.1%}) {was} cut off at the token"
+        " limit: raise it with --llm-max-tokens"
+    )
+
+
+def failure_words(numbers: Mapping[str, Any]) -> Iterator[str]:
+    """The reasons of a result's errors, each with an example.
+
+    ``numbers``: of a result, as ``metrics.json`` has them.
+    """
+    for one in numbers.get("failures", ()):
+        such = f", such as {one['example']}" if one["count"] > 1 else f" ({one['example']})"
+        yield f"{count(one['count'], 'error')}{such}: {one['reason']}"
+
+
+def unfinished_words(manifest: Mapping[str, Any]) -> str | None:
+    """The state of a run that did not end, and the next step; None for one that did.
+
+    ``manifest``: its ``run.json``.
+    """
+    status = manifest.get("status", "finished")
+    if status == "finished" or "merged" in manifest:
+        return None
+    return f"the run is not finished ({status}): the same command with --llm-resume continues it"

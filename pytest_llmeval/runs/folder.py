@@ -267,10 +267,10 @@ def _versions() -> dict[str, str]:
 
 
 def _git_commit() -> str | None:
+    """The commit of the working folder; None outside of a repository and before its first commit."""
+    command = ["git", "rev-parse", "--verify", "--quiet", "HEAD"]
     try:
-        found = subprocess.run(
-            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False
-        )
+        found = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return found.stdout.strip() or None
+    return found.stdout.strip() or None if found.returncode == 0 else None

@@ -11,11 +11,14 @@ from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import holm
 from pytest_llmeval.runs.compare import compare_pair
 from pytest_llmeval.runs.differences import Mismatch
+from pytest_llmeval.runs.differences import listed
 from pytest_llmeval.runs.differences import mismatches_of
-from pytest_llmeval.runs.differences import refusal
 from pytest_llmeval.runs.folder import run_name
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.run import Run
+
+Entry = tuple[str, Measurement]
+"""The name of a run, and one of its measurements."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class League:
 
     Runs with fewer answers than others follow those, and runs with errors come last: a part of
     the items may be the easy one. ``mismatches`` as in a RunComparison, each with the run's
-    name before the field. ``same_items`` false: accuracies are not over the same items.
+    name before the field. ``same_items`` false: accuracies are not over the same items. ``apart``:
+    why the runs are not in the result's first table, with what that table begins; empty in that.
     """
 
     benchmark: str
@@ -47,6 +51,7 @@ class League:
     standings: tuple[Standing, ...]
     mismatches: tuple[Mismatch, ...] = ()
     same_items: bool = True
+    apart: str = ""
 
     @property
     def name(self) -> str:
@@ -57,30 +62,50 @@ class League:
 def league(runs: Sequence[Run], *, allow_mismatch: bool = False) -> list[League]:
     """The standings of every (benchmark, scorer) of the runs, each against the best.
 
-    Raises MismatchError where a run differs from the first that has the result in protocol or
-    data, unless ``allow_mismatch``; then rows have no p value that means anything, as in
-    ``compare``.
+    Runs that differ in protocol or data have tables of their own; with ``allow_mismatch`` they are
+    in one, whose p values mean nothing, as in ``compare``.
     """
-    groups: dict[tuple[str, str], list[tuple[str, Measurement]]] = {}
+    groups: dict[tuple[str, str], list[Entry]] = {}
     for run in runs:
         for one in run.measurements():
             key = (one.result.benchmark, one.result.scorer)
             groups.setdefault(key, []).append((run_name(run.path), one))
     tables = []
     for (benchmark, scorer), entries in groups.items():
-        mismatches: list[Mismatch] = []
-        (first_name, first), *others = entries
-        for name, one in others:
-            found = mismatches_of([(first, one)])
-            if found and not allow_mismatch:
-                raise refusal(first_name, name, found)
-            mismatches += [replace(entry, field=f"{name}: {entry.field}") for entry in found]
-        same = all(one.items.keys() == first.items.keys() for _, one in others)
-        tables.append(League(benchmark, scorer, _standings(entries), tuple(mismatches), same))
+        comparable = [entries] if allow_mismatch else _comparable(entries)
+        for group in comparable:
+            (_, first), *others = group
+            mismatches = [
+                replace(entry, field=f"{name}: {entry.field}")
+                for name, one in others
+                for entry in mismatches_of([(first, one)])
+            ]
+            same = all(one.items.keys() == first.items.keys() for _, one in others)
+            apart = "" if group is comparable[0] else _apart(comparable[0][0], first)
+            table = _standings(group)
+            tables.append(League(benchmark, scorer, table, tuple(mismatches), same, apart))
     return tables
 
 
-def _standings(entries: Sequence[tuple[str, Measurement]]) -> tuple[Standing, ...]:
+def _comparable(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """The entries in groups of one protocol and one version of the data, in their order."""
+    groups: list[list[Entry]] = []
+    for entry in entries:
+        for group in groups:
+            if not mismatches_of([(group[0][1], entry[1])]):
+                group.append(entry)
+                break
+        else:
+            groups.append([entry])
+    return groups
+
+
+def _apart(first: Entry, other: Measurement) -> str:
+    texts = (mismatch.text for mismatch in mismatches_of([(first[1], other)]))
+    return f"not comparable with {first[0]}: {listed(texts)}"
+
+
+def _standings(entries: Sequence[Entry]) -> tuple[Standing, ...]:
     most = max(one.result.counts.answered for _, one in entries)
     # Sorting is stable: equal accuracies stay in the order given.
     ranked = sorted(entries, key=lambda entry: _rank(entry[1].result, most))

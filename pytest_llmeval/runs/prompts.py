@@ -29,10 +29,19 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class StoredPrompt:
-    """A prompt with all of its shots, and the choices whose likelihoods were asked for (if any)."""
+    """A prompt with all of its shots, and the choices whose likelihoods were asked for (if any).
+
+    ``options``: the item's, which scorers go by, where they are not the choices.
+    """
 
     prompt: Prompt
     choices: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The texts that a scorer compares."""
+        return self.options or self.choices
 
 
 def write_prompts(
@@ -123,7 +132,10 @@ def _rendered(
             choices = one.protocol.template.choices(item) if one.protocol.ask == "choices" else ()
         except Exception:  # told where the item is asked, as the item's own error
             continue
-        found[item.id] = _entry(StoredPrompt(prompt, choices), shots)
+        # Only this scorer goes by the texts of the options; letters are stored without them.
+        differ = one.protocol.scorer == "cloze" and choices != item.options
+        options = item.options if differ else ()
+        found[item.id] = _entry(StoredPrompt(prompt, choices, options), shots)
     return found
 
 
@@ -138,11 +150,12 @@ def _entry(stored: StoredPrompt, shots: dict[tuple[str, str], int]) -> list[Any]
         prompt.prefix,
         prompt.shots_as_text,
         list(stored.choices),
+        *([list(stored.options)] if stored.options else []),
     ]
 
 
 def _stored(entry: Sequence[Any], shots: Sequence[tuple[str, str]]) -> StoredPrompt:
-    description, numbers, question, delimiter, separator, prefix, as_text, choices = entry
+    description, numbers, question, delimiter, separator, prefix, as_text, choices, *more = entry
     prompt = Prompt(
         description=description,
         shots=tuple(shots[number] for number in numbers),
@@ -152,4 +165,4 @@ def _stored(entry: Sequence[Any], shots: Sequence[tuple[str, str]]) -> StoredPro
         prefix=prefix,
         shots_as_text=as_text,
     )
-    return StoredPrompt(prompt, tuple(choices))
+    return StoredPrompt(prompt, tuple(choices), *map(tuple, more))

@@ -1,4 +1,4 @@
-"""Replies that hold no answer for a reason of the server's: one explaining line for each kind."""
+"""Replies that are wrong for a reason of the server's or the sandbox's: one line for each kind."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pytest_llmeval.core import FILTERED
 from pytest_llmeval.core import REFUSED
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
+from pytest_llmeval.runs.failures import lacked_modules
+from pytest_llmeval.runs.failures import lacked_words
 
 _PARSER = (
     "the server's reasoning parser took the answer for reasoning: set the parser of this model (vLLM and"
@@ -21,19 +23,22 @@ _LIMIT = "reasoning used up the token limit: raise it with --llm-max-tokens"
 def reply_notes(records: Iterable[Record]) -> Iterator[str]:
     """One line for every result and kind: thoughts without an answer, filtered, refused replies.
 
-    Records that count nowhere, of other scorers, which share a response, and of content-free prompts
+    And programs that the sandbox lacks a module for. Records that count nowhere, of other scorers, which share a response, and of content-free prompts
     are left out.
     """
     counted = Counter[tuple[str, str, str]]()
     kinds: dict[str, Counter[tuple[str, str, str]]] = {
         kind: Counter() for kind in ("thought", "cut off", FILTERED, REFUSED)
     }
+    programs: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:
         other = record.left_out or record.response_of or record.content_free
         if other or record.outcome is Outcome.ERROR:
             continue
         about = (record.model, record.benchmark, record.scorer)
         counted[about] += 1
+        if record.answer is not None:
+            programs.setdefault(about, []).append(record)
         for kind in _kinds(record):
             kinds[kind][about] += 1
     several = len({model for model, _, _ in counted}) > 1
@@ -53,6 +58,8 @@ def reply_notes(records: Iterable[Record]) -> Iterator[str]:
             yield f"{name}: {filtered:,} of {total:,} replies were withheld by a content filter"
         if refused := kinds[REFUSED][about]:
             yield f"{name}: the model refused to answer in {refused:,} of {total:,} replies"
+        if modules := lacked_modules(programs.get(about, ())):
+            yield f"{name}: {lacked_words(modules)}"
 
 
 def _kinds(record: Record) -> Iterator[str]:

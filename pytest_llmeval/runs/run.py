@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import replace
 from functools import cached_property
@@ -25,6 +26,8 @@ from pytest_llmeval.planning.plan import arm_fingerprint
 from pytest_llmeval.runs.arms import InArm
 from pytest_llmeval.runs.arms import audit_of
 from pytest_llmeval.runs.debiased import debiased
+from pytest_llmeval.runs.failures import failures_of
+from pytest_llmeval.runs.failures import lacked_modules
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.hybrids import hybrids
 from pytest_llmeval.runs.measurement import Measurement
@@ -32,6 +35,8 @@ from pytest_llmeval.runs.measurement import count_answers
 from pytest_llmeval.runs.measurement import measure
 from pytest_llmeval.runs.pairs import pairs
 from pytest_llmeval.runs.records import latest_records
+
+_FAILURES = 10  # reasons of errors that metrics.json has
 
 
 def metrics_json(
@@ -41,15 +46,45 @@ def metrics_json(
 ) -> dict[str, Any]:
     """What ``metrics.json`` holds.
 
-    ``records`` reads those of the run, for what few runs tell; ``hybrid``: the weights of a hybrid
-    score that is asked for.
+    ``records`` reads those of the run; ``hybrid``: the weights of a hybrid score that is asked for.
     """
     more = {
         "hybrids": list(hybrids(measurements, hybrid)),
         "pairs": list(pairs(measurements, records)),
     }
-    results = [one.as_json() for one in measurements]
+    results = [
+        {**one.as_json(), **_more(found)}
+        for one, found in zip(measurements, _by_measurement(measurements, records()), strict=True)
+    ]
     return {"results": results, **{name: found for name, found in more.items() if found}}
+
+
+def _by_measurement(
+    measurements: Sequence[Measurement], records: Iterable[Record]
+) -> list[list[Record]]:
+    """The records that count, of every measurement."""
+    models = {one.result.model for one in measurements}
+    owners = {
+        (one.result.model if len(models) > 1 else None, one.result.benchmark, protocol): number
+        for number, one in enumerate(measurements)
+        for protocol in one.protocols
+    }
+    found: list[list[Record]] = [[] for _ in measurements]
+    for record in records:
+        model = record.model if len(models) > 1 else None
+        number = owners.get((model, record.benchmark, record.protocol))
+        if number is not None and not record.left_out:
+            found[number].append(record)
+    return found
+
+
+def _more(records: Sequence[Record]) -> dict[str, Any]:
+    """What few results have: reasons of errors, modules that the sandbox lacked."""
+    failures, modules = failures_of(records)[:_FAILURES], lacked_modules(records)
+    return {
+        **({"failures": [asdict(one) for one in failures]} if failures else {}),
+        **({"lacked_modules": modules} if modules else {}),
+    }
 
 
 @dataclass(frozen=True)

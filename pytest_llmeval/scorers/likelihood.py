@@ -51,14 +51,12 @@ def cloze(item: Item, response: Response) -> Score:
         fault = "an option is empty: its log-likelihood per character is undefined"
     if fault is not None:
         return Score(Outcome.ERROR, error=fault)
-    return _first_maximum(
-        item,
-        response,
-        [
-            value / len(option)
-            for value, option in zip(response.logprobs, item.options, strict=True)
-        ],
-    )
+    return _first_maximum(item, response, per_character(response.logprobs, item.options))
+
+
+def per_character(logprobs: Sequence[float], options: Sequence[str]) -> list[float]:
+    """The values that ``cloze`` compares. ValueError for another number of options."""
+    return [value / len(option) for value, option in zip(logprobs, options, strict=True)]
 
 
 def likelihood(item: Item, response: Response) -> Score:

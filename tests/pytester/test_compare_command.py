@@ -190,9 +190,19 @@ def test_other_protocols_exit_4_and_name_the_fields(published, capsys):
     assert f"template.name {LMEVAL_MMLU.name!r} against {HENDRYCKS.name!r}" in errors
     assert errors.count("\n") == 1
 
-    code, _, errors = llmeval(capsys, "compare", "five", "five", "none")
-    assert code == 4
-    assert "shots 5 against 0" in errors
+
+def test_several_runs_make_a_table_for_every_comparable_group(published, capsys):
+    names = ("five", "five", "none", "hendrycks")
+    code, output, _ = llmeval(capsys, "compare", *names)
+    assert code == 0
+    assert output.splitlines().count("mini[letter]") == 3
+    assert "not comparable with five: shots 5 against 0" in output
+    _, output, _ = llmeval(capsys, "compare", *names, "--format=json")
+    tables = json.loads(output)["tables"]
+    assert [len(table["standings"]) for table in tables] == [2, 1, 1]
+    assert [table["apart"] is None for table in tables] == [True, False, False]
+    _, output, _ = llmeval(capsys, "compare", *names, "--format=markdown")
+    assert output.count("**not comparable with five: ") == 2
 
 
 def test_allowed_mismatch_shows_numbers_and_no_verdict(published, capsys):
@@ -233,7 +243,8 @@ def test_show_prints_a_protocol_in_full(published, capsys):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("compare", "old"),
+        ("compare",),
+        ("baseline",),
         ("compare", "old", "new", "--flips=-1"),
         ("compare", "old", "new", "--format=html"),
         ("merge", "old"),

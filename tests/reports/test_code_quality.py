@@ -64,10 +64,10 @@ def test_failed_and_undecided_gates_and_worse_subjects(tmp_path):
     run = judged(tmp_path, {"art": WORSE, "law": GOOD}, before, text)
     report = report_of(run)
     # THRESHOLDS begins with an empty line, behind the version.
-    assert told(report) == [
-        ("gate failed", "FAIL mmlu::every_subject::art::accuracy", 7),
-        ("gate failed", "FAIL mmlu::regression::max_drop", 10),
+    assert told(report) == [  # worst first, by margin
         ("gate failed", "FAIL mmlu::regression::every_subject::art::max_subject_drop", 11),
+        ("gate failed", "FAIL mmlu::regression::max_drop", 10),
+        ("gate failed", "FAIL mmlu::every_subject::art::accuracy", 7),
         ("gate undecided", "UNDECIDED mmlu::subjects.zoo::accuracy", 13),
         ("subject got worse", "mmlu[letter], art", 10),
     ]

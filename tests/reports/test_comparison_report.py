@@ -10,11 +10,13 @@ from rich.console import Console
 from rich.text import Text
 
 from pytest_llmeval.core import Outcome
+from pytest_llmeval.core import RunError
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import aggregate
 from pytest_llmeval.metrics import compare_items
 from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.comparison import comparison_markdown
+from pytest_llmeval.reports.comparison import comparison_of
 from pytest_llmeval.reports.comparison import comparison_parts
 from pytest_llmeval.reports.league import league_json
 from pytest_llmeval.reports.league import league_markdown
@@ -318,5 +320,33 @@ def test_a_league_without_a_best_or_without_others():
         "every run is incomplete: none is the best"
     )
     assert rendered(league_parts([League("x", "y", TABLE.standings[:1])]))[-1] == (
-        "no other run has this result"
+        "no other run has a comparable result"
     )
+
+
+def test_a_stored_comparison_is_read_back_as_it_was():
+    found = RunComparison(
+        "old",
+        "new",
+        (compared({"art": "cccwe", "law": "cc"}, {"art": "cwccc", "law": "cc"}),),
+        (Mismatch("mmlu[letter]", "shots", 5, 0, ("demo", "demo")),),
+        ("arc[letter]",),
+    )
+    assert comparison_of(json.loads(json.dumps(comparison_json(found)))) == found
+
+
+def test_a_stored_comparison_of_another_version_is_one_line():
+    found = comparison_json(RunComparison("old", "new", (compared({"a": "c"}, {"a": "w"}),)))
+    del found["comparisons"][0]["sizes"]
+    with pytest.raises(
+        RunError, match=r"^comparison.json: damaged, or of another version: 'sizes'"
+    ):
+        comparison_of(found)
+
+
+def test_subjects_that_did_not_run_are_not_counted():
+    before = dict.fromkeys(("a", "b", "c", "d"), "c" * 10)
+    after = {"a": "w" * 10, "b": "c" * 10, "c": "-" * 10, "d": "-" * 10}
+    found = RunComparison("old", "new", (compared(before, after),))
+    assert any(line.startswith("2 of 4 subjects ") for line in rendered(comparison_parts(found)))
+    assert "(1 of 2):" in comparison_markdown(found)

@@ -63,10 +63,11 @@ def test_everything_bad_of_57_subjects_is_under_60_lines(tmp_path):
     text = run_markdown(run, "https://example.org/job/1")
     assert len(text.splitlines()) < 60
     assert "; 2 more in `metrics.json`" in text
-    assert len(run.failed) > 57
+    assert sum(one.status == "fail" for one in run.verdicts) > 57
+    assert [row[0] for row in cells(text, "gate")] == [f"FAIL `{one.id}`" for one in run.failed]
+    assert "57 subjects, such as subject\\_00: incomplete: " in text
     assert "57 subjects significantly worse" in text
-    assert "and 47 more subjects in `comparison.json`" in text
-    assert f"and {len(run.failed) - 10} more gates in `gates.json`" in text
+    assert "and 49 more subjects in `comparison.json`" in text
     assert "684 answers ended in errors" in text
     assert "The run is not finished" in text
     assert "[job](https://example.org/job/1)" in text
@@ -184,3 +185,35 @@ def test_texts_against_letters(tmp_path):
         ["`matched`", "0.5000", "0.4000", "0.01000", "-", "0.1000", "-", "70"],
         ["`letter`", "0.5000", "0.4000", "0.04000", "-", "0.1000", "-", "70"],
     ]
+
+
+def test_what_lost_answers_is_told_with_the_option_that_helps(tmp_path):
+    run = judged(tmp_path, {"art": "c" * 90 + "e" * 10})
+    failures = [{"count": 10, "reason": "503 <b>", "example": "art-0090"}]
+    more = {"truncated": 9, "truncated_rate": 0.1, "lacked_modules": {"pandas": 3}}
+    (result,) = run.results
+    lines = run_markdown(
+        replace(run, results=[result | more | {"failures": failures}])
+    ).splitlines()
+    assert [line for line in lines if line.startswith("- ")] == [
+        r"- mmlu\[letter\]: 10 errors, such as art-0090: 503 \<b\>",
+        r"- mmlu\[letter\]: 9 answers (10.0%) were cut off at the token limit: raise it with"
+        " --llm-max-tokens",
+        r"- mmlu\[letter\]: 3 programs ended because the sandbox lacks a module: pandas (3);"
+        r" \`llmeval sandbox build --base IMAGE\` makes one of an image that has them",
+    ]
+
+
+def test_warned_gates_are_counted_apart(tmp_path):
+    run = judged(tmp_path, {"art": "c" * 78 + "w" * 22}, {"art": GOOD}, REGRESSION)
+    text = run_markdown(run)
+    assert [one.state for one in run.verdicts] == ["warned", "passed"]
+    assert "1 of 2 gates of `thresholds.toml` passed, 0 failed, 0 undecided, 1 warned." in text
+
+
+def test_undecided_gates_name_the_next_step(tmp_path):
+    run = judged(tmp_path, {"art": "cw" * 50})
+    verdicts = [replace(one, status="undecided", measured=None) for one in run.verdicts]
+    text = run_markdown(replace(run, verdict="fail", verdicts=verdicts))
+    assert "3 undecided. 3 gates are undecided, which is red" in text
+    assert "--llm-allow-undecided" in text

@@ -62,11 +62,13 @@ def server():
 def test_the_payload_names_what_failed_and_what_got_worse(tmp_path):
     run = judged(tmp_path, AFTER, BEFORE, THRESHOLDS + REGRESSION)
     value = json.loads(json.dumps(payload(run, "https://example.org/1"), allow_nan=False))
-    assert (value["schema"], value["version"]) == ("pytest-llmeval/notification", 1)
+    assert (value["schema"], value["version"]) == ("pytest-llmeval/notification", 2)
     assert value["verdict"] == "fail"
     assert value["link"] == "https://example.org/1"
     assert [gate["id"] for gate in value["failed_gates"]] == [one.id for one in run.failed]
-    assert value["failed_gates"][0]["margin"] == pytest.approx(-0.1)
+    margins = [gate["margin"] for gate in value["failed_gates"]]
+    assert margins == sorted(margins)
+    assert pytest.approx(-0.1) in margins
     assert [one["subject"] for one in value["regressed_subjects"]] == ["art"]
     assert value["gates"]["failed"] == len(run.failed)
     assert value["results"][0]["accuracy"] == 0.4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from dataclasses import replace
 
@@ -19,15 +20,19 @@ from report_runs import written
 
 from pytest_llmeval.catalog.mmlu import TEST_ROWS
 from pytest_llmeval.core import Outcome
+from pytest_llmeval.core import Response
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.metrics import wilson_interval
+from pytest_llmeval.planning.making import ways
 from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.html import gather
+from pytest_llmeval.reports.html import html_report
 from pytest_llmeval.reports.html.areas import areas_of
 from pytest_llmeval.reports.html.data import report_data
 from pytest_llmeval.runs import compare
+from pytest_llmeval.scorers.likelihood import cloze
 
 TOKENS = {"requests": 2, "prompt_tokens": 10**6, "completion_tokens": 10**5, "cached_tokens": 0}
 
@@ -52,7 +57,7 @@ def test_numbers_are_those_of_metrics_json_and_items_add_up_to_them(tmp_path):
         "u": numbers["unparsed"],
         "e": numbers["errors"],
     }
-    assert result["outcomes"]["errors"] == [["no answer", 1]]
+    assert result["outcomes"]["errors"] == [{"count": 1, "reason": "no answer", "example": "art-1"}]
 
 
 def test_items_left_out_are_not_shown(tmp_path):
@@ -269,7 +274,7 @@ def test_an_item_lost_with_its_worker_is_shown_under_whatever_way_the_others_wer
     shown = only_result(run)
     assert shown["name"] == "mmlu[choice]"
     assert (shown["items"]["ids"], shown["items"]["outcome"]) == (["art-0", "art-1"], "ec")
-    assert shown["outcomes"]["errors"] == [["crashed", 1]]
+    assert shown["outcomes"]["errors"] == [{"count": 1, "reason": "crashed", "example": "art-0"}]
 
 
 def test_models_keep_their_items_apart(tmp_path):
@@ -331,3 +336,117 @@ def test_what_others_have_measured_is_taken_from_metrics_json(tmp_path):
     folder = store(run, metrics={"results": [metrics | {"audit": audit}]})
     (result,) = report_data(gather(folder))["results"]
     assert result["audit"] == audit
+
+
+CLOZE = replace(
+    PROTOCOL,
+    name="cloze",
+    scorer="cloze",
+    template=replace(PROTOCOL.template, choices=lambda item: item.options),
+)
+
+
+def cloze_run(tmp_path, options, *logprobs):
+    """Items with these options, each with the answer that the scorer gives to its values."""
+    records, prompts = [], {}
+    fingerprint = ways(CLOZE)[0].fingerprint
+    for number, values in enumerate(logprobs):
+        item = replace(question(f"art-{number}"), options=options)
+        score = cloze(item, Response(item.id, logprobs=values))
+        prompt = prompt_of(item, CLOZE)
+        records.append(
+            replace(
+                compared(item, True),
+                scorer="cloze",
+                protocol=fingerprint,
+                outcome=score.outcome,
+                answer=score.answer,
+                logprobs=values,
+                prompt_sha256=prompt.prompt.sha256,
+            )
+        )
+        prompts["mmlu", fingerprint, item.id] = prompt
+    run = run_of(tmp_path, [planned({"art": len(records)}, CLOZE)], records)
+    return run, prompts
+
+
+def test_shares_and_confidence_are_those_of_the_values_that_are_compared(tmp_path):
+    """A short option has the highest log-likelihood, a long one the highest per character."""
+    run, prompts = cloze_run(tmp_path, ("no", "certainly not"), (-4.0, -13.0))
+    (result,) = report_data(sources(run, prompts=prompts))["results"]
+    ((shown,),) = result["details"]
+    (sample,) = shown["samples"]
+    assert sample["answer"] == "B"
+    assert sample["logprobs"] == [-4.0, -13.0]
+    assert sample["scored"] == [-2.0, -1.0]
+    share = 1 / (1 + math.exp(-1))
+    assert result["calibration"]["confidence"] == pytest.approx(share)
+    assert "log-likelihoods per character" in html_report(sources(run, prompts=prompts))
+
+
+def test_without_the_texts_of_the_options_there_are_no_shares(tmp_path):
+    run, _ = cloze_run(tmp_path, ("no", "certainly not"), (-4.0, -13.0))
+    (result,) = report_data(sources(run))["results"]
+    assert result["details"][0][0]["samples"][0]["scored"] == []
+    assert result["calibration"] is None
+
+
+def test_a_scorer_that_compares_something_else_has_no_shares(tmp_path):
+    record = replace(compared(question("art-0"), True), answer="C")
+    run = run_of(tmp_path, [planned({"art": 1})], [record])
+    result = only_result(run)
+    assert result["calibration"] is None
+    assert result["details"][0][0]["samples"][0]["scored"] == []
+
+
+def test_letters_are_compared_as_they_are(tmp_path):
+    run = run_of(tmp_path, [planned({"art": 1})], [compared(question("art-0"), True)])
+    result = only_result(run)
+    assert result["calibration"]["confidence"] == pytest.approx(0.6)
+    assert "scored" not in result["details"][0][0]["samples"][0]
+
+
+def test_only_subjects_that_ran_are_drawn_and_counted(tmp_path):
+    sizes = {f"subject_{n:02d}": 20 for n in range(57)}
+    ran = list(sizes)[:3]
+    records = [
+        compared(question(f"{subject}-{n:04d}"), n % 2 == 0) for subject in ran for n in range(20)
+    ]
+    page = html_report(sources(run_of(tmp_path, [planned(sizes)], records)))
+    assert "mean of 3 of 57 subjects" in page
+    assert "accuracy of 3 subjects round a circle" in page
+    assert "accuracy of 3 subjects with 95 % intervals" in page
+    assert "accuracy of 57 subjects" not in page
+    assert "no answers" not in page
+
+
+def test_two_subjects_that_ran_make_no_circle(tmp_path):
+    sizes = {"anatomy": 20, "virology": 20, "nutrition": 20, "astronomy": 20}
+    records = [
+        compared(question(f"{subject}-{n:04d}"), n % 2 == 0)
+        for subject in ("anatomy", "astronomy")
+        for n in range(20)
+    ]
+    page = html_report(sources(run_of(tmp_path, [planned(sizes)], records)))
+    assert "round a circle" not in page
+    assert "mean of 2 of 4 subjects" in page
+
+
+def test_an_unfinished_run_names_the_next_step(tmp_path):
+    run = replace_status(graded(tmp_path, {"art": "cw"}), "interrupted")
+    page = html_report(sources(run))
+    assert "not finished (interrupted): the same command with --llm-resume continues it" in page
+
+
+def replace_status(run, status):
+    return replace(run, manifest={**run.manifest, "status": status})
+
+
+def test_truncated_answers_come_with_the_option_that_helps(tmp_path):
+    protocol = replace(PROTOCOL.with_generation(), scorer="choice")
+    records = [
+        written(question(f"art-{n}"), "B", True, protocol, finish_reason=reason)
+        for n, reason in enumerate(["stop", "length", "stop"])
+    ]
+    page = html_report(sources(run_of(tmp_path, [planned({"art": 3}, protocol)], records)))
+    assert "1 answer (33.3%) was cut off at the token limit: raise it with --llm-max-tokens" in page

@@ -332,14 +332,30 @@ def test_a_league_has_a_row_per_model_and_a_table_per_result(make_run, tmp_path)
     assert [(one.benchmark, len(one.standings)) for one in tables] == [("mmlu", 3), ("arc", 1)]
 
 
-def test_a_league_refuses_other_protocols_too(make_run, monkeypatch, tmp_path):
+def test_a_league_has_a_table_for_every_comparable_group(make_run, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    runs = [make_run("a", ITEMS), make_run("b", ITEMS), make_run("c", ITEMS, data="other")]
-    with pytest.raises(MismatchError, match=r"^a and c cannot .*: data '0123abcd' against 'other'"):
-        league(runs)
-    (table,) = league(runs, allow_mismatch=True)
+    runs = [
+        make_run("a", ITEMS),
+        make_run("b", ITEMS, data="other"),
+        make_run("c", ITEMS),
+        make_run("d", ITEMS, data="other"),
+        make_run("e", ITEMS, data="third"),
+    ]
+    tables = league(runs)
+    assert [[row.run for row in table.standings] for table in tables] == [
+        ["a", "c"],
+        ["b", "d"],
+        ["e"],
+    ]
+    assert [table.apart for table in tables] == [
+        "",
+        "not comparable with a: data '0123abcd' against 'other'",
+        "not comparable with a: data '0123abcd' against 'third'",
+    ]
+    assert not any(table.mismatches for table in tables)
+    (table,) = league(runs[:2], allow_mismatch=True)
     assert [mismatch.text for mismatch in table.mismatches] == [
-        "c: data '0123abcd' against 'other'"
+        "b: data '0123abcd' against 'other'"
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -10,8 +9,11 @@ from dataclasses import asdict
 from typing import Any
 
 from pytest_llmeval.gates import Verdict
+from pytest_llmeval.gates import count_states
 from pytest_llmeval.gates import fold
+from pytest_llmeval.gates import worst_first
 from pytest_llmeval.reports.judged import JudgedRun
+from pytest_llmeval.reports.notes import models_of
 from pytest_llmeval.reports.pairs import HEADER
 from pytest_llmeval.reports.pairs import Pair
 from pytest_llmeval.reports.pairs import pair_rows
@@ -20,6 +22,8 @@ from pytest_llmeval.reports.pairs import pair_words
 from pytest_llmeval.reports.usage import duration
 from pytest_llmeval.reports.words import gate_words
 from pytest_llmeval.reports.words import model_words
+from pytest_llmeval.reports.words import undecided_words
+from pytest_llmeval.reports.words import unfinished_words
 from pytest_llmeval.reports.words import verdict_words
 from pytest_llmeval.runs.hybrids import hybrid_line
 from pytest_llmeval.runs.measurement import Measurement
@@ -40,8 +44,6 @@ from .gather import Sources
 from .result import answered
 from .result import result_data
 
-_STATUSES = ("fail", "undecided", "pass", "not run")
-
 
 def report_data(sources: Sources) -> dict[str, Any]:
     """The page's content as plain JSON values. The same sources give the same content."""
@@ -54,6 +56,7 @@ def report_data(sources: Sources) -> dict[str, Any]:
     return {
         "run": str(run.manifest.get("run") or run.path.name),
         "status": run.manifest.get("status", "finished"),
+        "unfinished": unfinished_words(run.manifest),
         **_gates(sources.judged),
         "facts": _facts(run.manifest),
         "models": _models(run, measurements),
@@ -80,21 +83,22 @@ def _pair(pair: Pair) -> dict[str, Any]:
 
 
 def _gates(run: JudgedRun) -> dict[str, Any]:
-    counts = Counter(verdict.status for verdict in run.verdicts)
-    shown = fold(run.verdicts, {"pass", "undecided"})
-    shown.sort(key=lambda verdict: _STATUSES.index(verdict.status))
+    counts = count_states(run.verdicts)
+    undecided = counts.get("undecided")
     return {
         "verdict": run.verdict,
         "verdict_words": verdict_words(run.verdict, counts, run.items_failed),
         "gates_file": run.thresholds,
-        "gates": [_gate(verdict) for verdict in shown],
+        "gates_hint": undecided and undecided_words(undecided),
+        "gates": [_gate(verdict) for verdict in worst_first(fold(run.verdicts))],
     }
 
 
 def _gate(verdict: Verdict) -> dict[str, Any]:
     gate = asdict(verdict)
     interval = None if verdict.interval is None else list(verdict.interval)
-    return {**gate, "interval": interval, "words": gate_words(verdict), "margin": verdict.margin}
+    more = {"words": gate_words(verdict), "margin": verdict.margin, "state": verdict.state}
+    return {**gate, "interval": interval, **more}
 
 
 def _facts(manifest: Mapping[str, Any]) -> list[list[str]]:
@@ -119,13 +123,10 @@ def _facts(manifest: Mapping[str, Any]) -> list[list[str]]:
 
 def _models(run: Run, measurements: Iterable[Measurement]) -> list[dict[str, str]]:
     """Every model that answered, in words, with the fingerprint of its weights."""
-    found: dict[str, str] = {}
-    for one in measurements:
-        found[one.result.model] = one.model_fingerprint or found.get(one.result.model, "")
     own = bool(run.manifest["own_model"])
     return [
         {"name": model, "words": model_words(model, own), "fingerprint": fingerprint}
-        for model, fingerprint in found.items()
+        for model, fingerprint in models_of(measurements).items()
     ]
 
 

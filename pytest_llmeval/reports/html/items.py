@@ -19,6 +19,8 @@ from pytest_llmeval.reports.extraction import why
 from pytest_llmeval.reports.text import shorten
 from pytest_llmeval.runs.prompts import StoredPrompt
 
+from .scored import scored_values
+
 TEXT_LIMIT = 100_000
 """Characters of a response that are shown; a longer one ends with a pointer to its record."""
 
@@ -82,7 +84,7 @@ def details(
                 "samples": [
                     _sample(
                         record,
-                        stored.prompt.question if (stored := prompts.get(name)) else None,
+                        prompts.get(name),
                         [
                             other[name][n]
                             for other in scored_too.values()
@@ -121,12 +123,15 @@ def _prompt(
     }
 
 
-def _sample(record: Record, question: str | None, others: Iterable[Record]) -> dict[str, Any]:
-    """What one sample gave; what is absent is left out. ``question``: its prompt, if stored."""
+def _sample(
+    record: Record, prompt: StoredPrompt | None, others: Iterable[Record]
+) -> dict[str, Any]:
+    """What one sample gave; what is absent is left out."""
+    scored = scored_values(record, prompt) if record.logprobs else None
     shown: dict[str, Any] = {
         "outcome": str(record.outcome),
         "answer": _limited(record.answer),
-        "why": why(record, question),
+        "why": why(record, None if prompt is None else prompt.prompt.question),
         "text": _limited(record.text),
         "reasoning": _limited(record.reasoning),
         "finish": record.finish_reason,
@@ -138,11 +143,18 @@ def _sample(record: Record, question: str | None, others: Iterable[Record]) -> d
         "dropped": record.dropped_shots or None,
         "left_out": record.left_out or None,
         # Null where a choice is impossible: JSON has no infinity.
-        "logprobs": [None if value == -math.inf else round(value, 4) for value in record.logprobs]
-        or None,
+        "logprobs": _finite(record.logprobs) or None,
+        # Left out where they are the same; empty where they are not known.
+        "scored": None if scored is record.logprobs else _finite(scored or ()),
         "also": {one.scorer: [str(one.outcome), _limited(one.answer)] for one in others} or None,
     }
+    if not record.logprobs:
+        del shown["scored"]
     return {name: value for name, value in shown.items() if value is not None}
+
+
+def _finite(values: Iterable[float]) -> list[float | None]:
+    return [None if value == -math.inf else round(value, 4) for value in values]
 
 
 def _limited(text: str | None) -> str | None:

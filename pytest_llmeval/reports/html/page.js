@@ -203,22 +203,34 @@
   const badge = (outcome) => make("span", `badge ${outcome}`, outcome);
 
   const likelihoods = (sample, gold, prompt) => {
-    const values = sample.logprobs, most = Math.max(...values.map((v) => (v === null ? -Infinity : v)));
-    const weights = values.map((v) => (v === null ? 0 : Math.exp(v - most)));
+    const values = sample.logprobs, scored = sample.scored ?? values, other = scored !== values && scored.length;
+    const most = Math.max(...scored.map((v) => (v === null ? -Infinity : v)));
+    const weights = scored.map((v) => (v === null ? 0 : Math.exp(v - most)));
     const sum = weights.reduce((a, b) => a + b, 0);
+    const written = (value) => make("td", "num", value === null ? "−∞" : value.toFixed(4));
     const body = make("tbody", "");
     values.forEach((value, n) => {
       const label = String.fromCharCode(65 + n);
-      const meter = make("meter", "");
-      meter.value = weights[n] / sum;
-      meter.title = meter.value.toFixed(4);
       const note = [label === sample.answer ? "answer" : "", label === gold ? "gold" : ""].filter(Boolean).join(", ");
+      const row = make("tr", "", make("td", "mono", label), written(value));
+      if (other) row.append(written(scored[n]));
+      if (scored.length) {
+        const meter = make("meter", "");
+        meter.value = weights[n] / sum;
+        meter.title = meter.value.toFixed(4);
+        row.append(make("td", "num", `${(100 * weights[n] / sum).toFixed(1)} %`), make("td", "", meter));
+      }
       const option = make("td", "");
       if (prompt && prompt.choices[n] !== undefined) option.append(shown(prompt.choices[n]));
-      body.append(make("tr", "", make("td", "mono", label), make("td", "num", value === null ? "−∞" : value.toFixed(4)),
-        make("td", "num", `${(100 * weights[n] / sum).toFixed(1)} %`), make("td", "", meter), make("td", "", note), option));
+      row.append(make("td", "", note), option);
+      body.append(row);
     });
-    return make("table", "choices", body);
+    const table = make("table", "choices", body);
+    if (other) {
+      const heads = ["", "log-likelihood", "per character", "share", "", "", ""].map((text) => make("th", text ? "num" : "", text));
+      table.prepend(make("thead", "", make("tr", "", ...heads)));
+    }
+    return table;
   };
 
   const promptOf = (prompt, chat, shots) => {

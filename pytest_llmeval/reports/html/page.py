@@ -27,6 +27,7 @@ from pytest_llmeval.reports.numbers import gain_interval
 from pytest_llmeval.reports.numbers import interval
 from pytest_llmeval.reports.numbers import number
 from pytest_llmeval.reports.numbers import signed
+from pytest_llmeval.reports.text import sentence
 
 from .items import BLOCK
 from .plots import bullet
@@ -42,6 +43,7 @@ from .shown import visible
 from .svg import readable
 
 _FEW = 12
+_FEWEST = 3  # subjects that make an outline
 _OUTCOMES = (
     ("correct", "correct", "c"),
     ("wrong", "wrong", "w"),
@@ -49,7 +51,7 @@ _OUTCOMES = (
     ("errors", "error", "e"),
 )
 """What a count is called, its class in the style sheet, and its outcome in the item browser."""
-_STATUS = {"pass": "✓", "fail": "✗", "undecided": "?", "not run": "–"}
+_ICONS = {"failed": "✗", "undecided": "?", "warned": "!", "passed": "✓", "not run": "–"}
 
 
 def render_page(data: Mapping[str, Any]) -> str:
@@ -68,6 +70,7 @@ def render_page(data: Mapping[str, Any]) -> str:
         percent=_percent,
         interval=partial(interval, none=""),
         readable=readable,
+        sentence=sentence,
     )
     template = environment.from_string(_own("page.html"))
     return template.render(
@@ -75,7 +78,7 @@ def render_page(data: Mapping[str, Any]) -> str:
         style=Markup(style),
         script=Markup(script),
         policy=_policy(style, script),
-        icons=_STATUS,
+        icons=_ICONS,
         outcomes=_OUTCOMES,
         significant=ALPHA,
         bullets=[bullet(gate) for gate in data["gates"]],
@@ -118,7 +121,11 @@ def _percent(value: float | None) -> str:
 def _section(number: int, one: Mapping[str, Any]) -> dict[str, Any]:
     """The drawings of one result."""
     numbers, compared = one["numbers"], one["comparison"]
-    rows = [_row(name, entry, compared) for name, entry in numbers["subjects"].items()]
+    rows = [
+        _row(name, entry, compared)
+        for name, entry in numbers["subjects"].items()
+        if entry["answered"] or entry["errors"]
+    ]
     area_of = {
         subject: place
         for place, area in enumerate(one["areas"] or ())
@@ -129,6 +136,7 @@ def _section(number: int, one: Mapping[str, Any]) -> dict[str, Any]:
     passes = {name: numbers.get(name) for name in ("pass@k", "pass^k")}
     audit = one["audit"] or {}
     return {
+        "ran": sum(row["n"] > 0 for row in rows),
         "radar": _radar(one, rows, chance, number),
         "bars": subject_bars(ranked, chance, number, area_of) if len(rows) > 1 else None,
         "summary": _summary(one, chance),
@@ -173,12 +181,16 @@ def _radar(
     """By area where the subjects' areas are known, of all subjects where they are few."""
     if one["areas"]:
         by_name = {row["subject"]: row for row in rows}
-        groups = [(a["name"], [by_name[name] for name in a["subjects"]]) for a in one["areas"]]
-    elif 3 <= len(rows) <= _FEW:
+        groups = [
+            (area["name"], [by_name[name] for name in area["subjects"] if name in by_name])
+            for area in one["areas"]
+        ]
+    elif len(rows) <= _FEW:
         groups = [("", rows)]
     else:
         return None
-    return radar(groups, chance, number) if any(r["accuracy"] is not None for r in rows) else None
+    known = sum(row["accuracy"] is not None for row in rows)
+    return radar(groups, chance, number) if known >= _FEWEST else None
 
 
 def _summary(one: Mapping[str, Any], chance: float | None) -> Markup | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -25,6 +24,8 @@ from pytest_llmeval.reports.judged import key_of
 from pytest_llmeval.reports.words import all_tied_words
 from pytest_llmeval.reports.words import protocol_words
 from pytest_llmeval.reports.words import tie_words
+from pytest_llmeval.reports.words import truncated_words
+from pytest_llmeval.runs.failures import failures_of
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.prompts import StoredPrompt
 from pytest_llmeval.runs.run import Run
@@ -32,8 +33,11 @@ from pytest_llmeval.runs.run import samples_of
 
 from .areas import areas_of
 from .gather import Sources
+from .items import ItemRecords
 from .items import details
 from .items import index
+from .scored import CLOZE
+from .scored import scored_values
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,7 @@ def result_data(
     )
     others = {other.key[2]: other.items for other in every if other.scores_again(one)}
     # Other scorers of the same responses point to the result that holds them.
+    prompts = _prompts_of(sources.prompts, measurement)
     owner = next((n for n, first in enumerate(every) if one.scores_again(first)), None)
     return {
         "name": measurement.name,
@@ -97,18 +102,18 @@ def result_data(
             "chat": bool(measurement.protocol["chat"]),
             "ties": tie_words(measurement.result.scorer),
             "all_tied": all_tied_words(numbers),
+            "truncated": truncated_words(numbers),
+            "per_character": measurement.result.scorer == CLOZE,
         },
         "areas": _areas(measurement.result, compared),
         "comparison": compared,
-        "calibration": _calibration(records),
+        "calibration": _calibration(one.items, prompts),
         "outcomes": _breakdown(records),
         "audit": stored.get("audit"),
         "extraction": stored.get("extraction"),
         "items": index(one.items, _flips(compared), _before(sources, compared)),
         "details_of": every.index(one) if owner is None else owner,
-        "details": details(one.items, others, _prompts_of(sources.prompts, measurement), shots)
-        if owner is None
-        else None,
+        "details": details(one.items, others, prompts, shots) if owner is None else None,
     }
 
 
@@ -185,16 +190,17 @@ def _before(sources: Sources, compared: Mapping[str, Any] | None) -> Mapping[str
     return next((one.items for one in answered(sources.baseline) if one.key == about), {})
 
 
-def _calibration(records: Iterable[Record]) -> dict[str, Any] | None:
+def _calibration(items: ItemRecords, prompts: Mapping[str, StoredPrompt]) -> dict[str, Any] | None:
     """The reliability diagram of answers that were compared by log-likelihood."""
     pairs = []
-    for record in records:
-        chosen = LABELS.find(record.answer) if record.answer and len(record.answer) == 1 else -1
-        if record.outcome is Outcome.ERROR or not 0 <= chosen < len(record.logprobs):
-            continue
-        confidence = choice_confidence(record.logprobs, chosen)
-        if confidence is not None:
-            pairs.append((confidence, record.outcome is Outcome.CORRECT))
+    for name, samples in items.items():
+        for record in samples:
+            values = scored_values(record, prompts.get(name))
+            if record.outcome is Outcome.ERROR or values is None or record.answer is None:
+                continue
+            confidence = choice_confidence(values, LABELS.index(record.answer))
+            if confidence is not None:
+                pairs.append((confidence, record.outcome is Outcome.CORRECT))
     found = calibration(pairs)
     return None if found is None else asdict(found)
 
@@ -213,21 +219,19 @@ def _why_unparsed(record: Record) -> str:
     return "no answer in the text"
 
 
-def _breakdown(records: Iterable[Record]) -> dict[str, Any]:
+def _breakdown(records: Sequence[Record]) -> dict[str, Any]:
     """How often each kind of error, of answer that cannot be read, and of ending occurred."""
-    errors: Counter[str] = Counter()
     unparsed: Counter[str] = Counter()
     finishes: Counter[str] = Counter()
     for record in records:
-        if record.outcome is Outcome.ERROR:
-            errors[" ".join((record.error or "no reason given").split())[:160]] += 1
-        elif record.finish_reason:
+        if record.outcome is not Outcome.ERROR and record.finish_reason:
             finishes[record.finish_reason] += 1
         if record.outcome is Outcome.UNPARSED:
             unparsed[_why_unparsed(record)] += 1
+    failures = failures_of(records)
     return {
-        "errors": [list(entry) for entry in errors.most_common(5)],
-        "kinds_of_errors": len(errors),
+        "errors": [asdict(one) for one in failures[:5]],
+        "kinds_of_errors": len(failures),
         "unparsed": [list(entry) for entry in unparsed.most_common()],
         "finish_reasons": [list(entry) for entry in finishes.most_common()],
     }

@@ -52,7 +52,7 @@ def radar(
     parts: list[Markup] = []
     start = 0
     for number, (name, members) in enumerate(groups):
-        if name:
+        if name and members:
             parts.append(
                 _sector(at, start - 0.5, start + len(members) - 0.5, f"sector area{number}")
             )
