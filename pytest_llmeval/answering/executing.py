@@ -28,8 +28,10 @@ class Executor:
     run meanwhile. Two programs with the same code, tests and limit are run once.
     """
 
-    def __init__(self, open_sandbox: Callable[[], Sandbox]) -> None:
+    def __init__(self, open_sandbox: Callable[[], Sandbox], ended: Callable[[], None]) -> None:
+        """``ended`` is called, in another thread, when ``finished`` has something new."""
         self._open = open_sandbox
+        self._ended = ended
         self._waiting: queue.SimpleQueue[Program | None] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[Execution | BaseException] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -68,6 +70,7 @@ class Executor:
         known = self._runs.get(digest)
         if isinstance(known, Execution):
             self._again.append(replace(known, id=program.id))
+            self._ended()
         elif known is not None:
             known.append(program.id)
         else:
@@ -76,15 +79,12 @@ class Executor:
             self._start()
             self._waiting.put(program)
 
-    def finished(self, wait: bool) -> list[Execution]:
-        """What has ended since; with ``wait`` at least one, which must be under way.
-
-        Raises what the sandbox raised, from then on always.
-        """
+    def finished(self) -> list[Execution]:
+        """The programs that have ended since. Raises what the sandbox raised, then always."""
         if self._failure is not None:
             raise self._failure
         found, self._again = self._again, []
-        while not self._done.empty() or (wait and not found):
+        while not self._done.empty():
             one = self._done.get()
             if isinstance(one, BaseException):
                 self._failure = one
@@ -124,8 +124,10 @@ class Executor:
                 self._sandbox = self._open()
             for execution in self._sandbox.run(self._programs()):
                 self._done.put(execution)
+                self._ended()
         except BaseException as error:
             self._done.put(error)
+            self._ended()
 
     def _programs(self) -> Iterable[Program]:
         while (program := self._waiting.get()) is not None:

@@ -36,7 +36,6 @@ from pytest_llmeval.reports.telling import tell
 from pytest_llmeval.reports.terminal import summary_parts
 from pytest_llmeval.reports.terminal import write_summary
 from pytest_llmeval.runs.folder import RunFolder
-from pytest_llmeval.runs.usage import add
 from pytest_llmeval.schedule import LEAST_PENDING
 from pytest_llmeval.schedule import ChunkScheduling
 from pytest_llmeval.schedule import DeferredScheduling
@@ -168,7 +167,6 @@ class Judging:
         self.run = run
         self.exchange: Exchange | None = None
         self._failed_to_write: str | None = None
-        self._usage: list[tuple[str, str, dict[str, float]]] = []
         self._warnings: list[str] = []
         self._failed: list[str] = []
         self._commands: list[str] = []
@@ -243,9 +241,8 @@ class Judging:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Add up what xdist's workers have used of endpoints, and what they have to tell."""
+        """Collect the warnings of xdist's workers."""
         output = getattr(node, "workeroutput", {})
-        self._usage += output.get("llmeval_usage", [])
         self._warnings += output.get("llmeval_warnings", [])
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
@@ -263,9 +260,9 @@ class Judging:
         try:
             answering = self.config.pluginmanager.get_plugin(ANSWERING)
             if answering is not None:
-                self._usage, self._warnings = answering.models.usage(), answering.warnings
+                answering.stop()
+                self._warnings = answering.warnings
                 answering.keep_prompts()
-            self.run.usage = add(self._usage)
             self.run.notes += dict.fromkeys(self._warnings)
             interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
             cut_short = bool(interrupted or session.shouldfail or session.shouldstop)
