@@ -61,6 +61,7 @@ from pytest_llmeval.runs.measurement import how_read
 from pytest_llmeval.runs.measurement import measure
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import latest_records
+from pytest_llmeval.runs.records import read_records
 from pytest_llmeval.runs.replies import reply_notes
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
@@ -329,7 +330,12 @@ class RunSession:
     def is_empty(self) -> bool:
         """Whether a new run holds nothing, because its model could not be loaded."""
         reported = self.outcomes.by_nodeid.values()
-        return not self._is_resumed and not self.usage and all(one.unanswered for one in reported)
+        if self._is_resumed or self.usage or not all(one.unanswered for one in reported):
+            return False
+        # An answer may be there that no test has seen: its scorer lacked a model.
+        return not any(
+            one.text is not None or one.logprobs for one in read_records(self.folder.records)
+        )
 
     def _compare(self) -> Comparisons | NotCompared:
         if self.baseline is None:
