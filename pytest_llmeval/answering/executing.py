@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import queue
 import threading
@@ -93,7 +94,10 @@ class Executor:
         return found
 
     def close(self) -> None:
-        """Remove the sandbox. Programs that were not begun are not run."""
+        """Remove the sandbox. Programs that have not ended are given up."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._waiting.get_nowait()
         if self._thread is not None:
             self._waiting.put(None)
         if self._sandbox is not None:

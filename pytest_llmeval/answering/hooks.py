@@ -50,6 +50,7 @@ from pytest_llmeval.runs.records import read_records
 from pytest_llmeval.runs.usage import UsageLog
 from pytest_llmeval.sandbox import Sandbox
 from pytest_llmeval.sandbox import open_sandbox
+from pytest_llmeval.termination import Termination
 
 _RECORDS = pytest.StashKey[tuple[Record, ...]]()
 _ARMS = pytest.StashKey[tuple[Record, ...]]()
@@ -66,6 +67,7 @@ class Answering:
         self._evaluator: Evaluator | None = None
         self.models = LoadedModels(config, self.settings, lambda: run_folder_here(config))
         self._usage: UsageLog | None = None
+        self._termination: Termination | None = None
         self._crashes_seen = -1
         #: What xdist told this worker of itself, and where it meets the others; nothing elsewhere.
         self._worker: Mapping[str, Any] = getattr(config, "workerinput", {})
@@ -98,7 +100,9 @@ class Answering:
         if self.settings.dry_run:
             self.config.pluginmanager.register(self._dry_run())
         elif self._exchange is not None:
+            self._termination = Termination(self.config)
             self._exchange.leave_plan(self._plan)
+            self._exchange.enter(self._worker["workerid"])
         else:
             judge_here(self.config, self._plan, self.settings)
 
@@ -371,6 +375,8 @@ class Answering:
             self._evaluator.end()
 
     def pytest_sessionfinish(self) -> None:
+        if self._termination is not None:
+            self._termination.end()
         if hasattr(self.config, "workeroutput"):
             warnings = self.warnings
             self.stop()
@@ -384,6 +390,8 @@ class Answering:
             self._evaluator.recorder.close()
         if self._usage is not None:
             self._usage.close()
+        if self._exchange is not None:
+            self._exchange.leave(self._worker["workerid"])
 
     def keep_prompts(self) -> None:
         """Write the prompts into the run folder, for reports; one process does.

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+from pathlib import Path
 
 import pytest
 from endpoint_server import Script
@@ -13,6 +14,7 @@ from endpoint_server import serve
 from interrupting import start
 from interrupting import wait_until
 from interrupting import written
+from test_code import BENCHMARK as CODE
 
 from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs.records import latest_records
@@ -181,3 +183,180 @@ def test_what_a_model_has_computed_is_on_disk_before_it_goes_on(alternating, giv
     assert alternating.run("--llm-resume").ret == 0
     assert not received & set(alternating.asked[before:])
     assert len(received) + len(alternating.asked[before:]) == 60
+
+
+# SIGTERM ------------------------------------------------------------------------------------
+
+SLOW = """
+def one(self, request):
+    import time
+    time.sleep(0.02)
+    return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0), seconds=0.02)
+"""
+
+
+def alone(process) -> bool:
+    """Whether nothing is left of the session that a process was the leader of."""
+    try:
+        os.killpg(process.pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
+@pytest.mark.parametrize(("workers", "to"), [("0", "process"), ("2", "process"), ("2", "group")])
+def test_a_signal_ends_a_run_with_all_it_knows(alternating, workers, to, number):
+    """A shell sends Ctrl-C to the group, `kill` and containers SIGTERM to the first process."""
+    alternating.benchmark(art=100, law=100)
+    alternating.model(one=SLOW)
+    process = start(alternating, "-n", workers)
+    wait_until(alternating, lambda: written(alternating) >= 20)
+    (os.kill if to == "process" else os.killpg)(process.pid, number)
+    assert process.wait(timeout=30) == 2
+    wait_until(alternating, lambda: alone(process))
+    output = (alternating.path / "killed.txt").read_text()
+    assert "INTERNALERROR" not in output
+    assert "Traceback" not in output
+    assert output.count("\n") < 40
+    assert alternating.document("run.json")["status"] == "interrupted"
+    # The records are those that run.json counts: no worker wrote after the run was summed up.
+    answered = [one for one in load_run(alternating.run_folder).records if one.logprobs]
+    assert 20 <= len(answered) < 200
+    before = len(alternating.asked)
+    assert alternating.run("--llm-resume").ret == 0
+    assert not {one.item for one in answered} & set(alternating.asked[before:])
+    assert alternating.metrics()["answered"] == 200
+
+
+def test_sigterm_ends_a_test_that_catches_everything(project):
+    project.benchmark(
+        """
+        import time
+
+        @pytest.mark.parametrize("n", range(100))
+        def test_stubborn(n):
+            try:
+                time.sleep(0.2)
+            except BaseException:
+                pass
+        """
+    )
+    process = start(project)
+    wait_until(project, lambda: written(project) >= 9)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=15) == 2
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_resumed_run_that_is_interrupted_at_once_counts_every_session(endpoint, workers):
+    with serve(Script(latency=0.02)) as server:
+        for session in range(3):
+            process = start(endpoint, *options(server, "--llm-resume", "-n", workers))
+            # The first when some answers are there, the others as soon as they have begun.
+            wait_until(
+                endpoint,
+                lambda session=session: (
+                    written(endpoint) >= 15
+                    and len(endpoint.document("run.json").get("resumed", ())) == session
+                ),
+            )
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=30) == 2
+            assert "INTERNALERROR" not in (endpoint.path / "killed.txt").read_text()
+        assert endpoint.run(*options(server, "--llm-resume", "-n", workers)).ret == 0
+        assert server.answered >= 60
+    assert len(list((endpoint.path / "runs").glob("*/"))) == 1
+    run = load_run(endpoint.run_folder)
+    assert len(run.records) == len({one.item for one in run.records}) == 60
+    assert endpoint.metrics()["answered"] == 60
+    ((_, _, total),) = run.manifest["usage"]
+    assert 60 <= total["requests"] <= 60 + 3 * 32
+    # Every answer that is there was paid for, and few were paid for that are not.
+    assert total["completion_tokens"] >= sum(one.completion_tokens for one in run.records)
+    assert run.manifest["seconds"] > 0
+
+
+ENDLESS = """
+import pytest
+from pytest_llmeval import Response
+
+class Coder:
+    name = "coder"
+    fingerprint = "weights-1"
+    asks = frozenset({"text"})
+
+    def answer(self, requests):
+        for request in requests:
+            yield Response(request.id, text="    while True: pass", sample=request.sample)
+
+@pytest.fixture(scope="session")
+def model():
+    return Coder()
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_sigterm_removes_sandboxes(project, workers, monkeypatch):
+    (project.path / "test_bench.py").write_text(CODE)
+    (project.path / "conftest.py").write_text(ENDLESS)
+    (project.path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(project.path / "tmp"))
+    process = start(
+        project, "--llm-sandbox=none", "--llm-i-trust-this-code", "-n", workers, "-p", "xdist"
+    )
+    # The response is there, and its program runs.
+    wait_until(project, lambda: written(project) >= 1 and bool(running_below(project.path / "tmp")))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == 2
+    wait_until(project, lambda: alone(process) and not running_below(project.path / "tmp"))
+    assert list((project.path / "tmp").glob("llmeval-*")) == []
+
+
+def running_below(folder) -> list[str]:
+    """The processes that work in a folder, as candidates do in a sandbox's."""
+    found = []
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        try:
+            where = os.readlink(link)
+        except OSError:
+            continue  # it has ended
+        if where.startswith(f"{folder}/"):
+            found.append(link.parent.name)
+    return found
+
+
+def test_a_handler_of_the_program_stays(project):
+    project.benchmark(
+        """
+        import signal
+
+        def test_handler():
+            assert signal.getsignal(signal.SIGTERM).__name__ == "mine"
+        """
+    )
+    conftest = project.path / "conftest.py"
+    own = "import signal\ndef mine(number, frame): pass\nsignal.signal(signal.SIGTERM, mine)\n"
+    conftest.write_text(own + conftest.read_text())
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert project.run().ret == 0
+        assert signal.getsignal(signal.SIGTERM).__name__ == "mine"
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_sigterm_is_handled_for_items_alone(project, workers):
+    """Without any, and after the session, it does what it did."""
+    handled = """
+        import signal
+
+        def test_handler():
+            assert (signal.getsignal(signal.SIGTERM) is signal.SIG_DFL) is {}
+        """
+    project.benchmark(handled.format(False))
+    assert project.run("-n", workers).ret == 0
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    project.benchmark(handled.format(True))
+    assert project.run("-n", workers, "-k", "handler").ret == 0
