@@ -7,6 +7,7 @@ must know the run folder to write their records.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -51,6 +52,22 @@ class Exchange:
 
     def read_run(self) -> Path:
         return Path((self.path / "run").read_text(encoding="utf-8"))
+
+    def enter(self, worker: str) -> None:
+        """Note that a worker of this process's id may write to the run."""
+        self._write(f"worker-{worker}", str(os.getpid()))
+
+    def leave(self, worker: str) -> None:
+        """Note that a worker writes to the run no more."""
+        (self.path / f"worker-{worker}").unlink(missing_ok=True)
+
+    def working(self) -> list[int]:
+        """The process ids of the workers that may write to the run."""
+        found = []
+        for file in self.path.glob("worker-*"):
+            with contextlib.suppress(FileNotFoundError):
+                found.append(int(file.read_text(encoding="utf-8")))
+        return found
 
     def limits(self, spec: str) -> Path:
         """The file through which workers share an endpoint's limits."""

@@ -1,4 +1,4 @@
-"""Answering chunk by chunk: what is asked, what is on disk already, whose answer is waited for.
+"""Answering chunk by chunk: which requests are sent, which answers are on disk, which are next.
 
 Runs where the model is: in the main process, or in every xdist worker.
 """
@@ -6,7 +6,9 @@ Runs where the model is: in the main process, or in every xdist worker.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -18,11 +20,13 @@ from typing import NamedTuple
 
 import pytest
 
+from pytest_llmeval.answering.arrivals import Arrivals
 from pytest_llmeval.answering.recording import Recorder
 from pytest_llmeval.answering.recording import Unanswerable
+from pytest_llmeval.answering.recording import answerable
+from pytest_llmeval.answering.recording import blanks_of
 from pytest_llmeval.answering.scoring import response_of
 from pytest_llmeval.answering.stored import Stored
-from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import ModelError
@@ -39,13 +43,12 @@ from pytest_llmeval.orders.permutations import ORIGINAL
 from pytest_llmeval.orders.permutations import Arm
 from pytest_llmeval.orders.permutations import Move
 from pytest_llmeval.orders.permutations import arrange
-from pytest_llmeval.orders.permutations import order
 from pytest_llmeval.planning.plan import Plan
 from pytest_llmeval.planning.plan import PlannedItem
-from pytest_llmeval.planning.plan import arm_fingerprint
 from pytest_llmeval.planning.suite import Evaluated
 
 _AS_IT_IS = Arm(ORIGINAL)
+_END = object()
 
 
 class Recovered(NamedTuple):
@@ -58,11 +61,13 @@ class Recovered(NamedTuple):
 
 
 class Evaluator:
-    """Finds the answer of one test at a time, asking the model for whole chunks.
+    """Finds the answer of one test at a time, requesting whole chunks from the model.
 
-    A chunk is asked for when its first test is set up. Responses are taken from the model
-    only until the wanted one has come, so records reach the disk as they are made and a slow
-    item holds up nobody but itself.
+    A chunk is requested when its first test is set up. Where a model answers in threads of its own
+    (``wanted``), responses to all chunks are written as they arrive, whichever test waits, and also
+    while the body of a test runs. From another model they are taken only until the wanted one has
+    come, so that a test that kills the process is the one that waits; one chunk is ended before the
+    next is begun, so that what the model holds is on disk when it goes on to something else.
     """
 
     def __init__(
@@ -71,14 +76,17 @@ class Evaluator:
         evaluated: Sequence[Evaluated],
         items: Mapping[str, Item],
         recorder: Recorder,
+        arrivals: Arrivals,
         recover: Callable[[], Recovered],
         upcoming: Callable[[], Iterable[int]],
+        note_usage: Callable[[], None],
     ) -> None:
         """``items``: by node id. ``recover``: what became known since it was called last.
 
-        ``upcoming``: the chunks that are to be answered here, as far as is known. The next ones
-        are begun before this one has ended, for a model that says how many requests it wants
-        waiting.
+        ``arrivals``: what the recorder's programs, too, are noted in. ``upcoming``: the chunks that
+        are to be answered here, as far as is known. The next ones are begun before this one has
+        ended, for a model that says how many requests it wants waiting. ``note_usage`` has on disk
+        what the models have used so far.
         """
         self.recorder = recorder
         #: Node ids whose answer was taken from an earlier session or another worker.
@@ -91,11 +99,18 @@ class Evaluator:
         self._recover = recover
         self._stored = Stored(plan.own_model)
         self._crashed: set[str] = set()
-        self._chunks: dict[int, Iterator[None]] = {}
-        #: Responses to the chunks that a model works on, where it says whether there are any.
+        #: Steps of the chunks that were begun; a step that gives True waits for an arrival.
+        self._chunks: dict[int, Iterator[bool]] = {}
+        #: Responses to the chunks that a model works on by itself.
         self._begun: dict[int, Any] = {}
+        #: The chunk that a model works on only while its responses are taken.
+        self._open: int | None = None
         self._outstanding = 0
+        self._arrivals = arrivals
         self._upcoming = upcoming
+        self._note_usage = note_usage
+        # Held by the thread that takes responses: that of the tests, or the one that saves.
+        self._lock = threading.Lock()
         self._hopeless: Unanswerable | None = None
 
     def records(self, nodeid: str, model: Model) -> tuple[Record, ...]:
@@ -105,31 +120,63 @@ class Evaluator:
 
         Raises Unanswerable when no item of the session can be answered.
         """
-        if self._hopeless is not None:
-            raise self._hopeless
         planned = self._plan.by_nodeid[nodeid]
-        expected = self._expected(planned, model)
-        ready = self.recorder.ready.setdefault(nodeid, {})
-        try:
-            if planned.chunk not in self._chunks:
-                self._begin(planned.chunk, model)
-            while len(ready) < len(expected):
-                self._begin_ahead(planned, model)
-                if next(self._chunks[planned.chunk], StopIteration) is StopIteration:
-                    # The chunk ended before this item: something left it by an exception.
-                    blank = replace(
-                        self.blank(nodeid, model.name),
-                        error="the answering of its chunk was broken off",
-                    )
-                    for sample in expected - ready.keys():
-                        self.recorder.fail(planned, replace(blank, sample=sample))
-            self._save_available()
-        except Unanswerable as error:
-            self._hopeless = error
-            self._save_what_comes()
-            raise
-        del self.recorder.ready[nodeid]
+        with self._lock:
+            if self._hopeless is not None:
+                self._save_what_comes()
+                raise self._hopeless
+            expected = self._expected(planned, model)
+            ready = self.recorder.ready.setdefault(nodeid, {})
+            try:
+                if planned.chunk not in self._chunks:
+                    self._begin(planned.chunk, model)
+                while len(ready) < len(expected):
+                    self._begin_ahead(planned, model)
+                    self._go_on(planned, model, expected, ready)
+                self._take_available()
+            except Unanswerable as error:
+                self._hopeless = error
+                self._save_what_comes()
+                raise
+            finally:
+                self._note_usage()
+            del self.recorder.ready[nodeid]
         return tuple(ready[sample] for sample in sorted(expected))
+
+    def end(self) -> None:
+        """Save what is here, and take no more. What is in flight is given up."""
+        self._arrivals.end()
+        self._save()
+
+    def _save(self) -> None:
+        """Take what has arrived; what went wrong is raised by the next test."""
+        with self._lock:
+            try:
+                if self._hopeless is None:
+                    self._take_available()
+                self._note_usage()
+            except Unanswerable as error:
+                self._hopeless = error
+
+    def _go_on(
+        self, planned: PlannedItem, model: Model, expected: set[int], ready: Mapping[int, Record]
+    ) -> None:
+        """Take what has arrived, of all chunks, and go on with the chunk of one test by a step."""
+        self._arrivals.clear()
+        self._take_available()
+        if len(ready) == len(expected):
+            return
+        waits = next(self._chunks[planned.chunk], None)
+        if waits:
+            self._arrivals.wait()
+        elif waits is None:
+            # The chunk ended before this item: something left it by an exception.
+            blank = replace(
+                self.blank(planned.nodeid, model.name),
+                error="the answering of its chunk was broken off",
+            )
+            for sample in expected - ready.keys():
+                self.recorder.fail(planned, replace(blank, sample=sample))
 
     def _expected(self, planned: PlannedItem, model: Model) -> set[int]:
         """The numbers of an item's answers: its samples, and after them those of its arms."""
@@ -173,18 +220,23 @@ class Evaluator:
                 if self._outstanding >= wanted:
                     return
 
-    def _save_available(self) -> None:
-        """Write the answers to chunks begun ahead that are here: a killed run keeps them."""
-        for chunk, responses in list(self._begun.items()):
-            while chunk in self._begun and responses.available:
+    def _take_available(self) -> None:
+        """Write the responses that are here, to whichever chunk: a killed run keeps them."""
+        self.recorder.decide()
+        if self._begun:
+            self._note_usage()  # before what was paid for, which may be lost by a kill here
+        for chunk in list(self._begun):
+            while chunk in self._begun and self._begun[chunk].available:
                 next(self._chunks[chunk], None)
 
     def _save_what_comes(self) -> None:
         """Write the answers to chunks begun ahead that come before the model gives up."""
         for chunk in list(self._begun):
             with contextlib.suppress(Unanswerable):
-                for _ in self._chunks[chunk]:
-                    pass
+                while chunk in self._begun:
+                    self._arrivals.clear()
+                    if next(self._chunks[chunk], None):
+                        self._arrivals.wait()
 
     def blank(self, nodeid: str, own_model: str | None = None) -> Record:
         """The record of a planned test that has no answer (yet).
@@ -207,15 +259,23 @@ class Evaluator:
             data=one.data_hash,
         )
 
-    def _answer_chunk(self, chunk: int, model: Model) -> Iterator[None]:
-        """Go on by a step each time: prepared, begun, then an answer a step."""
+    def _answer_chunk(self, chunk: int, model: Model) -> Iterator[bool]:
+        """Go on by a step each time: prepared, begun, then an answer a step.
+
+        A step gives whether nothing more can be done before something arrives.
+        """
         requests = self._requests(chunk, model)
-        yield
+        yield False
         for together in requests:
             yield from self._ask(chunk, model, together)
         while self.recorder.waits_for(chunk):
-            self.recorder.decide(wait=True)
-            yield
+            yield True
+            self.recorder.decide()
+
+    def _end_open_chunk(self) -> None:
+        """Take all responses to the chunk that a model works on: it is to begin another."""
+        while self._open is not None:
+            next(self._chunks[self._open], None)
 
     def _requests(self, chunk: int, model: Model) -> Iterable[list[tuple[Request, Record]]]:
         """What of a chunk is to be asked, each with its blank record.
@@ -248,7 +308,7 @@ class Evaluator:
                 (0, _AS_IT_IS, item),
                 *self._arms_of(planned, protocol),
             ):
-                blanks = _blanks(record, item, number, arm, protocol)
+                blanks = blanks_of(record, item, number, arm, protocol)
                 try:
                     request = protocol.request(
                         arranged,
@@ -302,7 +362,7 @@ class Evaluator:
         chunk: int,
         model: Model,
         asked: list[tuple[Request, Record]],
-    ) -> Iterator[None]:
+    ) -> Iterator[bool]:
         members = {planned.item: planned for planned in self._plan.chunks[chunk]}
         failure = "the model gave no answer"
         # By item and sample, in the order asked: of this call alone, so that an answer that does
@@ -310,13 +370,25 @@ class Evaluator:
         blank: dict[str, dict[int, Record]] = {}
         for request, record in asked:
             blank.setdefault(request.id, {})[request.sample] = record
+        self._end_open_chunk()
         self._outstanding += len(asked)
         try:
-            responses = iter(model.answer([request for request, _ in asked]))
-            if hasattr(responses, "available"):
+            answers = model.answer([request for request, _ in asked])
+            responses: Any = iter(answers)
+            arriving = hasattr(responses, "listen")
+            if arriving:
                 self._begun[chunk] = responses
-            yield
-            for response in responses:
+                responses.listen(self._arrivals.note)
+                self._arrivals.save_by(self._save)
+            else:
+                self._open = chunk
+            yield False
+            while True:
+                while arriving and not responses.available:
+                    yield True
+                response = next(responses, _END)
+                if response is _END:
+                    break
                 if not isinstance(response, Response):
                     raise TypeError(f"the model yielded {type(response).__name__}, not a Response")
                 waiting = blank.get(response.id, {})
@@ -335,7 +407,8 @@ class Evaluator:
                     if callable(close := getattr(responses, "close", None)):
                         close()
                     break
-                yield
+                if not isinstance(answers, Collection):  # all of it is here, to be written at once
+                    yield False
         except (ConfigError, ModelError, pytest.exit.Exception) as error:
             raise Unanswerable(f"model {model.name}: {error}") from None
         except Unanswerable:
@@ -344,42 +417,9 @@ class Evaluator:
             failure = mend(f"{type(error).__name__}: {error}")
         finally:
             self._begun.pop(chunk, None)
+            self._open = None if self._open == chunk else self._open
         for item, unanswered in blank.items():
             for record in unanswered.values():
                 self._outstanding -= 1
                 self.recorder.fail(members[item], replace(record, error=failure))
-                yield
-
-
-def _blanks(record: Record, item: Item, number: int, arm: Arm, protocol: Protocol) -> list[Record]:
-    """The blank records of an item in an arm that it is in.
-
-    As it is (number 0) it has one a sample, in every other arm one.
-    """
-    if number == 0:
-        return [replace(record, sample=sample) for sample in range(protocol.answers_per_item)]
-    positions = order(item, arm.item) or ()
-    moved = replace(
-        record,
-        sample=number,
-        protocol=arm_fingerprint(record.protocol, arm.name),
-        order="".join(LABELS[index] for index in positions),
-    )
-    # Nothing is right where nothing was asked.
-    return [moved if arm.instead is None else replace(moved, gold="")]
-
-
-def answerable(protocol: Protocol, model: Model) -> Protocol:
-    """The protocol as this model can answer it.
-
-    A model that gives only text is asked to generate the letter instead, which is another
-    scorer and another fingerprint. Raises Unanswerable where there is no such way.
-    """
-    if protocol.ask in model.asks:
-        return protocol
-    if "text" in model.asks:
-        return protocol.with_generation()
-    raise Unanswerable(
-        f"model {model.name} compares choices only; protocol {protocol.name!r} needs it to"
-        " generate text"
-    )
+                yield False

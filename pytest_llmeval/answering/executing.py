@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import queue
 import threading
@@ -28,8 +29,10 @@ class Executor:
     run meanwhile. Two programs with the same code, tests and limit are run once.
     """
 
-    def __init__(self, open_sandbox: Callable[[], Sandbox]) -> None:
+    def __init__(self, open_sandbox: Callable[[], Sandbox], ended: Callable[[], None]) -> None:
+        """``ended`` is called, in another thread, when ``finished`` has something new."""
         self._open = open_sandbox
+        self._ended = ended
         self._waiting: queue.SimpleQueue[Program | None] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[Execution | BaseException] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -68,6 +71,7 @@ class Executor:
         known = self._runs.get(digest)
         if isinstance(known, Execution):
             self._again.append(replace(known, id=program.id))
+            self._ended()
         elif known is not None:
             known.append(program.id)
         else:
@@ -76,15 +80,12 @@ class Executor:
             self._start()
             self._waiting.put(program)
 
-    def finished(self, wait: bool) -> list[Execution]:
-        """What has ended since; with ``wait`` at least one, which must be under way.
-
-        Raises what the sandbox raised, from then on always.
-        """
+    def finished(self) -> list[Execution]:
+        """The programs that have ended since. Raises what the sandbox raised, then always."""
         if self._failure is not None:
             raise self._failure
         found, self._again = self._again, []
-        while not self._done.empty() or (wait and not found):
+        while not self._done.empty():
             one = self._done.get()
             if isinstance(one, BaseException):
                 self._failure = one
@@ -93,7 +94,10 @@ class Executor:
         return found
 
     def close(self) -> None:
-        """Remove the sandbox. Programs that were not begun are not run."""
+        """Remove the sandbox. Programs that have not ended are given up."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._waiting.get_nowait()
         if self._thread is not None:
             self._waiting.put(None)
         if self._sandbox is not None:
@@ -124,8 +128,10 @@ class Executor:
                 self._sandbox = self._open()
             for execution in self._sandbox.run(self._programs()):
                 self._done.put(execution)
+                self._ended()
         except BaseException as error:
             self._done.put(error)
+            self._ended()
 
     def _programs(self) -> Iterable[Program]:
         while (program := self._waiting.get()) is not None:

@@ -20,6 +20,7 @@ from _pytest.fixtures import SubRequest
 from pytest_llmeval import plugin
 from pytest_llmeval.answering.answer import Answer
 from pytest_llmeval.answering.answer import reason
+from pytest_llmeval.answering.arrivals import Arrivals
 from pytest_llmeval.answering.evaluate import Evaluator
 from pytest_llmeval.answering.evaluate import Recovered
 from pytest_llmeval.answering.executing import Executor
@@ -46,8 +47,10 @@ from pytest_llmeval.runs.arms import InArm
 from pytest_llmeval.runs.prompts import write_prompts
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import read_records
+from pytest_llmeval.runs.usage import UsageLog
 from pytest_llmeval.sandbox import Sandbox
 from pytest_llmeval.sandbox import open_sandbox
+from pytest_llmeval.termination import Termination
 
 _RECORDS = pytest.StashKey[tuple[Record, ...]]()
 _ARMS = pytest.StashKey[tuple[Record, ...]]()
@@ -62,7 +65,9 @@ class Answering:
         self.collected = Collected(config, self.settings)
         self._plan = Plan()
         self._evaluator: Evaluator | None = None
-        self.models = LoadedModels(config, self.settings)
+        self.models = LoadedModels(config, self.settings, lambda: run_folder_here(config))
+        self._usage: UsageLog | None = None
+        self._termination: Termination | None = None
         self._crashes_seen = -1
         #: What xdist told this worker of itself, and where it meets the others; nothing elsewhere.
         self._worker: Mapping[str, Any] = getattr(config, "workerinput", {})
@@ -95,7 +100,9 @@ class Answering:
         if self.settings.dry_run:
             self.config.pluginmanager.register(self._dry_run())
         elif self._exchange is not None:
+            self._termination = Termination(self.config)
             self._exchange.leave_plan(self._plan)
+            self._exchange.enter(self._worker["workerid"])
         else:
             judge_here(self.config, self._plan, self.settings)
 
@@ -186,10 +193,22 @@ class Answering:
     def _evaluate(self) -> Evaluator:
         if self._evaluator is None:
             about = (self._plan, list(self.collected.suite), self.collected.items)
-            writer = RecordWriter(run_folder_here(self.config).records)
-            recorder = Recorder(*about, writer, Executor(self._open_sandbox))
-            self._evaluator = Evaluator(*about, recorder, self._recover, self._upcoming)
+            folder, arrivals = run_folder_here(self.config), Arrivals()
+            self._usage = UsageLog(folder.usage)
+            programs = Executor(self._open_sandbox, arrivals.note)
+            recorder = Recorder(*about, RecordWriter(folder.records), programs)
+            self._evaluator = Evaluator(
+                *about, recorder, arrivals, self._recover, self._upcoming, self._note_usage
+            )
         return self._evaluator
+
+    def _note_usage(self) -> None:
+        """Have on disk what the models of this process have used. Raises Unanswerable."""
+        assert self._usage is not None
+        try:
+            self._usage.note(self.models.usage())
+        except RunError as error:
+            raise Unanswerable(str(error)) from None
 
     def _open_sandbox(self) -> Sandbox:
         """A sandbox that leaves the other xdist workers their part of the machine."""
@@ -350,10 +369,17 @@ class Answering:
         own = self._evaluator.recorder.warnings if self._evaluator is not None else ()
         return [*own, *self.models.warnings()]
 
+    def stop(self) -> None:
+        """Save what is here; nothing is written on its own after that."""
+        if self._evaluator is not None:
+            self._evaluator.end()
+
     def pytest_sessionfinish(self) -> None:
+        if self._termination is not None:
+            self._termination.end()
         if hasattr(self.config, "workeroutput"):
-            self.config.workeroutput["llmeval_usage"] = self.models.usage()
             warnings = self.warnings
+            self.stop()
             try:
                 self.keep_prompts()
             except RunError as error:
@@ -362,6 +388,10 @@ class Answering:
         self.models.close()
         if self._evaluator is not None:
             self._evaluator.recorder.close()
+        if self._usage is not None:
+            self._usage.close()
+        if self._exchange is not None:
+            self._exchange.leave(self._worker["workerid"])
 
     def keep_prompts(self) -> None:
         """Write the prompts into the run folder, for reports; one process does.

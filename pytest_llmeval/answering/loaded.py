@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 
 import pytest
@@ -11,13 +12,19 @@ from pytest_llmeval.models import Model
 from pytest_llmeval.models import as_model
 from pytest_llmeval.models import load_model
 from pytest_llmeval.options import Settings
+from pytest_llmeval.runs.folder import RunFolder
+from pytest_llmeval.runs.usage import total_cost
 
 
 class LoadedModels:
     """What the `model` fixture gave, as models. Nothing is loaded before it is asked for."""
 
-    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+    def __init__(
+        self, config: pytest.Config, settings: Settings, folder: Callable[[], RunFolder]
+    ) -> None:
+        """``folder``: that of the run, which there is once a model is loaded."""
         self._settings = settings
+        self._folder = folder
         self._exchange = Exchange.here(config)
         #: By identity: a user's fixture may give anything.
         self._models: dict[int, Model] = {}
@@ -40,11 +47,15 @@ class LoadedModels:
         return model
 
     def _spent(self) -> object:
-        """Where all models of all processes add up what they have cost."""
+        """Where all models of all processes add up what the run has cost, earlier sessions too."""
         from pytest_llmeval.models.endpoint.shared import Shared
 
         if self._money is None:
-            self._money = Shared(self._exchange.spent if self._exchange is not None else None)
+            shared = Shared(self._exchange.spent if self._exchange is not None else None)
+            earlier = total_cost(self._folder().read("run.json"), self._settings.prices) or 0.0
+            # By the first process; the sums of run.json are those of earlier sessions until the end.
+            shared.update(lambda state: state.setdefault("spent", earlier))
+            self._money = shared
         return self._money
 
     def model(self, value: object) -> Model:
@@ -59,11 +70,14 @@ class LoadedModels:
         return None if known is None else known.name
 
     def usage(self) -> list[tuple[str, str, dict[str, float]]]:
-        """What this process has used of endpoints: model, benchmark, and counts by name."""
+        """What this process has used of endpoints: model, benchmark, and counts by name.
+
+        In any thread, while another loads a model.
+        """
         return [
             (self._specs.get(id(model), model.name), benchmark, asdict(usage))
-            for model in self._models.values()
-            for benchmark, usage in getattr(model, "usage_by_benchmark", {}).items()
+            for model in list(self._models.values())
+            for benchmark, usage in list(getattr(model, "usage_by_benchmark", {}).items())
         ]
 
     def warnings(self) -> list[str]:

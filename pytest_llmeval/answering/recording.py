@@ -13,17 +13,23 @@ from pytest_llmeval.answering.scoring import filled_in
 from pytest_llmeval.answering.scoring import in_original_order
 from pytest_llmeval.answering.scoring import read
 from pytest_llmeval.answering.scoring import under_other_scorers
+from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import ModelError
 from pytest_llmeval.core import Outcome
+from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core import Score
+from pytest_llmeval.models import Model
 from pytest_llmeval.orders.contentfree import shown
+from pytest_llmeval.orders.permutations import Arm
+from pytest_llmeval.orders.permutations import order
 from pytest_llmeval.planning.plan import Plan
 from pytest_llmeval.planning.plan import PlannedItem
+from pytest_llmeval.planning.plan import arm_fingerprint
 from pytest_llmeval.planning.suite import Evaluated
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.scorers.execution import reference_program
@@ -146,12 +152,12 @@ class Recorder:
         """Whether programs of a chunk's responses are still to end."""
         return any(one.planned.chunk == chunk for one in self._undecided.values())
 
-    def decide(self, wait: bool = False) -> None:
-        """Enter responses whose programs have all ended; with ``wait``, wait for one program."""
+    def decide(self) -> None:
+        """Enter responses whose programs have all ended."""
         if not self._undecided:
             return
         try:
-            executions = self._programs.finished(wait)
+            executions = self._programs.finished()
         except ConfigError as error:
             raise Unanswerable(str(error)) from None
         except Exception as error:
@@ -246,3 +252,39 @@ class Recorder:
             self._writer.append(record, *others)
         except RunError as error:
             raise Unanswerable(str(error)) from None
+
+
+def blanks_of(
+    record: Record, item: Item, number: int, arm: Arm, protocol: Protocol
+) -> list[Record]:
+    """The blank records of an item in an arm that it is in.
+
+    As it is (number 0) it has one a sample, in every other arm one.
+    """
+    if number == 0:
+        return [replace(record, sample=sample) for sample in range(protocol.answers_per_item)]
+    positions = order(item, arm.item) or ()
+    moved = replace(
+        record,
+        sample=number,
+        protocol=arm_fingerprint(record.protocol, arm.name),
+        order="".join(LABELS[index] for index in positions),
+    )
+    # Nothing is right where nothing was asked.
+    return [moved if arm.instead is None else replace(moved, gold="")]
+
+
+def answerable(protocol: Protocol, model: Model) -> Protocol:
+    """The protocol as this model can answer it.
+
+    A model that gives only text is asked to generate the letter instead, which is another
+    scorer and another fingerprint. Raises Unanswerable where there is no such way.
+    """
+    if protocol.ask in model.asks:
+        return protocol
+    if "text" in model.asks:
+        return protocol.with_generation()
+    raise Unanswerable(
+        f"model {model.name} compares choices only; protocol {protocol.name!r} needs it to"
+        " generate text"
+    )

@@ -5,8 +5,11 @@ Registered in the main process, or in the xdist controller, once there is a plan
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -38,16 +41,19 @@ from pytest_llmeval.reports.telling import tell
 from pytest_llmeval.reports.terminal import summary_parts
 from pytest_llmeval.reports.terminal import write_summary
 from pytest_llmeval.runs.folder import RunFolder
-from pytest_llmeval.runs.usage import add
 from pytest_llmeval.schedule import LEAST_PENDING
 from pytest_llmeval.schedule import ChunkScheduling
 from pytest_llmeval.schedule import DeferredScheduling
+from pytest_llmeval.termination import Termination
 
 _JUDGING = "llmeval-judging"
+# How long the workers of an interrupted session may take to end: within a forward pass, say.
+_WORKERS_END_SECONDS = 5
 
 
 def judge_here(config: pytest.Config, plan: Plan, settings: Settings) -> None:
     """Start judging in this process. Raises pytest.UsageError for a user's mistake."""
+    termination = Termination(config)  # before there is a run that it could leave half made
     try:
         run = RunSession(plan, settings, _without_secrets(config.invocation_params.args))
     except ConfigError as error:
@@ -63,7 +69,7 @@ def judge_here(config: pytest.Config, plan: Plan, settings: Settings) -> None:
             terminal.write_line(harmless(note), yellow=True)
     errors = ItemErrors(config, plan)
     config.pluginmanager.register(errors)
-    config.pluginmanager.register(Judging(config, run, errors), _JUDGING)
+    config.pluginmanager.register(Judging(config, run, errors, termination), _JUDGING)
 
 
 def _unread_thresholds(config: pytest.Config, plan: Plan) -> str | None:
@@ -167,13 +173,19 @@ def make_scheduler(config: pytest.Config, default: Any) -> DeferredScheduling:
 class Judging:
     """Hooks of the judging side."""
 
-    def __init__(self, config: pytest.Config, run: RunSession, errors: ItemErrors) -> None:
+    def __init__(
+        self,
+        config: pytest.Config,
+        run: RunSession,
+        errors: ItemErrors,
+        termination: Termination,
+    ) -> None:
         self.config = config
         self.run = run
         self._errors = errors
+        self._termination = termination
         self.exchange: Exchange | None = None
         self._failed_to_write: str | None = None
-        self._usage: list[tuple[str, str, dict[str, float]]] = []
         self._warnings: list[str] = []
         self._failed: list[str] = []
         self._commands: list[str] = []
@@ -248,9 +260,10 @@ class Judging:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Add up what xdist's workers have used of endpoints, and what they have to tell."""
+        """Collect the warnings of xdist's workers."""
+        if self.exchange is not None:
+            self.exchange.leave(node.gateway.id)
         output = getattr(node, "workeroutput", {})
-        self._usage += output.get("llmeval_usage", [])
         self._warnings += output.get("llmeval_warnings", [])
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
@@ -261,16 +274,18 @@ class Judging:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         # tryfirst: gates must be reported before JUnit and the terminal close their books.
+        self._termination.end()
         if self._progress is not None:
             self._progress.stop()
         if self.exchange is not None:
+            _end_workers(self.exchange)
             self.exchange.remove()
         try:
             answering = self.config.pluginmanager.get_plugin(ANSWERING)
             if answering is not None:
-                self._usage, self._warnings = answering.models.usage(), answering.warnings
+                answering.stop()
+                self._warnings = answering.warnings
                 answering.keep_prompts()
-            self.run.usage = add(self._usage)
             self.run.notes += dict.fromkeys(self._warnings)
             interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
             cut_short = bool(interrupted or session.shouldfail or session.shouldstop)
@@ -300,6 +315,8 @@ class Judging:
                     print(command)
 
     def _exit_code(self, session: pytest.Session, exitstatus: int) -> int:
+        if self._termination.received:
+            return pytest.ExitCode.INTERRUPTED
         red = self.run.verdict == "fail" or self._failed_to_write is not None
         if exitstatus == pytest.ExitCode.OK and red:
             return pytest.ExitCode.TESTS_FAILED
@@ -358,6 +375,24 @@ class Judging:
             terminalreporter.write_line(command)
         if self._failed_to_write is not None:
             terminalreporter.write_line(harmless(self._failed_to_write), red=True)
+
+
+def _end_workers(exchange: Exchange) -> None:
+    """Have workers end that an interrupted session has left at work, before the run is summed up.
+
+    Theirs is the last word about what they answer, and only they can remove their sandboxes.
+    """
+    until = time.monotonic() + _WORKERS_END_SECONDS
+    end = signal.SIGTERM
+    while workers := exchange.working():
+        for pid in workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, end)
+        if end != signal.SIGTERM:
+            return
+        while exchange.working() and time.monotonic() < until:
+            time.sleep(0.02)
+        end = signal.SIGKILL
 
 
 class GateReport(pytest.TestReport):

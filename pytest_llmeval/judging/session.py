@@ -68,6 +68,8 @@ from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.runs.run import metrics_json
 from pytest_llmeval.runs.usage import Rows
+from pytest_llmeval.runs.usage import read_usage
+from pytest_llmeval.runs.usage import with_prices
 from pytest_llmeval.runs.usage import with_usage
 
 
@@ -106,7 +108,7 @@ class RunSession:
         self.comparison: RunComparison | None = None
         self.usage: Rows = {}
         self._began = time.monotonic()
-        self._is_new = False
+        self._is_resumed = False
         self._check_models()
         self.notes += remarks(plan, settings)
         self.thresholds = self._read_thresholds()
@@ -221,6 +223,8 @@ class RunSession:
             found = find_resumable(root, self.plan)
             if isinstance(found, RunFolder):
                 take_up(found)
+                found.write("run.json", self._with_prices(found.read("run.json")))
+                self._is_resumed = True
                 return found
             if found is not None:
                 self.notes.append(f"nothing to resume: {found}; a new run was started")
@@ -231,10 +235,13 @@ class RunSession:
             asked=self._asked_by,
             template_dates=self._template_dates,
         )
-        folder = create_run(root, self.plan, manifest)
+        folder = create_run(root, self.plan, self._with_prices(manifest))
         folder.claim()
-        self._is_new = True
         return folder
+
+    def _with_prices(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        """Now, not at the end, which a killed run does not have."""
+        return with_prices(manifest, self.plan.models, self.settings.prices)
 
     # Outcomes --------------------------------------------------------------------------
 
@@ -251,7 +258,8 @@ class RunSession:
         """
         self._leave_out_unreported()
         self._writer.close()
-        self.notes += usage_lines(self.usage, self.settings.prices)
+        self.usage = read_usage(self.folder.usage)
+        self.notes += usage_lines(self.usage, self.settings.prices, resumed=self._is_resumed)
         self.notes += self.outcomes.remarks()
         self._measurements = self.outcomes.measurements(self._stored, self.notes)
         measurements = list(self._measurements.values())
@@ -326,8 +334,9 @@ class RunSession:
     def is_empty(self) -> bool:
         """Whether a new run holds nothing, because its model could not be loaded."""
         reported = self.outcomes.by_nodeid.values()
-        if not self._is_new or self.usage or not self.plan.items:
+        if self._is_resumed or self.usage or not self.plan.items:
             return False
+        # An answer may be there that no test has seen: its scorer lacked a model.
         return all(one.unanswered for one in reported) and not any(
             record.text is not None or record.logprobs
             for record in read_records(self.folder.records)

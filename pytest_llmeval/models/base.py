@@ -29,9 +29,10 @@ class Model(Protocol):
 
     What a model may have beside: ``ways``, how each kind of request is put where there are several;
     ``template_date``, the date that its chat template writes, empty where it writes none;
-    ``wanted``, how many requests it wants waiting (its iterators then say by ``available`` whether
-    a response is there); ``prompts_sent(request)``, how often a prompt is sent and billed;
-    ``usage_by_benchmark``, counts as in ``endpoint.usage.Usage``; ``close()``.
+    ``wanted``, how many requests it wants waiting: it answers in threads of its own, and its
+    iterators have ``available``, whether a response is there, and ``listen(arrived)``, which has a
+    function called whenever one has come; ``prompts_sent(request)``, how often a prompt is sent and
+    billed; ``usage_by_benchmark``, counts as in ``endpoint.usage.Usage``; ``close()``.
     """
 
     name: str

@@ -141,7 +141,7 @@ def read_judged(path: Path, comparison: Mapping[str, Any] | None = None) -> Judg
     in one line, for what is missing or damaged.
     """
     folder = RunFolder(path)
-    manifest = folder.read("run.json")
+    manifest = folder.manifest()
     gates = _document(folder, "gates.json") or {"verdict": "not gated", "gates": []}
     metrics = _document(folder, "metrics.json") or load_run(path).metrics()
     try:

@@ -9,13 +9,17 @@ from pytest_llmeval.runs.usage import add
 from pytest_llmeval.runs.usage import cost
 
 
-def usage_lines(rows: Rows, prices: Prices) -> list[str]:
-    """A line for every model and, where it answered several, for each of its benchmarks."""
+def usage_lines(rows: Rows, prices: Prices, *, resumed: bool = False) -> list[str]:
+    """A line for every model and, where it answered several, for each of its benchmarks.
+
+    ``resumed``: of a run with earlier sessions, which are in the sums.
+    """
     lines = []
     for model in dict.fromkeys(model for model, _ in rows):
         own = {benchmark: counts for (name, benchmark), counts in rows.items() if name == model}
         ((_, total),) = add([(model, "", counts) for counts in own.values()]).items()
-        lines.append(f"{model}: {_line(model, total, prices)}")
+        sessions = " (all sessions)" if resumed else ""
+        lines.append(f"{model}{sessions}: {_line(model, total, prices)}")
         if len(own) > 1:
             lines += [f"  {name}: {_line(model, counts, prices)}" for name, counts in own.items()]
     return lines

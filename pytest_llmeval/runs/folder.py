@@ -20,8 +20,13 @@ from typing import Any
 from pytest_llmeval.core import RunError
 from pytest_llmeval.planning.plan import Plan
 from pytest_llmeval.planning.plan import PlannedResult
+from pytest_llmeval.prices import Prices
 from pytest_llmeval.runs.documents import check_document
 from pytest_llmeval.runs.records import read_records
+from pytest_llmeval.runs.usage import UsageLog
+from pytest_llmeval.runs.usage import read_usage
+from pytest_llmeval.runs.usage import rows_of
+from pytest_llmeval.runs.usage import with_usage
 from pytest_llmeval.spelling import nearest
 
 try:
@@ -50,6 +55,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.records = path / "records.jsonl"
+        self.usage = path / "usage.jsonl"
         self._claim: int | None = None
 
     def read(self, name: str) -> dict[str, Any]:
@@ -73,6 +79,15 @@ class RunFolder:
             raise RunError(f"{file}: not a document of format {FORMAT}, which this version writes")
         check_document(name, value, file)
         return value
+
+    def manifest(self) -> dict[str, Any]:
+        """``run.json``, with what a run that was killed or still goes on has used so far.
+
+        Raises RunError, in one line, for what is missing or damaged.
+        """
+        manifest = self.read("run.json")
+        rows = read_usage(self.usage)
+        return with_usage(manifest, rows, Prices()) if rows else manifest
 
     def claim(self) -> None:
         """Keep other sessions out of this folder until this process ends.
@@ -201,7 +216,15 @@ def take_up(folder: RunFolder) -> None:
     for _ in read_records(folder.records):
         pass
     folder.claim()
-    manifest = folder.read("run.json")
+    manifest = folder.manifest()
+    if manifest.get("status") == "running":  # killed: nothing has summed up its last session
+        manifest["seconds"] = manifest.get("seconds", 0.0) + _seconds_of_last_session(
+            folder, manifest
+        )
+    if not folder.usage.exists():  # of an earlier version, or merged
+        log = UsageLog(folder.usage)
+        log.note((*about, counts) for about, counts in rows_of(manifest).items())
+        log.close()
     manifest["status"] = "running"
     manifest.setdefault("resumed", []).append(now())
     for ended in ("baseline", "answers"):
@@ -210,6 +233,15 @@ def take_up(folder: RunFolder) -> None:
     for document in ("metrics.json", "gates.json", "comparison.json"):
         (folder.path / document).unlink(missing_ok=True)
     folder.write("run.json", manifest)
+
+
+def _seconds_of_last_session(folder: RunFolder, manifest: Mapping[str, Any]) -> float:
+    """From the beginning of a session that never ended to the last record that it wrote."""
+    began = [manifest.get("started", ""), *manifest.get("resumed", ())][-1]
+    try:
+        return max(0.0, folder.records.stat().st_mtime - datetime.fromisoformat(began).timestamp())
+    except (OSError, ValueError, TypeError):
+        return 0.0
 
 
 def now() -> str:

@@ -253,7 +253,7 @@ def _outcomes(records: Iterable[Record]) -> Iterator[tuple[str, ItemOutcomes]]:
 def load_run(path: str | Path) -> Run:
     """Read a run folder. Raises RunError, in one line, for what is missing or damaged in it."""
     folder = RunFolder(Path(path))
-    manifest = folder.read("run.json")
+    manifest = folder.manifest()
     run = Run(folder.path, manifest, tuple(latest_records(folder.records)))
     try:
         counted = count_answers(run.measurements())

@@ -1,19 +1,28 @@
-"""What a run has used: time and tokens by its records, endpoints and money by its ``run.json``."""
+"""What a run has used: time and tokens by its records, endpoints and money by ``usage.jsonl``.
+
+That file grows while a run answers, so that what a killed session has used is not forgotten.
+``run.json`` has its sums, and the prices.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import asdict
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core import Record
+from pytest_llmeval.core import RunError
 from pytest_llmeval.models.endpoint.usage import Price
 from pytest_llmeval.planning.plan import PlannedResult
 from pytest_llmeval.prices import Prices
 from pytest_llmeval.prices import priced_as
+from pytest_llmeval.runs.appending import LineWriter
+from pytest_llmeval.runs.appending import whole_lines
 
 Counts = Mapping[str, float]
 
@@ -98,17 +107,22 @@ def prices_of(manifest: Mapping[str, Any]) -> Prices:
 
 
 def with_usage(manifest: Mapping[str, Any], rows: Rows, prices: Prices) -> dict[str, Any]:
-    """``run.json`` after a session that used so much; a resumed run adds to what it has used."""
-    total = add(manifest.get("usage", ()), ((*about, counts) for about, counts in rows.items()))
-    value = {**manifest, **_usage(total)}
+    """``run.json`` of a run that has used so much, in all its sessions."""
+    return with_prices({**manifest, **_usage(rows)}, (model for model, _ in rows), prices)
+
+
+def with_prices(
+    manifest: Mapping[str, Any], models: Iterable[str], prices: Prices
+) -> dict[str, Any]:
+    """``run.json`` with the prices of these models; earlier ones are kept where none has one."""
     priced = {
         priced_as(model): asdict(price)
-        for model, _ in total
+        for model in models
         if (price := prices.of(model)) is not None
     }
-    if priced:
-        value["prices"] = {"currency": prices.currency, "models": priced}
-    return value
+    if not priced:
+        return {**manifest}
+    return {**manifest, "prices": {"currency": prices.currency, "models": priced}}
 
 
 def merged_usage(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -130,9 +144,9 @@ def cost(model: str, counts: Counts, prices: Prices) -> float | None:
     )
 
 
-def total_cost(manifest: Mapping[str, Any]) -> float | None:
-    """What the whole run cost; None where no price is known."""
-    rows, prices = rows_of(manifest), prices_of(manifest)
+def total_cost(manifest: Mapping[str, Any], prices: Prices | None = None) -> float | None:
+    """What the whole run cost, at its own prices or at others; None where no price is known."""
+    rows, prices = rows_of(manifest), prices or prices_of(manifest)
     known = [cost(model, counts, prices) for (model, _), counts in rows.items()]
     return sum(one for one in known if one is not None) if set(known) - {None} else None
 
@@ -162,3 +176,51 @@ def costs(manifest: Mapping[str, Any], results: Iterable[Key]) -> dict[Key, Cost
 
 def _usage(rows: Rows) -> dict[str, Any]:
     return {"usage": [[*about, counts] for about, counts in rows.items()]} if rows else {}
+
+
+class UsageLog:
+    """Appends to ``usage.jsonl`` what this process has used since it last did.
+
+    A line is ``[model, benchmark, counts]``; all lines of all processes and sessions are summed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._writer = LineWriter(path)
+        self._noted: dict[tuple[str, str], Counts] = {}
+
+    def note(self, rows: Iterable[tuple[str, str, Counts]]) -> None:
+        """Write what ``rows``, the counts since the process began, are more than last time.
+
+        Raises RunError where that cannot be done.
+        """
+        lines = []
+        for model, benchmark, counts in rows:
+            before = self._noted.get((model, benchmark), {})
+            if counts != before:
+                # The first line has every count, also those that are 0.
+                more = {
+                    name: count - before.get(name, 0)
+                    for name, count in counts.items()
+                    if count != before.get(name)
+                }
+                lines.append(json.dumps([model, benchmark, more], ensure_ascii=False) + "\n")
+                self._noted[model, benchmark] = dict(counts)
+        if lines:
+            self._writer.write("".join(lines).encode("utf-8", "replace"))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def read_usage(path: Path) -> Rows:
+    """The sums of a ``usage.jsonl``. Raises RunError, naming the line, for anything else."""
+    rows = []
+    for number, line in whole_lines(path):
+        try:
+            model, benchmark, counts = json.loads(line)
+            if not all(type(count) in (int, float) for count in counts.values()):
+                raise TypeError("a count is not a number")
+            rows.append((str(model), str(benchmark), counts))
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise RunError(f"{path}, line {number}: damaged usage ({error})") from None
+    return add(rows)

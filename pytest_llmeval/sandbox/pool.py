@@ -124,8 +124,9 @@ class Pool:
         return executions
 
     def close(self) -> None:
-        for slot in self._slots:
-            slot.close()
+        """Remove all cells; programs that run are given up, and others not begun."""
+        with ThreadPoolExecutor(len(self._slots)) as threads:
+            list(threads.map(_Slot.close, self._slots))
         self._cells.close()
 
     def _measure_speed(self) -> None:
@@ -196,23 +197,35 @@ class _Slot:
         self._number = number
         self._cell: Cell | None = None
         self._lock = threading.Lock()
+        self._taking = threading.Lock()
+        self._closed = False
 
     def run(self, program: dict[str, Any], patience: float) -> dict[str, Any]:
         with self._lock:
-            if self._cell is None:
+            if self._cell is None and not self._closed:
                 self._cell = self._start(self._number)
+            cell = self._cell
+            if cell is None or self._closed:
+                self._close_cell()
+                raise LaunchError("it was closed")
             try:
-                return self._cell.run(program, patience)
+                return cell.run(program, patience)
             except CellLostError:
-                self._cell.close()
-                self._cell = None
+                self._close_cell()
                 raise
 
     def close(self) -> None:
-        with self._lock:
-            if self._cell is not None:
-                self._cell.close()
-                self._cell = None
+        """Remove the cell, also while a program runs in it, and start no other."""
+        self._closed = True
+        self._close_cell()
+        with self._lock:  # what was starting meanwhile
+            self._close_cell()
+
+    def _close_cell(self) -> None:
+        with self._taking:
+            cell, self._cell = self._cell, None
+        if cell is not None:
+            cell.close()
 
 
 class _Room:

@@ -7,11 +7,10 @@ import os
 import random
 import signal
 import subprocess
-import sys
-import time
-from functools import partial
 
 import pytest
+from interrupting import start
+from interrupting import wait_for_records
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.runs.records import read_records
@@ -36,31 +35,6 @@ def slow(project):
         "[benchmarks.bench]\naccuracy = 0.5\n[benchmarks.bench.every_subject]\naccuracy = 0.5"
     )
     return project
-
-
-def start(project, *arguments: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
-    with open(project.path / "killed.txt", "wb") as output:
-        return subprocess.Popen(
-            command,
-            cwd=project.path,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-            # A shell's background job, as CI may be one, has Ctrl-C ignored, and so its children.
-            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
-        )
-
-
-def wait_for_records(project, number: int) -> None:
-    """Wait until the running session has written that many records."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        for file in (project.path / "runs").glob("*/records.jsonl"):
-            if file.read_bytes().count(b"\n") >= number:
-                return
-        time.sleep(0.01)
-    raise AssertionError((project.path / "killed.txt").read_text())
 
 
 def undisturbed(project) -> tuple[dict, dict]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
-from pytest_llmeval.runs import records
+from pytest_llmeval.runs import appending
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import from_line
 from pytest_llmeval.runs.records import read_records
@@ -101,7 +101,7 @@ def test_a_write_that_falls_short_is_taken_back(tmp_path, monkeypatch):
     writer = RecordWriter(path)
     writer.append(make("first"))
     write = os.write
-    monkeypatch.setattr(records.os, "write", lambda handle, data: write(handle, data[:10]))
+    monkeypatch.setattr(appending.os, "write", lambda handle, data: write(handle, data[:10]))
     with pytest.raises(RunError, match=r"cannot write .*: no space left on device"):
         writer.append(make("second"))
     monkeypatch.undo()

@@ -12,14 +12,17 @@ from stored_runs import PLAIN
 from stored_runs import planned
 from stored_runs import records_of
 
+from pytest_llmeval.core import RunError
 from pytest_llmeval.models.endpoint.usage import Price
 from pytest_llmeval.models.endpoint.usage import Usage
 from pytest_llmeval.prices import Prices
 from pytest_llmeval.runs import merge
 from pytest_llmeval.runs.usage import Cost
+from pytest_llmeval.runs.usage import UsageLog
 from pytest_llmeval.runs.usage import costs
 from pytest_llmeval.runs.usage import merged_usage
 from pytest_llmeval.runs.usage import prices_of
+from pytest_llmeval.runs.usage import read_usage
 from pytest_llmeval.runs.usage import rows_of
 from pytest_llmeval.runs.usage import spent
 from pytest_llmeval.runs.usage import total_cost
@@ -37,17 +40,45 @@ def run_json(*protocols, **more):
     return {"results": results, **more}
 
 
-def test_sessions_add_up_and_the_last_prices_hold():
-    once = with_usage({}, {("openai:m?api=chat", "mmlu"): USED}, EUR)
-    assert total_cost(once) == pytest.approx(2.0)
-    twice = with_usage(once, {("openai:m?api=chat", "mmlu"): USED}, USD)
-    assert rows_of(twice) == {
-        ("openai:m?api=chat", "mmlu"): {name: 2 * count for name, count in USED.items()}
-    }
-    assert prices_of(twice) == USD
-    assert total_cost(twice) == pytest.approx(8.0)
-    # A session that was told no prices, or used nothing, takes none away.
-    assert prices_of(with_usage(twice, {}, Prices())) == USD
+def test_the_last_prices_hold():
+    first = with_usage({}, {("openai:m?api=chat", "mmlu"): USED}, EUR)
+    assert total_cost(first) == pytest.approx(2.0)
+    assert total_cost(first, USD) == pytest.approx(4.0)
+    second = with_usage(first, {("openai:m?api=chat", "mmlu"): USED}, USD)
+    assert prices_of(second) == USD
+    assert total_cost(second) == pytest.approx(4.0)
+    # A session without prices, or that used nothing, takes none away.
+    assert prices_of(with_usage(second, {}, Prices())) == USD
+
+
+def test_processes_and_sessions_add_up(tmp_path):
+    path = tmp_path / "usage.jsonl"
+    one, two = UsageLog(path), UsageLog(path)
+    one.note([("openai:m", "mmlu", USED)])
+    two.note([("openai:m", "mmlu", USED), ("openai:m", "gsm8k", asdict(Usage()))])
+    one.note([("openai:m", "mmlu", {**USED, "requests": 3})])
+    assert path.read_bytes().count(b"\n") == 4
+    one.note([("openai:m", "mmlu", {**USED, "requests": 3})])  # nothing new, nothing written
+    assert path.read_bytes().count(b"\n") == 4
+    with path.open("ab") as file:
+        file.write(b'["openai:m", "mmlu", {"requ')  # killed within a line
+    rows = read_usage(path)
+    assert rows["openai:m", "mmlu"]["requests"] == 5
+    assert rows["openai:m", "mmlu"]["prompt_tokens"] == 2 * USED["prompt_tokens"]
+    assert rows["openai:m", "gsm8k"] == asdict(Usage())
+    two.note([("openai:m", "gsm8k", asdict(Usage(requests=1)))])
+    assert read_usage(path)["openai:m", "gsm8k"]["requests"] == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["{}", "[]", "nonsense", '["m", "b", 1]', '["m", "b", {"requests": "1"}]', "[" * 100_000],
+)
+def test_a_damaged_line_is_named(tmp_path, line):
+    path = tmp_path / "usage.jsonl"
+    path.write_text('["m", "b", {"requests": 1}]\n' + line + "\n")
+    with pytest.raises(RunError, match=r"usage\.jsonl, line 2: damaged usage \("):
+        read_usage(path)
 
 
 def test_prices_of_other_models_are_not_kept():

@@ -156,6 +156,37 @@ def test_waiting_for_a_program_holds_up_no_execution() -> None:
         assert list(executions) == []
 
 
+def test_closing_gives_up_what_runs_and_starts_no_other_cell() -> None:
+    """An interrupted session does not wait for an endless program, nor leave its sandbox."""
+    running, ended = threading.Event(), threading.Event()
+
+    def answer(program: dict[str, Any]) -> Any:
+        running.set()
+        assert ended.wait(10)
+        return CellLostError("ended")
+
+    cells = _Cells(answer)
+    start = cells.start
+
+    def started(number: int) -> Any:
+        cell = start(number)
+        cell.close = ended.set
+        return cell
+
+    cells.start = started  # type: ignore[method-assign]
+    pool = Pool(cells, 1, 1.0)
+    found: list[Execution] = []
+    thread = threading.Thread(target=lambda: found.extend(pool.run(_programs(3))))
+    thread.start()
+    assert running.wait(10)
+    pool.close()
+    thread.join(10)
+    assert ended.is_set()
+    assert cells.closed
+    assert len(cells.started) == 1
+    assert {one.status for one in found} == {"error"}
+
+
 def test_programs_are_taken_as_there_is_room() -> None:
     taken = [0]
 

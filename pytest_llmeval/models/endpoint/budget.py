@@ -1,4 +1,4 @@
-"""The most that all processes together may spend: no request is sent that could exceed it.
+"""The most that all processes and sessions of a run may spend: no request is sent that may exceed it.
 
 A request is let through when what has been spent, what the requests in flight may still cost and
 what this one may cost stay within the limit. Its cost is put down when its answer is here.
@@ -48,7 +48,7 @@ class Budget:
             if not reserved:
                 raise Spent(
                     f"--llm-max-cost {most:g} is used up: {spent:.4f} is spent, and the next request"
-                    f" may cost {cost:.4f}; --llm-resume goes on from here"
+                    f" may cost {cost:.4f}; --llm-resume goes on from here with a higher limit"
                 )
             await asyncio.sleep(_AGAIN_SECONDS)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import random
 import time
@@ -44,6 +45,8 @@ from pytest_llmeval.models.endpoint.wire import Tokens
 
 # Tokens that a character of a prompt is taken for until the server has told.
 _TOKENS_PER_CHARACTER = 0.3
+# How long the others wait for what the first request of a kind finds out: it may hang.
+_FIRST_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,9 @@ class Client:
         """The first request of a kind goes alone: what it finds out spares the others a refusal."""
         ask = group[0].ask
         if ask in self._first:
-            await self._first[ask].wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_FIRST_SECONDS):
+                    await self._first[ask].wait()
             return await self._answer(group)
         self._first[ask] = asyncio.Event()
         try:

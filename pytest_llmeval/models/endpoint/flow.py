@@ -41,9 +41,16 @@ class Batch(Iterator[Response]):
         self._jobs = jobs
         self._ready = deque(ready)
         self._done: queue.SimpleQueue[Sequence[Response] | ModelError] = queue.SimpleQueue()
+        self._arrived: Callable[[], None] = lambda: None
 
     def put(self, result: Sequence[Response] | ModelError) -> None:
         self._done.put(result)
+        self._arrived()
+
+    def listen(self, arrived: Callable[[], None]) -> None:
+        """Have a function called, in the flow's thread, whenever ``available`` may have changed."""
+        self._arrived = arrived
+        arrived()
 
     @property
     def available(self) -> bool:

@@ -65,7 +65,9 @@ class _Pair:
 
 
 class Supervisor:
-    def __init__(self, config: dict[str, Any]) -> None:
+    def __init__(self, config: dict[str, Any], host: int) -> None:
+        """``host``: the descriptor that programs come from."""
+        self._host = host
         users, self._checker_user = list[int](), 0
         if config["own_users"]:
             users = [config["first_user"] + one for one in range(config["users"])]
@@ -90,7 +92,7 @@ class Supervisor:
         started = time.monotonic()
         with contextlib.suppress(ClosedError):
             send(pair.ours.fileno(), json.dumps(program).encode())
-        verdict, starved = _awaited(pair, started, limit)
+        verdict, starved = _awaited(pair, started, limit, self._host)
         seconds = time.monotonic() - started
         alone = verdict["status"] == "lost" and pair.has_ended(_GRACE)
         ended = self._end()
@@ -129,11 +131,14 @@ class Supervisor:
         return ended
 
 
-def _awaited(pair: _Pair, started: float, limit: float) -> tuple[dict[str, str], float | None]:
+def _awaited(
+    pair: _Pair, started: float, limit: float, host: int
+) -> tuple[dict[str, str], float | None]:
     """The checker's verdict, or why there is none; and the seconds the candidate had no CPU."""
     ours, deadline = pair.ours.fileno(), started + limit
     poll = select.poll()
     poll.register(ours, select.POLLIN)
+    poll.register(host, 0)  # its end alone: what it sends is read later
     if pair.end is not None:
         poll.register(pair.end, select.POLLIN)
     while True:
@@ -141,6 +146,8 @@ def _awaited(pair: _Pair, started: float, limit: float) -> tuple[dict[str, str],
         ready = {one for one, _ in poll.poll(max(left, 0) * 1000 + 1)}
         if ours in ready:
             return _verdict(ours), 0.0
+        if host in ready:
+            return _LOST, None  # it is gone, and the program ends with it
         if pair.end is not None and ready:
             # The checker may have its verdict yet; a grandchild may hold the socket open.
             poll.unregister(pair.end)
@@ -211,7 +218,7 @@ def main(config: dict[str, Any]) -> None:
     for descriptor in (0, 1, 2):
         os.dup2(nothing, descriptor)
     config = {**config, "close": [source, sink]}
-    supervisor = Supervisor(config)
+    supervisor = Supervisor(config, source)
     send(sink, json.dumps({"ready": describe(sorted(sys.modules))}).encode())
     while True:
         try:

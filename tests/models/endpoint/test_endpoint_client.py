@@ -18,6 +18,7 @@ from pytest_llmeval.core import ModelError
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
+from pytest_llmeval.models.endpoint import client
 
 CHOICES = tuple(LETTERS)
 
@@ -395,3 +396,15 @@ def test_tokens_a_minute_are_kept(opened: Any, make: Any) -> None:
         used = model.usage.prompt_tokens + model.usage.completion_tokens
         took = server.arrivals[-1] - server.arrivals[0]
     assert took >= (used - 100) / 500
+
+
+def test_a_first_request_that_hangs_does_not_keep_the_others_waiting(
+    opened: Any, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes alone, for what it finds out, but not for as long as a request may take."""
+    monkeypatch.setattr(client, "_FIRST_SECONDS", 0.05)
+    first, *others = make(8)
+    with serve(Script(replies={first.prompt.question: [HANG]})) as server:
+        batch = opened(server).answer([first, *others])
+        assert {next(batch).id for _ in others} == {request.id for request in others}
+        batch.close()

@@ -1,0 +1,48 @@
+"""SIGTERM ends a session as Ctrl-C does: answers on disk, sandboxes removed, a summary, exit 2.
+
+pytest leaves SIGTERM to the system, which ends the process at once. CI services and schedulers send
+it some seconds before they kill.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+
+import pytest
+
+
+class Termination:
+    """What SIGTERM does in this process, from now until pytest's configuration ends.
+
+    A handler that the program has of its own is left alone, and so is a signal that it ignores.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.received = False
+        self._ending = False
+        self._config = config
+        if threading.current_thread() is not threading.main_thread():
+            return
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self._interrupt)
+            config.add_cleanup(self._restore)
+
+    def end(self) -> None:
+        """Let the end of the session not be interrupted: it writes what the signal is to keep."""
+        self._ending = True
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.received or self._ending:
+            return  # to a group of processes it is sent more than once
+        self.received = True
+        session = self._config.pluginmanager.get_plugin("session")
+        if session is not None:  # for a test that catches everything
+            session.shouldstop = "SIGTERM"
+        raise KeyboardInterrupt("SIGTERM")
+
+    def _restore(self) -> None:
+        # Compared by equality: every access makes another bound method.
+        if signal.getsignal(signal.SIGTERM) == self._interrupt:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
