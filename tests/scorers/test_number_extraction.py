@@ -16,6 +16,7 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.scorers import extract_number
 from pytest_llmeval.scorers import get_scorer
 from pytest_llmeval.scorers import numbers_equal
+from pytest_llmeval.scorers.number import explain_number
 
 
 @pytest.mark.parametrize("case", NUMBERS)
@@ -123,6 +124,29 @@ def test_reported_cases(case: str) -> None:
         ("It is 1.5^2 or 2²", "4"),
         ("The angle is 90^\\circ", "90"),
         ("It takes 3 1/2 hours", "3.5"),
+        ("Die Antwort ist 3,75 Euro.", "3.75"),
+        ("La réponse est 1 234 euros.", "1234"),
+        (r"\boxed{5\ 000}", "5000"),
+        (r"\boxed{3{,}75 \text{ Euro}}", "3.75"),
+        ("The answer is Rs. 45 each for 3.", "45"),
+        ("Antwort: - 5", "-5"),
+        ("#### - 5", "-5"),
+        ("答案是1億2000万円。", "120000000"),
+        (r"The enthalpy is -137.5 kJ mol^{-1}", "-137.5"),
+        # digits that are no number
+        ("She left at 7:15. The answer is 12:30.", None),
+        ("5 hours. #### 12:30", None),
+        (r"With a = 3: \boxed{(3,4)}", None),
+        ("The answer is 2024-05-17, 3 days later.", None),
+        ("The answer is 1,2,3", None),
+        ("The answer is 12:30 - 12:00 = 30", "30"),
+        ("It takes 45 minutes, from 7:15 to 8:00.", "45"),
+        ("It costs 45 as of 17.05.2024 in version 1.2.3.", "45"),
+        # numbers of lists
+        ("It takes 45 minutes.\n1. Walk\n2. Run", "45"),
+        ("1. Walk\n2. Run", None),
+        ("1. Walk 5 miles\n2. Run", "5"),
+        ("The total:\n18. That is it", "18"),
         # what is none
         ("10-5", "5"),
         ("pages 3–5", "5"),
@@ -154,12 +178,15 @@ def test_extract_number(reply: str, value: str | None) -> None:
         # Three digits behind the only separator are thousands: the data sets write them so.
         ("2,125", "de", "2125"),
         ("1.000", "en", "1"),
-        ("3,5", "en", "5"),
-        ("3,5", None, "5"),
+        ("1.000", None, "1"),
+        ("3,5", "en", "3.5"),
+        ("3,5", None, "3.5"),
         ("2,125", "zh", "2125"),
     ],
 )
-def test_decimal_commas_only_where_declared(reply: str, language: str | None, value: str) -> None:
+def test_the_language_decides_about_three_digits_behind_a_point(
+    reply: str, language: str | None, value: str
+) -> None:
     assert extract_number(reply, language=language) == Decimal(value)
 
 
@@ -177,10 +204,70 @@ def test_decimal_commas_only_where_declared(reply: str, language: str | None, va
         ("1/3", "0.33", False),
         ("none", "0", False),
         ("0", "none", False),
+        ("3,75 €", "3,75", True),
+        ("3.75", "3,75", True),
+        ("75", "3,75", False),
+        ("1 234", "1.234,00", True),
+        ("12:30", "30", False),
     ],
 )
 def test_numbers_equal(answer: str, gold: str, equal: bool) -> None:
     assert numbers_equal(answer, gold) is equal
+
+
+def roles(text: str, language: str | None = None) -> list[tuple[str | None, str, str]]:
+    """Answer, role and the stretch of the reply, of each candidate."""
+    extraction = explain_number(text, language)
+    return [
+        (candidate.answer, candidate.role.value, extraction.reply[candidate.start : candidate.end])
+        for candidate in extraction.candidates
+    ]
+
+
+def test_candidates_are_ordered_by_rank() -> None:
+    reply = (
+        "6 × 3 = 18 eggs. So \\boxed{5\\ 000} it is.\nThe answer is 1 234 euros.\n#### 12\n"
+        "If there were 2 more, the answer would be 14."
+    )
+    assert roles(f"<think>7</think>{reply}") == [
+        ("12", "marked", "12"),
+        ("1234", "announced", "1 234"),
+        ("5000", "boxed", "5\\ 000"),
+        ("2", "bare", "2"),
+        ("18", "bare", "18"),
+        ("3", "bare", "3"),
+        ("6", "bare", "6"),
+        ("14", "supposed", "14"),
+    ]
+    extraction = explain_number(reply)
+    assert extraction.answer == "12"
+    assert [candidate.rule for candidate in extraction.candidates][:4] == [
+        'behind "####"',
+        'behind "answer is"',
+        r"in \boxed{…}",
+        "number 1 from the end, without context",
+    ]
+
+
+def test_a_statement_of_no_single_number_decides() -> None:
+    assert roles("5 hours. The answer is 12:30.") == [
+        (None, "announced", "12:30"),
+        ("5", "bare", "5"),
+    ]
+
+
+def test_the_language_reaches_the_candidates() -> None:
+    assert roles("Antwort: 1.234", "de") == [("1234", "announced", "1.234")]
+    assert roles("Antwort: 1.234") == [("1.234", "announced", "1.234")]
+
+
+@pytest.mark.parametrize("text", ["", "<think>5", "none"])
+def test_nothing_to_list(text: str) -> None:
+    assert explain_number(text).candidates == ()
+
+
+def test_few_candidates_are_listed() -> None:
+    assert len(explain_number("The answer is 5. #### 5\n12 " * 1000).candidates) <= 45
 
 
 FORMATS = [
@@ -302,6 +389,9 @@ def test_linear_time(piece: str) -> None:
         ("7", "8", "wrong", "7"),
         ("none", "8", "unparsed", None),
         ("7", "seven apples", "error", None),
+        ("7", "12:30", "error", None),
+        ("3,75 Euro", "3,75", "correct", "3.75"),
+        ("75", "3,75", "wrong", "75"),
     ],
 )
 def test_number(text: str, gold: str, outcome: str, answer: str | None) -> None:
