@@ -111,26 +111,18 @@ def _is_supposed(said: str, found: re.Match[str]) -> bool:
     return premise.search(said, 0, found.start()) is not None
 
 
-def is_supposed(before: str) -> bool:
-    """Whether the answer that ``before`` announces would be one if something else were the case."""
-    tokens = lex(before)
-    said = tokens.classes[-_BACK:]
+def is_supposed(tokens: Tokens, end: int) -> bool:
+    """Whether what is announced before the token ``end`` would be the answer in another case."""
+    begin = max(0, end - _BACK)
+    said = tokens.classes[begin:end]
     found = _RULES[tokens.lexicon.reach].search(said)
     return found is not None and _is_supposed(said, found)
 
 
-def is_its_own(text: str, word: re.Match[str]) -> bool:
-    """Whether the announcement that ``word`` begins is the reply's: not doubted, not another's."""
-    said = lex(text[max(0, word.start() - 60) : word.start()]).classes
-    return not _UNSURE.search(said) and _is_own(f"{said}N", len(said))
-
-
-_CLOSING = re.compile(r"</\w{0,20}$")
-
-
-def in_closing_tag(text: str, position: int) -> bool:
-    """Whether the word at ``position`` ends an answer (``</answer>``) and announces none."""
-    return bool(_CLOSING.search(text, max(0, position - 22), position))
+def is_its_own(tokens: Tokens, number: int) -> bool:
+    """Whether the announcement that this token begins is not doubted, and not another's."""
+    said = tokens.classes[max(0, number - _BACK) : number + 1]
+    return _is_own(said, len(said) - 1) and not _UNSURE.search(said[:-1])
 
 
 # Behind a label. Of several rules the first is for every reply, the others by reach.
@@ -141,7 +133,7 @@ _FORMULA = re.compile(
 _BOX_AFTER = re.compile(r"[\s)\].:*$]{0,6}(?:\}|[.:)\]\\}][^{}]{0,3}[\s{\\(])")
 _ENDS = r"(?:[.,;:?~¶|bT-]|$)"
 _CLAUSE = [re.compile(rule + _ENDS) for rule in ("", "(?:[OsCJNVw]{0,2}|O[^XWQLrn?.]{0,4})")]
-_DENIED = [re.compile(rule + "[XW]") for rule in ("[Os]?[VvDd]{0,2}m?", "[Osw]?[VvDdmCNw]{0,3}")]
+_DENIED = [re.compile(rule + "[XW]") for rule in ("[Os]?[VvDdy]{0,2}m?", "[Osw]?[VvDdymCNw]{0,3}")]
 _IS = "[Os]?[Dd]?[Vv](?:mV)?"
 _CALLED: dict[Called, list[re.Pattern[str]]] = {
     "the answer": [
@@ -293,15 +285,14 @@ def announced_at(tokens: Tokens, number: int) -> list[int]:
     also behind words that are in no column, and where "is" may be left out directly.
     """
     classes, reach = tokens.classes, tokens.lexicon.reach
-    said = classes[max(0, number - _BACK) : number + 1]
     found = _AFTER_WORD.match(classes, number, number + 24)
-    if not _is_own(said, len(said) - 1) or _UNSURE.search(said[:-1]):
+    if not is_its_own(tokens, number):
         return []
     behind = [] if found is None else [found.start(found.lastindex or 1), found.end()]
     if reach and found is not None:
         between = _BETWEEN.match(classes, found.end())
         behind.extend(range(found.end() + 1, between.end() + 1 if between else 0))
-    if reach > 1 and said[-1] == "N":
+    if reach > 1 and classes[number] == "N":
         behind.append(number + 1)
     openings = (_OPENING.match(tokens.text, tokens.ends[place - 1]) for place in behind)
     return list(dict.fromkeys(opening.end() for opening in openings if opening))
