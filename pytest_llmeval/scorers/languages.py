@@ -33,11 +33,8 @@ def _traits(row: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
     return row.get("traits", ())
 
 
-ANSWER_WORDS = _words("answer", unspaced=False)
-ANSWER_WORDS_UNSPACED = _words("answer", "pick", unspaced=True)
 COPULAS = _words("is", unspaced=False)
 COPULAS_UNSPACED = _words("is", unspaced=True)
-NEGATIONS = _words("not", "wrong", "if", "blocks", unspaced=False)
 BECAUSE = _words("because", unspaced=False)
 BECAUSE_UNSPACED = _words("because", unspaced=True)
 MINUS = _words("minus")

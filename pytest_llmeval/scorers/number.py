@@ -29,7 +29,6 @@ from pytest_llmeval.scorers.numerals import DIGIT
 from pytest_llmeval.scorers.numerals import SIGNS
 from pytest_llmeval.scorers.numerals import Numeral
 from pytest_llmeval.scorers.numerals import numerals
-from pytest_llmeval.scorers.reply import from_the_end
 from pytest_llmeval.scorers.reply import own_answer
 from pytest_llmeval.scorers.reply import verdict
 from pytest_llmeval.scorers.reply import what_is_wrong
@@ -161,7 +160,7 @@ def _candidate(numeral: Numeral, role: Role, rule: str) -> Candidate:
 
 def _marked(text: str, comma: bool) -> Iterator[Candidate]:
     """The numbers directly behind ``####``, or behind the "=" of a calculation there."""
-    for mark in islice(from_the_end(_MARK, text), _STATEMENTS):
+    for mark in reversed(list(_MARK.finditer(text))[-_STATEMENTS:]):
         if _STEPS.match(text, mark.end()):
             continue
         line = _end(_LINE, text, mark.end())
@@ -201,8 +200,8 @@ def _stated(text: str, comma: bool) -> Iterator[Candidate]:
 
 def _bare(text: str, comma: bool, listed: Sequence[Candidate]) -> Iterator[Candidate]:
     """The last of the other numbers of the text, the last first; not the numbers of its lists."""
-    digit = next(from_the_end(DIGIT, text), None)
-    start = max(0, digit.end() - _STRETCH) if digit else len(text)
+    digit = deque(DIGIT.finditer(text), maxlen=1)
+    start = max(0, digit[0].end() - _STRETCH) if digit else len(text)
     items = list(_LIST_ITEM.finditer(text, start))
     numbers = {0, *(int(item[1]) for item in items)}
     left_out = {item.start(1) for item in items if int(item[1]) - 1 in numbers}

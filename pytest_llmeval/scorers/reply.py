@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from collections.abc import Iterator
 
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
@@ -35,9 +34,6 @@ _NEXT = re.compile(
 
 _VALUE = re.compile(r"\d|(?<!\w)[B-HJ-Z](?!\w)")
 _LEAD_IN = re.compile(r"(?s:.{0,250})[.:!…。：！।۔]")
-
-_STEP = 1 << 14  # characters searched at a time, from the end of the text
-_LOOKAHEAD = 64  # more than any pattern looks ahead
 
 
 def what_is_wrong(item: Item, response: Response, *, options: bool = False) -> str | None:
@@ -101,24 +97,3 @@ def _is_lead_in(text: str) -> bool:
     if _LEAD_IN.fullmatch(text) is None or _VALUE.search(text) is not None:
         return False
     return "X" not in lex(text).classes
-
-
-def from_the_end(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """The pattern's matches, last first; a stretch of the text is searched when it is needed.
-
-    A stretch that repeats one character (a model that has run away) holds nothing to read.
-    """
-    end = len(text)
-    while end > 0:
-        start = max(0, end - _STEP)
-        if end - start == _STEP and text.count(text[start], start, end) == _STEP:
-            end = start
-            continue
-        found = []
-        # What stands shortly behind decides whether something matches.
-        for match in pattern.finditer(text, start, min(len(text), end + _LOOKAHEAD)):
-            if match.start() >= end:
-                break
-            found.append(match)
-        yield from reversed(found)
-        end = start
