@@ -88,7 +88,7 @@ def lex(text: str, labels: str = "", texts: Container[str] = ()) -> Tokens:
     classes: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
-    found: dict[int, str] = {}
+    by_number: dict[int, str] = {}
     tables = {"sign": _MARKS, "known": words.unspaced, "phrase": words.phrases}
     for match in pattern.finditer(text):
         kind, said = match.lastgroup or "", match.group()
@@ -100,14 +100,14 @@ def lex(text: str, labels: str = "", texts: Container[str] = ()) -> Tokens:
             article = words.article and before == "L" and text[starts[-1] : start] == "A "
             if article and symbol not in "VvmXnrb":  # "A resposta", "A helyes válasz"
                 classes[-1] = "m"
-                del found[len(classes) - 1]
+                del by_number[len(classes) - 1]
         elif kind in tables:
             symbol = tables[kind].get(" ".join(said.lower().split()), said)
         elif kind == "letter":
-            found[len(classes)] = meaning[said[0]]
+            by_number[len(classes)] = meaning[said[0]]
         elif kind == "number" and 0 < (place := _place(said)) <= len(labels):
             if _COUNTED.match(text, end) or (before == "O" and said not in texts):
-                symbol, found[len(classes)] = "L", labels[place - 1]
+                symbol, by_number[len(classes)] = "L", labels[place - 1]
         elif kind == "char" and before == "w" and ends[-1] == start:
             ends[-1] = end
             continue
@@ -116,7 +116,7 @@ def lex(text: str, labels: str = "", texts: Container[str] = ()) -> Tokens:
         classes.append(symbol)
         starts.append(start)
         ends.append(end)
-    return Tokens(text, "".join(classes), starts, ends, found, words)
+    return Tokens(text, "".join(classes), starts, ends, by_number, words)
 
 
 def _place(number: str) -> int:
