@@ -1,12 +1,11 @@
 """Extraction of the chosen option from generated text.
 
-Only what is unmistakable counts: an explicit statement ("the answer is (B)", a box, "B is the
-answer"), a verdict on the options, a label alone on the first or the last line, the whole text of
-an option. Two labels offered at once, a denial, a question are no statement. Nothing is guessed.
+Only explicit statements, verdicts, lines and texts of options count. Two labels offered at once, a
+denial, a question are no statement. Nothing is guessed.
 
-Each kind of statement has a finder, which yields candidates; ``_RANKS`` orders them. The reply is
-split into tokens once; of labels and announcements only a bounded number is looked at, from its
-end, each through a bounded window. So the time is linear in the text.
+Each kind has a finder, which yields candidates; ``_RANKS`` orders them. Of labels and announcements
+a bounded number is looked at, from the end of the reply, each through a bounded window. So the time
+is linear in the text.
 """
 
 from __future__ import annotations
@@ -171,12 +170,9 @@ class _Reader:
 
     def _behind(self, number: int) -> int:
         """The first token behind the label ``number`` and the text of its option."""
-        end = self.tokens.ends[number]
-        for plain, label in self.options:
-            if label == self.labels[number]:
-                own = wording.end_of(plain, self.text, end)
-                return number + 1 if own is None else bisect_left(self.tokens.starts, own)
-        return number + 1
+        text = next((text for text, label in self.options if label == self.labels[number]), "")
+        end = wording.end_of(text, self.text, self.tokens.ends[number])
+        return number + 1 if end is None else bisect_left(self.tokens.starts, end)
 
     def _announced_texts(self) -> Iterator[Candidate]:
         """Announcements that the whole text of an option follows, or a refusal."""
@@ -275,11 +271,9 @@ class _Reader:
         alone = {n: label for n, line in enumerate(self.lines) if (label := self._lone(line))}
         opened = {n: label for n, line in enumerate(self.lines) if (label := self._opens(line))}
         last = len(self.lines) - 1
-        before = [label for n, label in opened.items() if n < last]
-        if before and last in alone and self.lines[last].text.endswith(")"):
-            cut_off = self.order.index(before[-1]) + 1 == self.order.index(alone[last])
-        else:
-            cut_off = False
+        before = [self.order.index(label) for n, label in opened.items() if n < last]
+        cut_off = last in alone and self.lines[last].text.endswith(")") and bool(before)
+        cut_off = cut_off and before[-1] + 1 == self.order.index(alone[last])
         if len(set(alone.values())) == 1 and len(alone) < 3 and not cut_off:
             for number in {last: "last", 0: "first"}.keys() & alone.keys():
                 yield self._line(number, alone[number], Role.BARE, "alone on a line")

@@ -103,9 +103,7 @@ def _is_own(said: str, start: int) -> bool:
 
 
 def _is_supposed(said: str, match: re.Match[str]) -> bool:
-    if "d" not in match.group():
-        return _CONTRARY.search(said, 0, match.start()) is not None
-    premise = _PREMISE if match["loose"] else _CONTRARY
+    premise = _PREMISE if "d" in match.group() and match["loose"] else _CONTRARY
     return premise.search(said, 0, match.start()) is not None
 
 
@@ -205,8 +203,7 @@ _VERDICT_OF_A_ROW = re.compile(
     r"|(?:^|(?<=[:|.-]))(?P<never>[xX])(?=[.,;:~¶|-]|$)"
 )
 _PREDICATE = re.compile(r"[Vvz:|.,~¶OsJ-][maeA]{0,2}$")
-_HEADING = re.compile(r"[:.-]?[~¶]{1,2}")
-_NEW_LINE = re.compile("[~¶]")
+_ROW = re.compile("(?:[:.-]?[~¶]{1,2})?([^~¶]*)")
 _MARKED_ROW = re.compile(r"(?:^|[~¶|])[CW]$")
 
 
@@ -228,9 +225,8 @@ def judged(tokens: Tokens, number: int, start: int, end: int) -> bool | None:
     if _MARKED_ROW.search(tokens.classes, max(0, number - 2), number):
         return tokens.classes[number - 1] == "C"
     # What is said below the option's own line counts where nothing is said on it.
-    heading = _HEADING.match(tokens.classes, start, end)
-    line = _NEW_LINE.search(tokens.classes, heading.end() if heading else start, end)
-    row = tokens.classes[start : line.start() if line else end]
+    lines = _ROW.search(tokens.classes, start, end)
+    row, start = ("", end) if lines is None else (lines[1], lines.start(1))
     for match in _VERDICT_OF_A_ROW.finditer(row):
         at = start + match.start()
         if match.lastgroup != "word":
@@ -298,14 +294,14 @@ def refused(tokens: Tokens, at: int) -> bool:
     return bool(_REFUSED.match(tokens.classes, bisect_left(tokens.starts, at)))
 
 
-_TOLD = re.compile(r"[Vvzg:][mATSNa]*$")
-_NOT_TOLD = re.compile(r"[XWQrx]|[eJ][^.,:;?]{0,4}[Hh]|I.{0,2}h")
+_LED_UP_TO = re.compile(r"[Vvzg:][mATSNa]*$")
+_NOT_LED = re.compile(r"[XWQrx]|[eJ][^.,:;?]{0,4}[Hh]|I.{0,2}h")
 
 
 def leads_up_to(before: str) -> bool:
     """Return whether a sentence's beginning leads up to what something *is*."""
     classes = lex(before).classes
-    return bool(_TOLD.search(classes)) and not _NOT_TOLD.search(classes)
+    return bool(_LED_UP_TO.search(classes)) and not _NOT_LED.search(classes)
 
 
 COMPLETE = re.compile(r"[.!?。！？।][\s)\]*_`\"'”’}$]{0,8}$")

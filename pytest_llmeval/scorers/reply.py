@@ -32,8 +32,8 @@ _NEXT = re.compile(
     r"|<\|(?:im_end|im_start|endoftext|eot_id|end_of_text|end)\|>|</s>|<end_of_turn>|<eos>"
 )
 
-_VALUE = re.compile(r"\d|(?<!\w)[B-HJ-Z](?!\w)")
-_LEAD_IN = re.compile(r"(?s:.{0,250})[.:!…。：！।۔]")
+# A sentence or two without a number or a letter that may be an answer: "Let me restate it."
+_LEAD_IN = re.compile(r"(?s:(?:(?!\d|(?<!\w)[B-HJ-Z](?!\w)).){0,250})[.:!…。：！।۔]")
 
 
 def what_is_wrong(item: Item, response: Response, *, options: bool = False) -> str | None:
@@ -88,12 +88,7 @@ def own_answer(text: str, answered: Callable[[str], bool] | None = None) -> str 
     following = _NEXT.search(visible)
     if following is not None and following.group().startswith("\n"):
         before = visible[: following.start()].rstrip()
-        if _is_lead_in(before) and not (answered and answered(before)):
+        lead_in = _LEAD_IN.fullmatch(before) and "X" not in lex(before).classes
+        if lead_in and not (answered and answered(before)):
             following = _NEXT.search(visible, following.end())
     return visible if following is None else visible[: following.start()].rstrip()
-
-
-def _is_lead_in(text: str) -> bool:
-    if _LEAD_IN.fullmatch(text) is None or _VALUE.search(text) is not None:
-        return False
-    return "X" not in lex(text).classes

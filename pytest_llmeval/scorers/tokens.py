@@ -51,7 +51,7 @@ _COMBINING = (
 )
 _CLAUSE_END = r"(?=[*_`$\"'’”}\])>\s]{0,6}(?:[)\],;:!?}。，、）」】।]|\.(?!\w)|\n|$|</|\\\)))"
 _ENDING = r"(?:['’-]|:(?=[a-zäö]))[^\W\d_]{1,5}(?!\w)"  # of a letter: C'dir, C-ն, C:n
-# A dash before a number, a root or a lone letter is a minus; so are those in "is -x", "is - 5".
+# Before a number, a root or a lone letter a dash is a minus; so are those in "is -x", "is - 5".
 _DASH = r"[–—-]+(?![–—\d.\\√∞-]|\$[\d\\]|[a-z]\b)"
 _MINUS = re.compile(r"\S| \.?\d")
 _SKIPPED = (
@@ -79,10 +79,7 @@ class Tokens:
 
 
 def lex(text: str, labels: str = "", texts: Container[str] = ()) -> Tokens:
-    """The tokens of ``text``.
-
-    A number may name a label, as in "option 2", unless it may be one of the options' ``texts``.
-    """
+    """The tokens of ``text``; "option 2" names a label unless 2 is one of the options' ``texts``."""
     words = lexicon(languages_of(set(_WORDS.findall(text)), text))
     pattern, meaning = _grammar(labels, words)
     classes: list[str] = []
@@ -124,18 +121,20 @@ def _place(number: str) -> int:
     return int(number) if number.isdecimal() and len(number) < 3 else _CHINESE.find(number)
 
 
-_SYMBOLS = {"paragraph": "¶", "line": "~", "close": ".", "tag": ":", "box": "B", "dash": "-"}
-_SYMBOLS |= {"letter": "L", "number": "#"}
+_SYMBOLS = dict(
+    paragraph="¶", line="~", close=".", tag=":", box="B", dash="-", letter="L", number="#"
+)
 
 
 @lru_cache(maxsize=64)
 def _meaning(labels: str) -> tuple[Mapping[str, str], str, str]:
     """Which label each form of a label is; the capitals and the small letters among the forms."""
     meaning = {label: label for label in labels}
-    for letters in LETTERS:
-        for letter, label in zip(letters, labels, strict=False):
-            if letter != " ":
-                meaning.setdefault(letter, label)
+    for letter, label in (
+        (a, b) for letters in LETTERS for a, b in zip(letters, labels, strict=False)
+    ):
+        if letter != " ":
+            meaning.setdefault(letter, label)
     small = {label.lower(): label for label in labels if label.lower() not in meaning}
     meaning.update(small)
     large = {label.upper(): label for label in labels if label.upper() not in meaning}

@@ -74,8 +74,5 @@ _SENTENCE = re.compile(r"[.!?。！？]\s+|[。！？]|\n")
 
 def last_sentence(text: str) -> str:
     """The last sentence of a text that is not empty, in plain form."""
-    for piece in reversed(_SENTENCE.split(text)):
-        said = plain(piece)
-        if said:
-            return said
-    return ""
+    sentences = map(plain, reversed(_SENTENCE.split(text)))
+    return next(filter(None, sentences), "")
