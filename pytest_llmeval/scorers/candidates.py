@@ -9,26 +9,16 @@ from enum import StrEnum
 class Role(StrEnum):
     """How a reply presents a candidate. The scorers rank roles; of equal rank the last one wins."""
 
-    WHOLE_REPLY = "whole reply"
-    """The reply is the text of an option and nothing else."""
-    MARKED = "marked"
-    """Behind a mark that a prompt prescribes, such as ``####``."""
-    BOXED = "boxed"
-    r"""Inside ``\boxed{…}``."""
-    ANNOUNCED = "announced"
-    """Behind words that announce the answer, or in front of "is the answer"."""
-    VERDICT = "verdict"
-    """An option called correct in a sentence, a table, or a list of verdicts."""
-    CONCLUSION = "conclusion"
-    """Behind "therefore", "it must be", and similar."""
-    LABELLED_LINE = "labelled line"
-    """The label that a line opens with."""
-    OPTION_TEXT = "option text"
-    """The whole text of an option, without its label."""
-    BARE = "bare"
-    """A label alone on a line, or a number without any context."""
-    SUPPOSED = "supposed"
-    """What would be the answer if something else were the case."""
+    WHOLE_REPLY = "whole reply"  # the reply is the text of an option and nothing else
+    MARKED = "marked"  # behind a mark that a prompt prescribes, such as ``####``
+    BOXED = "boxed"  # inside ``\\boxed{…}``
+    ANNOUNCED = "announced"  # behind words that announce the answer, or in front of "is the answer"
+    VERDICT = "verdict"  # an option called correct in a sentence, a table, or a list of verdicts
+    CONCLUSION = "conclusion"  # behind "therefore", "it must be", and similar
+    LABELLED_LINE = "labelled line"  # the label that a line opens with
+    OPTION_TEXT = "option text"  # the whole text of an option, without its label
+    BARE = "bare"  # a label alone on a line, or a number without any context
+    SUPPOSED = "supposed"  # would be the answer if something else were the case
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,11 @@
 """Extraction of the chosen option from generated text.
 
-Only what is unmistakable counts: an explicit statement ("the answer is (B)", a box, "B is the
-answer"), a verdict on the options, a label alone on the first or the last line, the whole text of
-an option. Two labels offered at once, a denial, a question are no statement. Nothing is guessed.
+Only explicit statements, verdicts, lines and texts of options count. Two labels offered at once, a
+denial, a question are no statement. Nothing is guessed.
 
-Each kind of statement has a finder, which yields candidates; ``_RANKS`` orders them. The reply is
-split into tokens once; of labels and announcements only a bounded number is looked at, from its
-end, each through a bounded window. So the time is linear in the text.
+Each kind has a finder, which yields candidates; ``_RANKS`` orders them. Of labels and announcements
+a bounded number is looked at, from the end of the reply, each through a bounded window. So the time
+is linear in the text.
 """
 
 from __future__ import annotations
@@ -81,8 +80,8 @@ def explain_choice(text: str, options: Sequence[str], *, labels: str | None = No
 
 
 def _ranked(reply: str, options: tuple[str, ...], labels: str) -> tuple[Candidate, ...]:
-    found = _Reader(reply, options, labels).candidates() if reply and labels else []
-    return tuple(sorted(found, key=lambda candidate: (_RANKS[candidate.role], -candidate.end)))
+    listed = _Reader(reply, options, labels).candidates() if reply and labels else []
+    return tuple(sorted(listed, key=lambda candidate: (_RANKS[candidate.role], -candidate.end)))
 
 
 class _Line(NamedTuple):
@@ -112,35 +111,34 @@ class _Reader:
         self.last = list(islice(reversed(self.labels), _LABELS_READ))
 
     def candidates(self) -> list[Candidate]:
-        """What may be the answer; nothing else where the reply is just the text of an option."""
+        """All candidates; only the whole reply where it is the text of an option."""
         short = self.options and len(self.text) <= 2 * len(self.options[0][0]) + 80
-        if short and (label := self._option_of_text(self.text)):
+        if short and len(same := self._options_of(self.text)) == 1:
             rule = "the reply is the option's text"
-            return [Candidate(label, Role.WHOLE_REPLY, 0, len(self.text), rule)]
+            return [Candidate(same[0], Role.WHOLE_REPLY, 0, len(self.text), rule)]
         texts = list(self._announced_texts())
         verdicts, concluded = self._verdicts()
         labels = (
-            one
-            for one in self._stated_labels()
+            label
+            for label in self._stated_labels()
             # A letter in an announced text is none; "hence, C is correct" overrules "which is B".
-            if not any(text.start <= one.start < text.end for text in texts)
-            and (one.role is not Role.CONCLUSION or one.end > concluded)
+            if not any(text.start <= label.start < text.end for text in texts)
+            and (label.role is not Role.CONCLUSION or label.end > concluded)
         )
         return [*texts, *labels, *verdicts, *self._edge_lines(), *self._option_text()]
 
-    def _option_of_text(self, text: str) -> str | None:
-        """The only option with this text."""
+    def _options_of(self, text: str) -> list[str]:
+        """The labels of the options with this text."""
         said = wording.plain(text)
-        same = [label for plain, label in self.options if plain == said]
-        return same[0] if len(same) == 1 else None
+        return [label for plain, label in self.options if plain == said]
 
     # Explicit statements
 
     def _stated_labels(self) -> Iterator[Candidate]:
         """Labels that are announced or called the answer."""
         for number in self.last:
-            found = phrases.announcement(self.tokens, number)
-            candidate = None if found is None else self._announced(number, found)
+            said = phrases.announcement(self.tokens, number)
+            candidate = None if said is None else self._announced(number, said)
             if candidate is not None:
                 yield candidate
             elif phrases.called(self.tokens, number) == "the answer":
@@ -150,20 +148,20 @@ class _Reader:
         start, end = self.tokens.starts[number], self.tokens.ends[number]
         return Candidate(self.labels[number], role, start, end, rule)
 
-    def _announced(self, number: int, found: phrases.Announcement) -> Candidate | None:
+    def _announced(self, number: int, said: phrases.Announcement) -> Candidate | None:
         """The statement that the announced label ``number`` makes, if it makes any."""
         tokens, start, behind = self.tokens, self.tokens.starts[number], self._behind(number)
-        rule = self._announced_by(found.start, start)
+        rule = self._announced_by(said.start, start)
         whole = self._option_at(start)
         if whole is not None and len(whole[0]) > 1:
             return Candidate(whole[1], Role.ANNOUNCED, start, whole[2], rule)
-        if not phrases.stands(tokens, number, behind, found.how):
+        if not phrases.stands(tokens, number, behind, said.how):
             return None
         other = phrases.other_label(tokens, behind, self._behind)
         if other is not None and self.labels[other] != self.labels[number]:
             rule = f"{rule}, beside {self.labels[other]}"
             return Candidate(None, Role.ANNOUNCED, start, tokens.ends[other], rule)
-        role = Role.SUPPOSED if found.supposed else _ROLES.get(found.how, Role.ANNOUNCED)
+        role = Role.SUPPOSED if said.supposed else _ROLES.get(said.how, Role.ANNOUNCED)
         return self._label(number, role, rule)
 
     def _announced_by(self, first: int, end: int) -> str:
@@ -172,12 +170,9 @@ class _Reader:
 
     def _behind(self, number: int) -> int:
         """The first token behind the label ``number`` and the text of its option."""
-        end = self.tokens.ends[number]
-        for plain, label in self.options:
-            if label == self.labels[number]:
-                own = wording.end_of(plain, self.text, end)
-                return number + 1 if own is None else bisect_left(self.tokens.starts, own)
-        return number + 1
+        text = next((text for text, label in self.options if label == self.labels[number]), "")
+        end = wording.end_of(text, self.text, self.tokens.ends[number])
+        return number + 1 if end is None else bisect_left(self.tokens.starts, end)
 
     def _announced_texts(self) -> Iterator[Candidate]:
         """Announcements that the whole text of an option follows, or a refusal."""
@@ -276,11 +271,9 @@ class _Reader:
         alone = {n: label for n, line in enumerate(self.lines) if (label := self._lone(line))}
         opened = {n: label for n, line in enumerate(self.lines) if (label := self._opens(line))}
         last = len(self.lines) - 1
-        before = [label for n, label in opened.items() if n < last]
-        if before and last in alone and self.lines[last].text.endswith(")"):
-            cut_off = self.order.index(before[-1]) + 1 == self.order.index(alone[last])
-        else:
-            cut_off = False
+        before = [self.order.index(label) for n, label in opened.items() if n < last]
+        cut_off = last in alone and self.lines[last].text.endswith(")") and bool(before)
+        cut_off = cut_off and before[-1] + 1 == self.order.index(alone[last])
         if len(set(alone.values())) == 1 and len(alone) < 3 and not cut_off:
             for number in {last: "last", 0: "first"}.keys() & alone.keys():
                 yield self._line(number, alone[number], Role.BARE, "alone on a line")
@@ -307,32 +300,27 @@ class _Reader:
             return None
         at = self.tokens.ends[line.first + 1]
         rest = _Line(self.text[at : line.start + len(line.text)], at, line.first + 2, line.end)
-        return self._option_of_text(rest.text) or self._lone(rest)
+        same = self._options_of(rest.text)
+        return same[0] if len(same) == 1 else self._lone(rest)
 
     def _option_text(self) -> Iterator[Candidate]:
         """The option whose whole text is a line at the reply's edge, or what the reply ends in."""
-        lines = [
-            "" if wording.is_cut_off(line.text) else wording.plain(line.text) for line in self.lines
-        ]
-        found = [
-            (n, label)
-            for n, line in enumerate(lines)
-            for text, label in self.options
-            if text == line
-        ]
-        if found:
-            if {0, len(lines) - 1} & {n for n, _ in found} and len(
-                {label for _, label in found}
-            ) == 1:
-                yield self._line(*found[-1], Role.OPTION_TEXT, "the only option that is a line")
-            return
-        if not phrases.COMPLETE.search(self.text[-20:]):
-            return  # cut off before what it was about to say
-        sentence = wording.last_sentence(self.text[-_EDGE:])
-        for text, label in self.options:
-            if sentence.endswith(text) and phrases.leads_up_to(sentence[: -len(text)]):
-                if sum(text == other for other, _ in self.options) == 1:
-                    start = max(0, self.text.casefold().rfind(text))
-                    rule = "the last sentence ends in the option's text"
-                    yield Candidate(label, Role.OPTION_TEXT, start, start + len(text), rule)
-                return
+        lines = {
+            number: label
+            for number, line in enumerate(self.lines)
+            if not wording.is_cut_off(line.text) and (label := self._options_of(line.text))
+        }
+        if lines:
+            (number, labels), last = lines.popitem(), len(self.lines) - 1
+            same = all(labels == other for other in lines.values()) and len(labels) == 1
+            if same and {0, last} & {number, *lines}:
+                rule = "the only option that is a line"
+                yield self._line(number, labels[0], Role.OPTION_TEXT, rule)
+        elif phrases.COMPLETE.search(self.text[-20:]):  # else what it was about to say is cut off
+            sentence = wording.last_sentence(self.text[-_EDGE:])
+            ends = [text for text, _ in self.options if sentence.endswith(text)]
+            labels = self._options_of(ends[0]) if ends else []
+            if len(labels) == 1 and phrases.leads_up_to(sentence[: -len(ends[0])]):
+                start = max(0, self.text.casefold().rfind(ends[0]))
+                rule = "the last sentence ends in the option's text"
+                yield Candidate(labels[0], Role.OPTION_TEXT, start, start + len(ends[0]), rule)

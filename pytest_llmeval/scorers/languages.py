@@ -13,7 +13,7 @@ _FILE = tomllib.loads((files(__package__) / "languages.toml").read_text(encoding
 # Column → the class of its words. Of two columns with the same word the later wins.
 _CLASSES: dict[str, str] = _FILE.pop("classes")
 _ROWS: dict[str, dict[str, tuple[str, ...]]] = {
-    codes: {column: tuple(words.split(", ")) for column, words in row.items()}
+    codes: {"traits": (), **{column: tuple(words.split(", ")) for column, words in row.items()}}
     for codes, row in _FILE.items()
 }
 _LONG = 4  # letters from which on an accent may be left out
@@ -24,26 +24,19 @@ _APOSTROPHES = str.maketrans(
 
 def _words(*columns: str, unspaced: bool | None = None) -> tuple[str, ...]:
     """The words of these columns in all languages, or in those written with or without blanks."""
-    rows = [row for row in _ROWS.values() if unspaced in (None, "unspaced" in _traits(row))]
+    rows = [row for row in _ROWS.values() if unspaced in (None, "unspaced" in row["traits"])]
     words = {word for row in rows for column in columns for word in row.get(column, ())}
     return tuple(sorted(word.rstrip("*") if unspaced else word for word in words))
 
 
-def _traits(row: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
-    return row.get("traits", ())
-
-
-ANSWER_WORDS = _words("answer", unspaced=False)
-ANSWER_WORDS_UNSPACED = _words("answer", "pick", unspaced=True)
 COPULAS = _words("is", unspaced=False)
 COPULAS_UNSPACED = _words("is", unspaced=True)
-NEGATIONS = _words("not", "wrong", "if", "blocks", unspaced=False)
 BECAUSE = _words("because", unspaced=False)
 BECAUSE_UNSPACED = _words("because", unspaced=True)
 MINUS = _words("minus")
 QUESTION_WORDS = _words("question")
 DECIMAL_COMMA = frozenset(
-    code for codes, row in _ROWS.items() if "comma" in _traits(row) for code in codes.split()
+    code for codes, row in _ROWS.items() if "comma" in row["traits"] for code in codes.split()
 )
 """Languages (ISO 639-1) that write 2,5 for two and a half."""
 LETTERS = _words("letters")
@@ -78,7 +71,7 @@ class Lexicon:
 
     def __init__(self, codes: frozenset[str]) -> None:
         rows = [_ROWS["en"], *(_ROWS[code] for code in sorted(codes))]
-        traits = {trait for row in rows for trait in _traits(row)}
+        traits = {trait for row in rows for trait in row["traits"]}
         #: How far the grammar goes: 0 English, 1 other languages, 2 those without "is".
         self.reach = bool(codes) + ("bare" in traits)
         self.ending = "ending" in traits
@@ -88,57 +81,50 @@ class Lexicon:
         for row in rows:
             for column, symbol in _CLASSES.items():
                 for word in map(normal, row.get(column, ())):
-                    if "unspaced" in _traits(row) and not "\uac00" <= word[0] <= "\ud7a3":
+                    if "unspaced" in row["traits"] and not "\uac00" <= word[0] <= "\ud7a3":
                         self.unspaced[word] = symbol
                     elif " " in word or "/" in word:
                         self.phrases[word] = symbol
                     else:
                         self.table.add(word, symbol)
-        self.article = self.class_of("a") == "m"
+        self.class_of = lru_cache(maxsize=1 << 14)(self._class_of)
+        self.article = self._class_of("a") == "m"
 
-    def class_of(self, word: str) -> str:
+    def _class_of(self, word: str) -> str:
         """The class of one word of a text; ``w`` where it is in no column."""
-        return _class_of(self, word)
+        return next(self.table.find(normal(word)), "w")
 
 
-@lru_cache(maxsize=1 << 16)
-def _class_of(words: Lexicon, word: str) -> str:
-    return next(words.table.find(normal(word)), "w")
-
-
-@lru_cache(maxsize=256)
-def lexicon(codes: frozenset[str]) -> Lexicon:
-    """The lexicon of English and the languages of ``codes``."""
-    return Lexicon(codes)
+lexicon = lru_cache(maxsize=256)(Lexicon)
 
 
 def languages_of(words: Iterable[str], text: str) -> frozenset[str]:
-    """The rows besides English that have a telling word among ``words``, those of ``text``.
+    """The rows besides English that have a distinctive word among ``words``, those of ``text``.
 
-    A word that English has too, or that begins one, tells nothing.
+    No word that English has too, or that begins one, is distinctive.
     """
-    found = {code for word in words for code in _told(word)}
+    codes = {code for word in words for code in _rows_of(word)}
     if not text.isascii():
         said = normal(text)
-        found |= {code for word, code in _telling()[1] if word in said}
-    return frozenset(found)
+        codes |= {code for word, code in _distinctive()[1] if word in said}
+    return frozenset(codes)
 
 
 @lru_cache(maxsize=1 << 16)
-def _told(word: str) -> frozenset[str]:
-    return frozenset(_telling()[0].find(normal(word)))
+def _rows_of(word: str) -> frozenset[str]:
+    return frozenset(_distinctive()[0].find(normal(word)))
 
 
 @lru_cache(maxsize=1)
-def _telling() -> tuple[_Table, list[tuple[str, str]]]:
-    """The rows that words tell, and those that what is not written as one word tells."""
+def _distinctive() -> tuple[_Table, list[tuple[str, str]]]:
+    """The rows of distinctive words, and of those not written as one word, which may be anywhere."""
     english = Lexicon(frozenset()).table.whole
     table, anywhere = _Table(), []
     for code, row in _ROWS.items():
         for column in ("answer", "option", "correct", "wrong", "so", "pick", "true"):
             for word in map(normal, row.get(column, ())):
                 stem = word.rstrip("*")
-                if "unspaced" in _traits(row) or (" " in word and not word.isascii()):
+                if "unspaced" in row["traits"] or (" " in word and not word.isascii()):
                     anywhere.append((stem, code))
                 elif not (
                     (stem.isascii() and (len(stem) < _LONG or " " in stem))
@@ -150,7 +136,7 @@ def _telling() -> tuple[_Table, list[tuple[str, str]]]:
 
 
 def normal(word: str) -> str:
-    """``word`` in small letters, with one kind of apostrophe and no invisible characters."""
+    """Return ``word`` in small letters, with one kind of apostrophe and no invisible characters."""
     return unicodedata.normalize("NFC", word.lower().translate(_APOSTROPHES))
 
 

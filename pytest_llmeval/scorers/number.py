@@ -29,12 +29,11 @@ from pytest_llmeval.scorers.numerals import DIGIT
 from pytest_llmeval.scorers.numerals import SIGNS
 from pytest_llmeval.scorers.numerals import Numeral
 from pytest_llmeval.scorers.numerals import numerals
-from pytest_llmeval.scorers.reply import from_the_end
 from pytest_llmeval.scorers.reply import own_answer
 from pytest_llmeval.scorers.reply import verdict
 from pytest_llmeval.scorers.reply import what_is_wrong
+from pytest_llmeval.scorers.tokens import lex
 from pytest_llmeval.scorers.wording import any_of
-from pytest_llmeval.scorers.wording import literal
 
 # Of equal rank the last one wins.
 _RANKS = {Role.MARKED: 0, Role.BOXED: 1, Role.ANNOUNCED: 1, Role.BARE: 2, Role.SUPPOSED: 3}
@@ -55,22 +54,9 @@ _STEPS = re.compile(
 )
 # "2. Then …" on a new line
 _LIST_ITEM = re.compile(r"(?:\n|\A)[ \t>*#_-]{0,8}(\d\d?)[.)][*_]{0,2}\s+[^\W\d]")
-_ANNOUNCED = re.compile(
-    literal(
-        ("boxed", "fbox", *languages.ANSWER_WORDS),
-        ("\nA:", *(word for word in languages.ANSWER_WORDS_UNSPACED if word[0] not in "选選")),
-    )
-)
-_LINK = re.compile(
-    r"(?:\s?\{|>|\s{0,3}(?:[:：=]"
-    rf"|(?:[^\s.:：=!?。\d]+\s{{1,3}}){{0,8}}?(?:(?:{any_of(languages.COPULAS)})(?!\w)|[=:：](?!\w))"
-    r"|[^\s.:!?。\d]{0,12}?(?:是|为|為|は|은|는|:|：|=)"
-    r"|(?=\s{0,3}[$€£]?\d)|\s\(arabic numerals\)\s(?:is)?)"
-    r"[\s:：*]{0,6})",
-    re.IGNORECASE,
-)
-_NOT = re.compile(r"\b(?:not|isn't|isn’t|nicht|pas|no|не|não|ليس)\b|不|n't")
-_DENIAL = re.compile(rf"[\s*]{{0,4}}(?:{_NOT.pattern})")
+# Over the classes of tokens: a box; "answer is", "answer:", "answer 12"; "A: 12".
+_WORD = re.compile("[NB]|(?<=[~¶])a(?=:)")
+_LINK = re.compile("B|N(?=#)|N[^XWQx.:;?¶#]{0,9}?[Vvz:]:?[~¶]{0,2}|a:")
 _ASIDE = re.compile(
     r"(?<![-−–+*/×÷=≈^])[*_]{0,2}"
     rf"(?:[,،]?\s(?:{any_of(languages.BECAUSE)})(?!\w)|,\s(?:as|which|not|where)\b"
@@ -174,7 +160,7 @@ def _candidate(numeral: Numeral, role: Role, rule: str) -> Candidate:
 
 def _marked(text: str, comma: bool) -> Iterator[Candidate]:
     """The numbers directly behind ``####``, or behind the "=" of a calculation there."""
-    for mark in islice(from_the_end(_MARK, text), _STATEMENTS):
+    for mark in reversed(list(_MARK.finditer(text))[-_STATEMENTS:]):
         if _STEPS.match(text, mark.end()):
             continue
         line = _end(_LINE, text, mark.end())
@@ -186,34 +172,36 @@ def _marked(text: str, comma: bool) -> Iterator[Candidate]:
 
 def _stated(text: str, comma: bool) -> Iterator[Candidate]:
     """The numbers of boxes and announcements, in digits or in words, the last first."""
-    for word in islice(from_the_end(_ANNOUNCED, text), _STATEMENTS):
-        if not phrases.is_its_own(text, word):
+    tokens = lex(text)
+    words = [word.start() for word in _WORD.finditer(tokens.classes)]
+    for word in reversed(words[-_STATEMENTS:]):
+        link = _LINK.match(tokens.classes, word)
+        if link is None or not phrases.is_its_own(tokens, word):
             continue
-        said = word.end() - word.group().endswith(":")  # the colon of "A:" is the link
-        link = _LINK.match(text, said, said + 120)
-        if link is None or _NOT.search(link.group()) or phrases.in_closing_tag(text, word.start()):
+        if link.group() == "a:" and not text.startswith("\nA:", tokens.starts[word] - 1):
             continue
-        start = link.end()
-        if _DENIAL.match(text, start) or _STEPS.match(text, start):
+        start = tokens.ends[link.end() - 1]
+        if tokens.classes[link.end() : link.end() + 1] == "X" or _STEPS.match(text, start):
             continue
-        boxed = link.group().strip() == "{"
+        boxed = link.group() == "B"
+        start = text.find("{", start, start + 4) + 1 if boxed else start
         end = _end(_BOX if boxed else _SENTENCE, text, start)
         numeral = _of_statement(text, start, end, comma)
         if numeral is None:
             continue
-        announcement = " ".join(text[word.start() : start].split())
-        if phrases.is_supposed(text[max(0, word.start() - _BEFORE) : start]):
+        announcement = " ".join(text[tokens.starts[word] : start].split())
+        if phrases.is_supposed(tokens, link.end()):
             yield _candidate(numeral, Role.SUPPOSED, f'behind "{announcement}", of another case')
         elif boxed:
-            yield _candidate(numeral, Role.BOXED, f"in \\{word.group()}{{…}}")
+            yield _candidate(numeral, Role.BOXED, f"in {announcement}…}}")
         else:
             yield _candidate(numeral, Role.ANNOUNCED, f'behind "{announcement}"')
 
 
 def _bare(text: str, comma: bool, listed: Sequence[Candidate]) -> Iterator[Candidate]:
     """The last of the other numbers of the text, the last first; not the numbers of its lists."""
-    digit = next(from_the_end(DIGIT, text), None)
-    start = max(0, digit.end() - _STRETCH) if digit else len(text)
+    digit = deque(DIGIT.finditer(text), maxlen=1)
+    start = max(0, digit[0].end() - _STRETCH) if digit else len(text)
     items = list(_LIST_ITEM.finditer(text, start))
     numbers = {0, *(int(item[1]) for item in items)}
     left_out = {item.start(1) for item in items if int(item[1]) - 1 in numbers}

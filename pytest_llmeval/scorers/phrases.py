@@ -73,64 +73,51 @@ class Announcement:
 
 
 def announcement(tokens: Tokens, end: int) -> Announcement | None:
-    """What announces the token ``end``, unless it is doubted, another's, or called wrong."""
+    """The announcement of the token ``end``; none that is doubted, another's, or called wrong."""
     begin = max(0, end - _BACK)
     said = tokens.classes[begin:end]
     box = re.search(r"B[NOV:]{0,3}$", said)
     if box:
         return Announcement("boxed", begin + box.start(), False)
     rule = _RULES[tokens.lexicon.reach]
-    found = rule.search(said)
-    if found is None or _UNSURE.search(said, 0, found.start()):
+    match = rule.search(said)
+    if match is None or _UNSURE.search(said, 0, match.start()):
         return None
-    start = found.start()
+    kind, start = match.lastgroup or "", match.start()
+    of_another = kind in ("next", "bare") and _SAID_OF.search(said, 0, start)
     while later := rule.search(said, start + 1):
         start = later.start()
-    if not _is_own(said, start):
-        return None
-    kind = found.lastgroup or ""
-    if kind in ("next", "bare") and _SAID_OF.search(said, 0, found.start()):
+    if of_another or not _is_own(said, start):
         return None
     colon = kind == "noun" and tokens.text[tokens.starts[end - 1]] in ":：="
     how: How = "colon" if colon else _HOW.get(kind, "copula")
-    return Announcement(how, begin + found.start(), _is_supposed(said, found))
+    return Announcement(how, begin + match.start(), _is_supposed(said, match))
 
 
 def _is_own(said: str, start: int) -> bool:
-    """Whether what is announced is not another's answer, one given up, or called a wrong one."""
+    """Return whether what is announced is not another's answer, one given up, or called a wrong one."""
     before = said[:start]
     if _HELD.search(before) or (before.endswith("e") and said[start : start + 1] == "d"):
         return False
     return said[start : start + 1] not in "NP" or _WRONG.search(before) is None
 
 
-def _is_supposed(said: str, found: re.Match[str]) -> bool:
-    if "d" not in found.group():
-        return _CONTRARY.search(said, 0, found.start()) is not None
-    premise = _PREMISE if found["loose"] else _CONTRARY
-    return premise.search(said, 0, found.start()) is not None
+def _is_supposed(said: str, match: re.Match[str]) -> bool:
+    premise = _PREMISE if "d" in match.group() and match["loose"] else _CONTRARY
+    return premise.search(said, 0, match.start()) is not None
 
 
-def is_supposed(before: str) -> bool:
-    """Whether the answer that ``before`` announces would be one if something else were the case."""
-    tokens = lex(before)
-    said = tokens.classes[-_BACK:]
-    found = _RULES[tokens.lexicon.reach].search(said)
-    return found is not None and _is_supposed(said, found)
+def is_supposed(tokens: Tokens, end: int) -> bool:
+    """Return whether what is announced before the token ``end`` would be the answer in another case."""
+    said = tokens.classes[max(0, end - _BACK) : end]
+    match = _RULES[tokens.lexicon.reach].search(said)
+    return match is not None and _is_supposed(said, match)
 
 
-def is_its_own(text: str, word: re.Match[str]) -> bool:
-    """Whether the announcement that ``word`` begins is the reply's: not doubted, not another's."""
-    said = lex(text[max(0, word.start() - 60) : word.start()]).classes
-    return not _UNSURE.search(said) and _is_own(f"{said}N", len(said))
-
-
-_CLOSING = re.compile(r"</\w{0,20}$")
-
-
-def in_closing_tag(text: str, position: int) -> bool:
-    """Whether the word at ``position`` ends an answer (``</answer>``) and announces none."""
-    return bool(_CLOSING.search(text, max(0, position - 22), position))
+def is_its_own(tokens: Tokens, number: int) -> bool:
+    """Return whether the announcement that this token begins is not doubted, and not another's."""
+    said = tokens.classes[max(0, number - _BACK) : number + 1]
+    return _is_own(said, len(said) - 1) and not _UNSURE.search(said[:-1])
 
 
 # Behind a label. Of several rules the first is for every reply, the others by reach.
@@ -141,7 +128,7 @@ _FORMULA = re.compile(
 _BOX_AFTER = re.compile(r"[\s)\].:*$]{0,6}(?:\}|[.:)\]\\}][^{}]{0,3}[\s{\\(])")
 _ENDS = r"(?:[.,;:?~¶|bT-]|$)"
 _CLAUSE = [re.compile(rule + _ENDS) for rule in ("", "(?:[OsCJNVw]{0,2}|O[^XWQLrn?.]{0,4})")]
-_DENIED = [re.compile(rule + "[XW]") for rule in ("[Os]?[VvDd]{0,2}m?", "[Osw]?[VvDdmCNw]{0,3}")]
+_DENIED = [re.compile(rule + "[XW]") for rule in ("[Os]?[VvDdy]{0,2}m?", "[Osw]?[VvDdymCNw]{0,3}")]
 _IS = "[Os]?[Dd]?[Vv](?:mV)?"
 _CALLED: dict[Called, list[re.Pattern[str]]] = {
     "the answer": [
@@ -165,7 +152,7 @@ _CONCLUDED = re.compile("T,?m?[Os]?$")
 
 
 def stands(tokens: Tokens, number: int, behind: int, how: How) -> bool:
-    """Whether an announced label is an answer, judged by what follows it.
+    """Return whether an announced label is an answer, judged by what follows it.
 
     ``behind``: the token behind the label, or behind the text of its option where that follows.
     """
@@ -183,7 +170,7 @@ def stands(tokens: Tokens, number: int, behind: int, how: How) -> bool:
 
 
 def _is_a_word(tokens: Tokens, number: int, how: How) -> bool:
-    """Whether the letter is a word of its language ("A metal", "I think") and no label."""
+    """Return whether the letter is a word of its language ("A metal", "I think") and no label."""
     text, start, end = tokens.text, tokens.starts[number], tokens.ends[number]
     if text[start:end] in ("A", "I"):
         goes_on = "bnrVXQ" + "OCWN" * (tokens.lexicon.reach > 0)
@@ -195,7 +182,7 @@ def _is_a_word(tokens: Tokens, number: int, how: How) -> bool:
 
 
 def called(tokens: Tokens, number: int) -> Called | None:
-    """What is said of the label that is token ``number``, and whether that is a conclusion."""
+    """The verdict on the label that is token ``number``, if there is one."""
     classes, end, reach = tokens.classes, number + 1, tokens.lexicon.reach
     if _NOT_SAID.search(classes, max(0, number - 12), number) or _QUESTION.match(classes, end):
         return None
@@ -216,13 +203,12 @@ _VERDICT_OF_A_ROW = re.compile(
     r"|(?:^|(?<=[:|.-]))(?P<never>[xX])(?=[.,;:~¶|-]|$)"
 )
 _PREDICATE = re.compile(r"[Vvz:|.,~¶OsJ-][maeA]{0,2}$")
-_HEADING = re.compile(r"[:.-]?[~¶]{1,2}")
-_NEW_LINE = re.compile("[~¶]")
+_ROW = re.compile("(?:[:.-]?[~¶]{1,2})?([^~¶]*)")
 _MARKED_ROW = re.compile(r"(?:^|[~¶|])[CW]$")
 
 
 def opens_a_row(tokens: Tokens, number: int) -> bool:
-    """Whether the label that is token ``number`` opens an entry of a list or a row of a table."""
+    """Return whether the label that is token ``number`` opens an entry of a list or a row of a table."""
     if not _ROW_BEFORE.search(tokens.classes, max(0, number - 4), number):
         return False
     behind = tokens.classes[number + 1 : number + 2]
@@ -232,23 +218,22 @@ def opens_a_row(tokens: Tokens, number: int) -> bool:
 
 
 def judged(tokens: Tokens, number: int, start: int, end: int) -> bool | None:
-    """Whether the row of the label ``number`` calls its option correct or wrong; None for neither.
+    """Return whether the row of the label ``number`` calls its option correct or wrong; None for neither.
 
     ``start``: the token behind the text of the option. ``end``: the next row, or the end.
     """
     if _MARKED_ROW.search(tokens.classes, max(0, number - 2), number):
         return tokens.classes[number - 1] == "C"
     # What is said below the option's own line counts where nothing is said on it.
-    heading = _HEADING.match(tokens.classes, start, end)
-    line = _NEW_LINE.search(tokens.classes, heading.end() if heading else start, end)
-    row = tokens.classes[start : line.start() if line else end]
-    for found in _VERDICT_OF_A_ROW.finditer(row):
-        at = start + found.start()
-        if found.lastgroup != "word":
-            return found.lastgroup in ("right", "true")
+    lines = _ROW.search(tokens.classes, start, end)
+    row, start = ("", end) if lines is None else (lines[1], lines.start(1))
+    for match in _VERDICT_OF_A_ROW.finditer(row):
+        at = start + match.start()
+        if match.lastgroup != "word":
+            return match.lastgroup in ("right", "true")
         marked = tokens.text[tokens.starts[at] - 1] in "([*_（【"
-        if marked or tokens.lexicon.reach > 1 or _PREDICATE.search(row, 0, found.start()):
-            return found.group() == "C"
+        if marked or tokens.lexicon.reach > 1 or _PREDICATE.search(row, 0, match.start()):
+            return match.group() == "C"
     return None
 
 
@@ -281,62 +266,59 @@ _AFTER_WORD = re.compile(
     r"|B()|N()(?=[¶~])"
 )
 _BETWEEN = re.compile("[wmS]{1,3}")
-
-
 _OPENING = re.compile(r"[\s*_`$\"“‘'({\[（「]{0,12}")
 
 
 def announced_at(tokens: Tokens, number: int) -> list[int]:
-    """Where in the text the announced answer may start, behind the announcing token ``number``.
+    """Places in the text where the answer may start that the token ``number`` announces.
 
     Before and behind words that may only fill in: "only I and II", "the iron". In other languages
     also behind words that are in no column, and where "is" may be left out directly.
     """
     classes, reach = tokens.classes, tokens.lexicon.reach
-    said = classes[max(0, number - _BACK) : number + 1]
-    found = _AFTER_WORD.match(classes, number, number + 24)
-    if not _is_own(said, len(said) - 1) or _UNSURE.search(said[:-1]):
+    match = _AFTER_WORD.match(classes, number, number + 24)
+    if not is_its_own(tokens, number):
         return []
-    behind = [] if found is None else [found.start(found.lastindex or 1), found.end()]
-    if reach and found is not None:
-        between = _BETWEEN.match(classes, found.end())
-        behind.extend(range(found.end() + 1, between.end() + 1 if between else 0))
-    if reach > 1 and said[-1] == "N":
+    behind = [] if match is None else [match.start(match.lastindex or 1), match.end()]
+    if reach and match is not None:
+        between = _BETWEEN.match(classes, match.end())
+        behind.extend(range(match.end() + 1, between.end() + 1 if between else 0))
+    if reach > 1 and classes[number] == "N":
         behind.append(number + 1)
     openings = (_OPENING.match(tokens.text, tokens.ends[place - 1]) for place in behind)
     return list(dict.fromkeys(opening.end() for opening in openings if opening))
 
 
 def refused(tokens: Tokens, at: int) -> bool:
-    """Whether what starts at this place of the text gives no answer: "unknown", "I cannot …"."""
+    """Return whether what starts at this place of the text gives no answer: "unknown", "I cannot …"."""
     return bool(_REFUSED.match(tokens.classes, bisect_left(tokens.starts, at)))
 
 
-_TOLD = re.compile(r"[Vvzg:][mATSNa]*$")
-_NOT_TOLD = re.compile(r"[XWQrx]|[eJ][^.,:;?]{0,4}[Hh]|I.{0,2}h")
+_LED_UP_TO = re.compile(r"[Vvzg:][mATSNa]*$")
+_NOT_LED = re.compile(r"[XWQrx]|[eJ][^.,:;?]{0,4}[Hh]|I.{0,2}h")
 
 
 def leads_up_to(before: str) -> bool:
-    """Whether a sentence's beginning leads up to what something *is*."""
+    """Return whether a sentence's beginning leads up to what something *is*."""
     classes = lex(before).classes
-    return bool(_TOLD.search(classes)) and not _NOT_TOLD.search(classes)
+    return bool(_LED_UP_TO.search(classes)) and not _NOT_LED.search(classes)
 
 
 COMPLETE = re.compile(r"[.!?。！？।][\s)\]*_`\"'”’}$]{0,8}$")
 _COPULAS = (word for word in COPULAS + COPULAS_UNSPACED if not word.isascii())
 _CLAUSE_BREAK = re.compile(
-    r" ?(?:$|[.,;:!?。，、；！？।](?!\d)|[-–—] |because\b|since\b|as\b|which\b|and\b|but\b|due\b|so\b"
-    r"|not\b|rather\b"
-    rf"|instead\b|or\b|is the\b| ?(?:{any_of(_COPULAS)})(?!\w)|['’](?!s\b)\w{{1,4}}(?!\w))"
+    r" ?(?:$|[.,;:!?。，、；！？।](?!\d)|[-–—] "
+    r"|(?:because|since|as|which|and|but|due|so|not|rather|instead|or|is the)\b"
+    rf"| ?(?:{any_of(_COPULAS)})(?!\w)|['’](?!s\b)\w{{1,4}}(?!\w))"
 )
 
 
 def clause_ends_at(said: str, position: int) -> bool:
-    """Whether a clause of plain text ends at ``position``."""
+    """Return whether a clause of plain text ends at ``position``."""
     return bool(_CLAUSE_BREAK.match(said, position))
 
 
 def offers_text(rest: str, option: str) -> bool:
-    """Whether ``rest``, what follows an option's plain text, offers another option's."""
+    """Return whether ``rest``, what follows an option's plain text, offers another option's."""
     joined = re.match(r" ?(?:,|or|and|/|oder|ou|o|или|或)(?: either)? ?(?=\S)", rest)
     return bool(joined) and rest.startswith(option, joined.end() if joined else 0)

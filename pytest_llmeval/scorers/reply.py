@@ -30,11 +30,8 @@ _NEXT = re.compile(
     r"[\ \t]?[:：]"
 )
 
-_VALUE = re.compile(r"\d|(?<!\w)[B-HJ-Z](?!\w)")
-_LEAD_IN = re.compile(r"(?s:.{0,250})[.:!…。：！।۔]")
-
-_STEP = 1 << 14  # characters searched at a time, from the end of the text
-_LOOKAHEAD = 64  # more than any pattern looks ahead
+# A sentence or two without a number or a letter that may be an answer: "Let me restate it."
+_LEAD_IN = re.compile(r"(?s:(?:(?!\d|(?<!\w)[B-HJ-Z](?!\w)).){0,250})[.:!…。：！।۔]")
 
 
 def what_is_wrong(item: Item, response: Response, *, options: bool = False) -> str | None:
@@ -80,7 +77,8 @@ def own_answer(text: str, answered: Callable[[str], bool] | None = None) -> str 
     following = next(questions, None)
     if following is not None:
         before = visible[:following].rstrip()
-        if _is_lead_in(before) and not (answered and answered(before)):
+        lead_in = _LEAD_IN.fullmatch(before) and "X" not in lex(before).classes
+        if lead_in and not (answered and answered(before)):
             following = next(questions, None)
     return visible if following is None else visible[:following].rstrip()
 
@@ -93,30 +91,3 @@ def _questions(text: str) -> Iterator[int]:
         fence = quoted.fence(line.end())
         if quoted.literal(line.end()) is None and (fence is None or not fence.closed):
             yield line.start()
-
-
-def _is_lead_in(text: str) -> bool:
-    if _LEAD_IN.fullmatch(text) is None or _VALUE.search(text) is not None:
-        return False
-    return "X" not in lex(text).classes
-
-
-def from_the_end(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """The pattern's matches, last first; a stretch of the text is searched when it is needed.
-
-    A stretch that repeats one character (a model that has run away) holds nothing to read.
-    """
-    end = len(text)
-    while end > 0:
-        start = max(0, end - _STEP)
-        if end - start == _STEP and text.count(text[start], start, end) == _STEP:
-            end = start
-            continue
-        found = []
-        # What stands shortly behind decides whether something matches.
-        for match in pattern.finditer(text, start, min(len(text), end + _LOOKAHEAD)):
-            if match.start() >= end:
-                break
-            found.append(match)
-        yield from reversed(found)
-        end = start

@@ -16,10 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pytest_llmeval.scorers import wording
-from pytest_llmeval.scorers.languages import ANSWER_WORDS
-from pytest_llmeval.scorers.languages import ANSWER_WORDS_UNSPACED
-from pytest_llmeval.scorers.languages import COPULAS
-from pytest_llmeval.scorers.languages import NEGATIONS
+from pytest_llmeval.scorers.tokens import lex
 
 Level = Literal["stated", "colon", "option", "last"]
 LEVELS: tuple[Level, ...] = ("stated", "colon", "option", "last")
@@ -27,32 +24,18 @@ LEVELS: tuple[Level, ...] = ("stated", "colon", "option", "last")
 _MARKERS_READ = 50  # from the last
 _LONGEST = 1000  # characters of an answer
 
-_WORD = re.compile(
-    wording.literal(
-        ANSWER_WORDS,
-        [w for w in ANSWER_WORDS_UNSPACED if len(w) > 1 or w == "답"],
-    )
-)
-_NO = rf"(?!(?:{wording.any_of(NEGATIONS)})(?!\w))"
-_REACH = 80
-_COLON = r"[ \t]?(?:\*\*|__)?[ \t]?[:：՝][ \t]?(?:\*\*|__)?"  # a lone * may be the answer's
+# Over the classes of tokens: "answer is", "Antwort auf die Frage lautet", with a colon or without.
 # "can be found" is no statement.
-_COPULA = rf"{wording.any_of(set(COPULAS) - {'be'})}|(?:would|must|should|will|has to)[ \t]+be"
-_IS = re.compile(
-    # "answer is", "Antwort auf die Frage lautet", with a colon or without
-    rf"(?:[ \t]+{_NO}[^\s.:;!?]+){{0,4}}?[ \t]+(?:{_COPULA})(?!\w)"
-    rf"(?:{_COLON})?"
-    # 答案是, 答えは, 정답은
-    r"|[^\s.:;!?。，、：不非没]{0,6}?(?:应该是|應該是|是|为|為|は|은|는|이|คือ)(?:[:：])?",
-    re.IGNORECASE,
-)
-_HAS = re.compile(_COLON)
+_IS = re.compile("N[^XWQxy.,:;?¶~]{0,4}?[Vvz]:?")
+_HAS = re.compile("N:")
+_TOPIC = "은는"  # the endings that make 답은 "the answer is"
 # Few, because options may begin with others: "No", "None of these", "Never", 非洲.
 _DENIED = re.compile(
     r"[ \t]*(?:(?:definitely|certainly|clearly|probably) )?"
     r"(?:not|nicht|pas|inte|ikke|niet|не|ليس|bukan|değil)(?!\w)",
     re.IGNORECASE,
 )
+_CLOSING = re.compile(r"^[ \t]?(?:\*\*|__)(?=\s)")  # of "**Answer:** Lyon"
 _PLACEHOLDER = re.compile(r"\$OPTION\b")  # the instruction repeated
 _LONE_LETTER = re.compile(r"(?:\\f?box(?:ed)? )?(?:(?:option|choice) )?[a-z]")
 _SENTENCE_END = re.compile(r"(?<=[.!?؟])[\"'”’)\]]*\s+|(?<=[。！？।॥])|\n+")
@@ -86,17 +69,20 @@ def find_span(reply: str, options: Sequence[str]) -> Span | None:
 def _announced(reply: str, options: Sequence[str]) -> Span | None:
     colon = None
     quoted = _quoted(reply, options)
-    for word in reversed(deque(_WORD.finditer(reply), maxlen=_MARKERS_READ)):
-        if any(start <= word.start() < end for start, end in quoted):
+    tokens = lex(reply)
+    words = (number for number, symbol in enumerate(tokens.classes) if symbol == "N")
+    for word in reversed(deque(words, maxlen=_MARKERS_READ)):
+        start, end = tokens.starts[word], tokens.ends[word]
+        if any(first <= start < last for first, last in quoted):
             continue
-        stated = _IS.match(reply, word.end(), word.end() + _REACH)
-        if stated is not None:
-            found = _answer_from(reply, stated.end(), "stated", options)
+        stated = _IS.match(tokens.classes, word)
+        if stated is not None or reply[end - 1] in _TOPIC:
+            end = end if stated is None else tokens.ends[stated.end() - 1]
+            found = _answer_from(reply, end, "stated", options)
             if found is not None:
                 return found
-        elif colon is None:
-            behind = _HAS.match(reply, word.end(), word.end() + _REACH)
-            colon = _answer_from(reply, behind.end(), "colon", options) if behind else None
+        elif colon is None and _HAS.match(tokens.classes, word):
+            colon = _answer_from(reply, tokens.ends[word + 1], "colon", options)
     return colon
 
 
@@ -105,7 +91,7 @@ def _quoted(reply: str, options: Sequence[str]) -> list[tuple[int, int]]:
     return [
         match.span()
         for option in options
-        if _WORD.search(option)
+        if "N" in lex(option).classes
         for match in deque(re.finditer(re.escape(option.strip()), reply), maxlen=_MARKERS_READ)
     ]
 
@@ -117,7 +103,7 @@ def _answer_from(reply: str, start: int, level: Level, options: Sequence[str]) -
     """
     if _DENIED.match(reply, start):
         return None
-    text = reply[start : start + _LONGEST].lstrip()
+    text = _CLOSING.sub("", reply[start : start + _LONGEST]).lstrip()
     for option in options:
         if "\n" in option.strip() and " ".join(text.split()).startswith(" ".join(option.split())):
             return Span(option, level, _same(option, options))
@@ -181,8 +167,8 @@ def _last_sentence(reply: str, options: Sequence[str]) -> Span | None:
 
 def _announces_nothing(sentence: str, options: Sequence[str]) -> bool:
     """Whether all that it says is that the answer is a letter."""
-    word = _WORD.search(sentence)
-    if word is None:
-        return False
-    marker = _IS.match(sentence, word.end()) or _HAS.match(sentence, word.end())
-    return marker is not None and not _says_something(sentence[marker.end() :], options)
+    tokens = lex(sentence)
+    marker = _IS.search(tokens.classes) or _HAS.search(tokens.classes)
+    return marker is not None and not _says_something(
+        sentence[tokens.ends[marker.end() - 1] :], options
+    )

@@ -51,7 +51,7 @@ _COMBINING = (
 )
 _CLAUSE_END = r"(?=[*_`$\"'’”}\])>\s]{0,6}(?:[)\],;:!?}。，、）」】।]|\.(?!\w)|\n|$|</|\\\)))"
 _ENDING = r"(?:['’-]|:(?=[a-zäö]))[^\W\d_]{1,5}(?!\w)"  # of a letter: C'dir, C-ն, C:n
-# A dash before a number, a root or a lone letter is a minus; so are those in "is -x", "is - 5".
+# Before a number, a root or a lone letter a dash is a minus; so are those in "is -x", "is - 5".
 _DASH = r"[–—-]+(?![–—\d.\\√∞-]|\$[\d\\]|[a-z]\b)"
 _MINUS = re.compile(r"\S| \.?\d")
 _SKIPPED = (
@@ -79,16 +79,13 @@ class Tokens:
 
 
 def lex(text: str, labels: str = "", texts: Container[str] = ()) -> Tokens:
-    """The tokens of ``text``.
-
-    A number may name a label, as in "option 2", unless it may be one of the options' ``texts``.
-    """
+    """The tokens of ``text``; "option 2" names a label unless 2 is one of the options' ``texts``."""
     words = lexicon(languages_of(set(_WORDS.findall(text)), text))
     pattern, meaning = _grammar(labels, words)
     classes: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
-    found: dict[int, str] = {}
+    by_number: dict[int, str] = {}
     tables = {"sign": _MARKS, "known": words.unspaced, "phrase": words.phrases}
     for match in pattern.finditer(text):
         kind, said = match.lastgroup or "", match.group()
@@ -100,14 +97,14 @@ def lex(text: str, labels: str = "", texts: Container[str] = ()) -> Tokens:
             article = words.article and before == "L" and text[starts[-1] : start] == "A "
             if article and symbol not in "VvmXnrb":  # "A resposta", "A helyes válasz"
                 classes[-1] = "m"
-                del found[len(classes) - 1]
+                del by_number[len(classes) - 1]
         elif kind in tables:
             symbol = tables[kind].get(" ".join(said.lower().split()), said)
         elif kind == "letter":
-            found[len(classes)] = meaning[said[0]]
+            by_number[len(classes)] = meaning[said[0]]
         elif kind == "number" and 0 < (place := _place(said)) <= len(labels):
             if _COUNTED.match(text, end) or (before == "O" and said not in texts):
-                symbol, found[len(classes)] = "L", labels[place - 1]
+                symbol, by_number[len(classes)] = "L", labels[place - 1]
         elif kind == "char" and before == "w" and ends[-1] == start:
             ends[-1] = end
             continue
@@ -116,7 +113,7 @@ def lex(text: str, labels: str = "", texts: Container[str] = ()) -> Tokens:
         classes.append(symbol)
         starts.append(start)
         ends.append(end)
-    return Tokens(text, "".join(classes), starts, ends, found, words)
+    return Tokens(text, "".join(classes), starts, ends, by_number, words)
 
 
 def _place(number: str) -> int:
@@ -124,18 +121,27 @@ def _place(number: str) -> int:
     return int(number) if number.isdecimal() and len(number) < 3 else _CHINESE.find(number)
 
 
-_SYMBOLS = {"paragraph": "¶", "line": "~", "close": ".", "tag": ":", "box": "B", "dash": "-"}
-_SYMBOLS |= {"letter": "L", "number": "#"}
+_SYMBOLS = {
+    "paragraph": "¶",
+    "line": "~",
+    "close": ".",
+    "tag": ":",
+    "box": "B",
+    "dash": "-",
+    "letter": "L",
+    "number": "#",
+}
 
 
 @lru_cache(maxsize=64)
 def _meaning(labels: str) -> tuple[Mapping[str, str], str, str]:
     """Which label each form of a label is; the capitals and the small letters among the forms."""
     meaning = {label: label for label in labels}
-    for letters in LETTERS:
-        for letter, label in zip(letters, labels, strict=False):
-            if letter != " ":
-                meaning.setdefault(letter, label)
+    for letter, label in (
+        (a, b) for letters in LETTERS for a, b in zip(letters, labels, strict=False)
+    ):
+        if letter != " ":
+            meaning.setdefault(letter, label)
     small = {label.lower(): label for label in labels if label.lower() not in meaning}
     meaning.update(small)
     large = {label.upper(): label for label in labels if label.upper() not in meaning}

@@ -14,24 +14,6 @@ def any_of(words: Iterable[str]) -> str:
     return "|".join(re.escape(word).replace(r"\*", _REST) for word in ordered)
 
 
-def literal(words: Iterable[str], unspaced: Iterable[str]) -> str:
-    """A pattern of literal words that is quick to search for in any text.
-
-    ``words`` in capitals or not, and only where they are no part of a longer word; ``unspaced``
-    words anywhere. They are grouped by their first two characters, which few places in a text have.
-    """
-    groups: dict[str, list[str]] = {}
-    for word in words:
-        groups.setdefault(word[:2].lower(), []).append(word)
-    spaced = "|".join(
-        f"{re.escape(start)}(?:{any_of(word[2:] for word in group)})"
-        for start, group in groups.items()
-    )
-    firsts = "".join(sorted({char for start in groups for char in (start[0], start[0].upper())}))
-    bounded = rf"(?=[{re.escape(firsts)}])(?<![^\W\d_])(?i:{spaced})(?![^\W\d_])"
-    return f"{bounded}|{any_of(unspaced)}"
-
-
 # Markup, quotes, brackets, invisible characters: what may stand around an answer.
 _MARKUP = re.compile(
     r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:rm|bf|it|sf|tt|bb)|boldsymbol|bf|rm|bm|large|Large|huge"
@@ -92,8 +74,5 @@ _SENTENCE = re.compile(r"[.!?。！？]\s+|[。！？]|\n")
 
 def last_sentence(text: str) -> str:
     """The last sentence of a text that is not empty, in plain form."""
-    for piece in reversed(_SENTENCE.split(text)):
-        said = plain(piece)
-        if said:
-            return said
-    return ""
+    sentences = map(plain, reversed(_SENTENCE.split(text)))
+    return next(filter(None, sentences), "")
