@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Iterable
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,37 @@ def open_model(rest: str) -> HfModel:
     modules = ("torch", "transformers", *(("gguf",) if spec.kind == "gguf" else ()))
     check_installed(spec.text, modules)
     return HfModel(spec)
+
+
+class Loading:
+    """How long this process has been loading weights: what progress shows, and does not count."""
+
+    def __init__(self) -> None:
+        self._before = 0.0
+        self._since: float | None = None
+
+    @property
+    def now(self) -> bool:
+        """Whether weights are being loaded."""
+        return self._since is not None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds spent on loading so far; 0 before the first."""
+        since = self._since
+        return self._before + (0.0 if since is None else time.monotonic() - since)
+
+    @contextmanager
+    def take(self) -> Iterator[None]:
+        """Count the time within the context."""
+        self._since = time.monotonic()
+        try:
+            yield
+        finally:
+            self._before, self._since = self.seconds, None
+
+
+LOADING = Loading()
 
 
 class HfModel:
@@ -75,7 +107,8 @@ class HfModel:
         setup_seconds = 0.0
         if self._engine is None:
             started = time.perf_counter()
-            self._engine = self._load()
+            with LOADING.take():
+                self._engine = self._load()
             setup_seconds = time.perf_counter() - started
             log.info("%s ready after %.2f s", self._spec.text, setup_seconds)
         yield from self._engine.answer(waiting, setup_seconds)

@@ -17,10 +17,14 @@ from typing import TextIO
 
 import pytest
 
+from pytest_llmeval.models.hf import LOADING
+from pytest_llmeval.models.hf import Loading
 from pytest_llmeval.planning.plan import Plan
 from pytest_llmeval.reports.runner import harmless
 from pytest_llmeval.reports.tracking import Tracked
 from pytest_llmeval.reports.tracking import Tracking
+
+_WITH_WEIGHTS = frozenset({"demo", "hf"})  # kinds of models
 
 _TTY_SECONDS = 0.5
 _PLAIN_SECONDS = 30.0
@@ -30,16 +34,25 @@ _BLOCK = 1 << 20  # bytes read at once, so that a test waits for no long read
 class Progress:
     """A thread that follows the records file; daemonic, stopped by ``stop``."""
 
-    def __init__(self, stream: TextIO, records: Path, tracking: Tracking, tty: bool) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        records: Path,
+        tracking: Tracking,
+        tty: bool,
+        loads: bool = False,
+        loading: Loading = LOADING,
+    ) -> None:
+        """``loads``: weights are to be loaded; ``loading``: how long that took in this process."""
         self._stream = stream
         self._records = records
         self._tracking = tracking
         self._tty = tty
         self._several = len({group.model for group in tracking.groups}) > 1
         self._offset = 0
+        self._loads, self._loading = loads, loading
         self._read(earlier=True)
-        self._first = tracking.done
-        self._began = time.monotonic()
+        self._begin()
         self._told: dict[int, int] = {}
         self._stopped = threading.Event()
         self._width = 0
@@ -55,7 +68,9 @@ class Progress:
             stream = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
         except (OSError, ValueError, AttributeError):
             return None
-        progress = cls(stream, records, Tracking(plan), stream.isatty())
+        kinds = {spec.partition(":")[0] for spec in plan.models}
+        loads = not plan.own_model and bool(kinds & _WITH_WEIGHTS)
+        progress = cls(stream, records, Tracking(plan), stream.isatty(), loads)
         progress._thread.start()
         return progress
 
@@ -71,7 +86,7 @@ class Progress:
     def _watch(self) -> None:
         seconds = _TTY_SECONDS if self._tty else _PLAIN_SECONDS
         while not self._stopped.wait(seconds):
-            self._read()
+            self._look()
             if self._tty:
                 # A line that wraps could not be erased.
                 line = self.line()[: shutil.get_terminal_size().columns - 1]
@@ -79,6 +94,25 @@ class Progress:
                 self._width = len(line)
             else:
                 self._write("".join(f"\n{line}" for line in self.lines()))
+
+    def _begin(self) -> None:
+        """Count items and time from here on."""
+        self._first = self._tracking.done
+        self._began = time.monotonic()
+        self._loaded_before = self._loading.seconds
+
+    def _look(self) -> None:
+        """Read what is new; where workers load their weights, the first answers end that."""
+        elsewhere = self._loads_elsewhere()
+        self._read()
+        if elsewhere and not self._loads_elsewhere():
+            self._loads = False
+            self._begin()
+
+    def _loads_elsewhere(self) -> bool:
+        """Whether other processes have yet to load their weights, as far as is seen from here."""
+        quiet = self._tracking.done == self._first
+        return self._loads and quiet and not self._loading.seconds
 
     def _read(self, earlier: bool = False) -> None:
         """Take the whole lines that were written since the last time."""
@@ -119,8 +153,11 @@ class Progress:
         done, total = self._tracking.done, self._tracking.total
         share = done / total if total else 1.0
         text = f"{done:,} of {total:,} ({share:.0%})"
-        elapsed = time.monotonic() - self._began
-        if done > self._first and elapsed > 0:
+        loading = self._loading.seconds - self._loaded_before
+        elapsed = time.monotonic() - self._began - loading
+        if self._loading.now or self._loads_elsewhere():
+            text += ", loading weights"
+        elif done > self._first and elapsed > 0:
             rate = (done - self._first) / elapsed
             left = int((total - done) / rate)
             text += f", {rate:.1f}/s, {left // 60}:{left % 60:02d} left"

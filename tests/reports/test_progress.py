@@ -14,6 +14,7 @@ from stored_runs import records_of
 
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.metrics import wilson_interval
+from pytest_llmeval.models.hf import Loading
 from pytest_llmeval.planning.making import ways
 from pytest_llmeval.planning.plan import Plan
 from pytest_llmeval.planning.plan import PlannedItem
@@ -152,22 +153,25 @@ def test_a_model_that_gives_only_text_is_shown_by_its_scorer(mmlu):
 class Watched:
     """A progress whose clock and file a test moves."""
 
-    def __init__(self, tmp_path, monkeypatch, plan, tty=False):
+    def __init__(self, tmp_path, monkeypatch, plan, tty=False, loads=False):
         self.now = 100.0
         monkeypatch.setattr("pytest_llmeval.reports.progress.time.monotonic", lambda: self.now)
+        self.loads, self.loading = loads, Loading()
         self.file = tmp_path / "records.jsonl"
         self.stream = io.StringIO()
         self.plan, self.tty = plan, tty
 
     def start(self):
-        self.progress = Progress(self.stream, self.file, Tracking(self.plan), self.tty)
+        self.progress = Progress(
+            self.stream, self.file, Tracking(self.plan), self.tty, self.loads, self.loading
+        )
         return self
 
     def write(self, records, seconds=0.0):
         with self.file.open("a") as file:
             file.writelines(map(to_line, records))
         self.now += seconds
-        self.progress._read()
+        self.progress._look()
 
 
 def test_rate_and_time_left_are_those_of_this_session(tmp_path, monkeypatch, mmlu):
@@ -178,6 +182,40 @@ def test_rate_and_time_left_are_those_of_this_session(tmp_path, monkeypatch, mml
     assert progress.line() == "4 of 10 (40%); mmlu[letter] 1.000 [0.510, 1.000]"
     watched.write(records[4:6], seconds=4)
     assert progress.line().startswith("6 of 10 (60%), 0.5/s, 0:08 left; mmlu[letter] 1.000")
+
+
+def test_loading_weights_is_shown_and_not_counted(tmp_path, monkeypatch, mmlu):
+    watched = Watched(tmp_path, monkeypatch, plan_of((mmlu, ITEMS)), loads=True).start()
+    records = records_of(mmlu, "demo", ITEMS)
+    with watched.loading.take():
+        watched.now += 60
+        assert watched.progress.line() == "0 of 10 (0%), loading weights"
+    watched.now += 1
+    assert watched.progress.line() == "0 of 10 (0%)"
+    watched.write(records[:2], seconds=1)
+    assert watched.progress.line().startswith("2 of 10 (20%), 1.0/s, 0:08 left")
+    with watched.loading.take():  # another model
+        watched.now += 30
+        assert "20%), loading weights; mmlu" in watched.progress.line()
+    watched.write(records[2:4], seconds=2)
+    assert watched.progress.line().startswith("4 of 10 (40%), 1.0/s, 0:06 left")
+
+
+def test_weights_that_workers_load_are_loaded_by_their_first_answers(tmp_path, monkeypatch, mmlu):
+    watched = Watched(tmp_path, monkeypatch, plan_of((mmlu, ITEMS)), loads=True).start()
+    records = records_of(mmlu, "demo", ITEMS)
+    watched.write([], seconds=90)
+    assert watched.progress.line() == "0 of 10 (0%), loading weights"
+    watched.write(records[:4], seconds=1)
+    assert watched.progress.line().startswith("4 of 10 (40%); mmlu[letter]")
+    watched.write(records[4:6], seconds=2)
+    assert watched.progress.line().startswith("6 of 10 (60%), 1.0/s, 0:04 left")
+
+
+def test_models_without_weights_load_none(tmp_path, monkeypatch, mmlu):
+    watched = Watched(tmp_path, monkeypatch, plan_of((mmlu, ITEMS))).start()
+    watched.now += 10
+    assert watched.progress.line() == "0 of 10 (0%)"
 
 
 def test_a_torn_line_is_read_when_it_is_whole(tmp_path, monkeypatch, mmlu):

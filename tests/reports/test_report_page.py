@@ -190,11 +190,11 @@ def test_drawings_are_well_formed_and_named(tmp_path):
     names = [drawing.get("aria-label") for drawing in drawings(page)]
     assert names == [
         "outcomes",
-        "accuracy of 3 subjects round a circle",
-        "accuracy of 3 subjects with 95 % intervals",
-        "accuracy, macro accuracy and gain",
+        *["accuracy of 3 subjects round a circle"] * 2,  # for a wide page, and for a phone
+        *["accuracy of 3 subjects with 95 % intervals"] * 2,
+        *["accuracy, macro accuracy and gain"] * 2,
         "share of right answers over confidence",
-        "drop against the baseline in 3 subjects",
+        *["drop against the baseline in 3 subjects"] * 2,
     ]
 
 
@@ -227,11 +227,12 @@ def test_bars_are_as_long_as_the_accuracy(rows, chance):
         | {"n": 10, "errors": 0, "baseline": row[0]}
         for n, row in enumerate(rows)
     ]
-    drawing = ElementTree.fromstring(row_plots.subject_bars(entries, chance, 0, {}))
-    lengths = [float(box.get("width")) for box in drawing.iter("rect")]
-    unit = row_plots._PLOT
-    for entry, length in zip(entries, lengths, strict=True):
-        assert length == pytest.approx(entry["accuracy"] * unit, abs=0.01)
+    both = drawings(row_plots.subject_bars(entries, chance, 0, {}))
+    for drawing, layout in zip(both, (row_plots._WIDE, row_plots._NARROW), strict=True):
+        lengths = [float(box.get("width")) for box in drawing.iter("rect")]
+        unit = layout.right - layout.left
+        for entry, length in zip(entries, lengths, strict=True):
+            assert length == pytest.approx(entry["accuracy"] * unit, abs=0.01)
 
 
 def test_the_audits_positions_and_arms_are_drawn(tmp_path):

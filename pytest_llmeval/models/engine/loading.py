@@ -20,6 +20,7 @@ from unittest import mock
 import torch
 
 from pytest_llmeval.core import ModelError
+from pytest_llmeval.hub import hub_access
 from pytest_llmeval.models.engine.identity import dtype_used
 from pytest_llmeval.models.engine.linear import lay_out
 from pytest_llmeval.models.engine.memory import worker
@@ -109,8 +110,17 @@ def _load(spec: Spec, dtype: torch.dtype) -> tuple[Any, Any]:
         return _load_gguf(Path(spec.target), dtype)
     revision = {"revision": spec.revision} if spec.revision else {}
     transformers = _transformers()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(spec.target, **revision)
-    model = transformers.AutoModelForCausalLM.from_pretrained(spec.target, dtype=dtype, **revision)
+    with hub_access() if spec.kind == "hub" else contextlib.nullcontext() as unreachable:
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(spec.target, **revision)
+            model = transformers.AutoModelForCausalLM.from_pretrained(
+                spec.target, dtype=dtype, **revision
+            )
+        except OSError as error:
+            if unreachable is None:
+                raise
+            reason = f"it is not in the hub's cache, and {unreachable}"
+            raise ModelError(f"{spec.text}: cannot be loaded: {reason}") from error
     return model, tokenizer
 
 

@@ -17,6 +17,9 @@ from .shown import visible
 
 Value = str | float | int | None
 
+PHONE = 340
+"""Width of what is drawn for a phone, in CSS pixels, so that text has its full size there."""
+
 
 def tag(name: str, *inside: str, **attributes: Value) -> Markup:
     """An element; ``cls`` and other names with ``_`` become ``class`` and names with ``-``.

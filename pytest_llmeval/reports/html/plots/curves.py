@@ -20,7 +20,7 @@ from ..svg import line
 from ..svg import polyline
 from ..svg import text
 
-_LEFT, _RIGHT, _HIGH, _LOW = 48, 470, 20, 300
+_LEFT, _RIGHT, _HIGH, _LOW = 38, 320, 20, 300
 
 
 def pass_curve(series: Mapping[str, Mapping[str, Any]]) -> Markup:
@@ -62,8 +62,8 @@ def pass_curve(series: Mapping[str, Mapping[str, Any]]) -> Markup:
 
 def reliability(found: Mapping[str, Any]) -> Markup:
     """Confidence against accuracy, bin by bin; the size of a dot is the bin's share of answers."""
-    across, up = scale(0, 1, _LEFT, _RIGHT - 90), scale(0, 1, _LOW, _HIGH)
-    parts = _frame(up, _RIGHT - 90)
+    across, up = scale(0, 1, _LEFT, _RIGHT), scale(0, 1, _LOW, _HIGH)
+    parts = _frame(up)
     parts.append(line(across(0), up(0), across(1), up(1), "chance"))
     for value in ticks(0, 1):
         parts.append(text(across(value), _LOW + 18, f"{value:g}", "tick", text_anchor="middle"))
@@ -78,10 +78,10 @@ def reliability(found: Mapping[str, Any]) -> Markup:
             f" mean {one['confidence']:.3f}, right {one['accuracy']:.3f} [{low:.3f}, {high:.3f}]"
         )
         parts.append(circle(x, y, 3 + 12 * math.sqrt(share), "dot micro soft", title))
-    middle = (_LEFT + _RIGHT - 90) / 2
+    middle = (_LEFT + _RIGHT) / 2
     parts.append(text(middle, _LOW + 36, "confidence", "tick", text_anchor="middle"))
     parts.append(text(_LEFT, _HIGH - 8, "share that is right", "tick"))
-    return drawing(_RIGHT - 70, _LOW + 46, "share of right answers over confidence", *parts)
+    return drawing(_RIGHT + 20, _LOW + 46, "share of right answers over confidence", *parts)
 
 
 def position_bars(positions: Sequence[Mapping[str, Any]]) -> Markup:

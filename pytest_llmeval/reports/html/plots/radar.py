@@ -13,6 +13,7 @@ from markupsafe import Markup
 from pytest_llmeval.reports.axis import ticks
 from pytest_llmeval.reports.text import shorten
 
+from ..svg import PHONE
 from ..svg import circle
 from ..svg import drawing
 from ..svg import line
@@ -23,6 +24,7 @@ from ..svg import tag
 from ..svg import text
 
 _LEVEL = 16  # up to so many names stand level round the circle
+_LONG, _SHORT = 26, 12  # characters of a name round the circle, on a wide page and on a phone
 
 
 def radar(
@@ -31,16 +33,27 @@ def radar(
     """Subjects round a circle, group by group, with the ring of chance and the baseline's outline.
 
     ``groups``: name of the area (empty for a single group) and its rows: ``subject``,
-    ``accuracy`` (None where there is none), ``baseline`` (or None).
+    ``accuracy`` (None where there is none), ``baseline`` (or None). Twice: for a page that is wide
+    enough for the names, and for a phone, where few subjects have short names and many none.
     """
+    return _radar(groups, chance, result, phone=False) + _radar(groups, chance, result, phone=True)
+
+
+def _radar(
+    groups: Sequence[tuple[str, Sequence[Mapping[str, Any]]]],
+    chance: float | None,
+    result: int,
+    phone: bool,
+) -> Markup:
     rows = [(number, row) for number, (_, members) in enumerate(groups) for row in members]
     values = [v for _, r in rows for v in (r["accuracy"], r["baseline"]) if v is not None]
     most = max(0.4, math.ceil(max([chance or 0, *values]) * 5 - 1e-9) / 5)
-    names = [_around(row["subject"]) for _, row in rows]
     level = len(rows) <= _LEVEL
-    radius = 215
+    longest = (_SHORT if level else 0) if phone else _LONG
+    names = [shorten(readable(row["subject"]), longest) if longest else "" for _, row in rows]
     room = 14 + 6.6 * max(map(len, names))
-    middle, centre = radius + room, radius + (32 if level else room)
+    radius = PHONE / 2 - room if phone else 215
+    middle, centre = radius + room, radius + (32 if level or phone else room)
 
     def at(number: float, share: float) -> tuple[float, float]:
         angle = 2 * math.pi * number / len(rows) - math.pi / 2
@@ -62,15 +75,10 @@ def radar(
         parts.append(text(middle + 3, centre - radius * value / most + 11, f"{value:g}", "tick"))
     for number, (_, row) in enumerate(rows):
         parts.append(line(middle, centre, *at(number, 1), "guide"))
-        parts.append(
-            _spoke_label(
-                at(number, 1.07 if level else 1.035),
-                360 * number / len(rows) - 90,
-                row,
-                result,
-                level,
-            )
-        )
+        if names[number]:
+            where, angle = at(number, 1.07 if level else 1.035), 360 * number / len(rows) - 90
+            spoke = _spoke_label(where, angle, names[number], level)
+            parts.append(pick(spoke, result, row["subject"]))
     if chance is not None:
         parts.append(ring(chance / most, "chance ring"))
     before = [
@@ -88,7 +96,8 @@ def radar(
         cls = f"dot area{area}" if groups[0][0] else "dot micro"
         parts.append(circle(*at(n, value / most), 3.4, cls, f"{row['subject']}: {value:.4f}"))
     label = f"accuracy of {len(rows)} subjects round a circle"
-    return drawing(2 * middle, 2 * centre, label, *parts, cls="plot radar")
+    cls = f"plot radar {'phone' if phone else 'wide'}-only"
+    return drawing(2 * middle, 2 * centre, label, *parts, cls=cls)
 
 
 def _sector(
@@ -99,27 +108,19 @@ def _sector(
     return polyline([at(a, 0), *edge], cls, closed=True)
 
 
-def _around(subject: str) -> str:
-    """A name short enough to stand round a circle."""
-    return shorten(readable(subject), 26)
-
-
-def _spoke_label(
-    place: tuple[float, float], angle: float, row: Mapping[str, Any], result: int, level: bool
-) -> Markup:
+def _spoke_label(place: tuple[float, float], angle: float, name: str, level: bool) -> Markup:
     """A subject's name at the end of its spoke: level where there is room, else along the spoke."""
     x, y = place
     across = math.cos(math.radians(angle))
     flipped = across < -1e-9
     anchor = "middle" if level and abs(across) < 0.1 else "end" if flipped else "start"
     turn = angle + 180 if flipped else angle
-    name = text(
+    return text(
         x,
         y,
-        _around(row["subject"]),
+        name,
         "spoke",
         text_anchor=anchor,
         dominant_baseline="middle",
         transform=None if level else f"rotate({turn:.1f} {x:.1f} {y:.1f})",
     )
-    return pick(name, result, row["subject"])

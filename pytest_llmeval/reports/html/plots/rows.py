@@ -1,10 +1,17 @@
-"""Plots of one row a subject: bars, drops, and a few values on one axis."""
+"""Plots of one row a subject: bars, drops, and a few values on one axis.
+
+Each is drawn twice: for a page that is wide enough for names beside the plot, and for a phone, with
+names above it and all text at its full size. The style sheet shows one of them.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from markupsafe import Markup
@@ -12,7 +19,9 @@ from markupsafe import Markup
 from pytest_llmeval.reports.axis import Scale
 from pytest_llmeval.reports.axis import scale
 from pytest_llmeval.reports.axis import ticks
+from pytest_llmeval.reports.text import shorten
 
+from ..svg import PHONE
 from ..svg import box
 from ..svg import circle
 from ..svg import drawing
@@ -22,11 +31,53 @@ from ..svg import readable
 from ..svg import tag
 from ..svg import text
 
-_ROW = 19
-_NAME = 255
-_PLOT = 280
-_NUMBER = 130
 _TOP = 26
+_LONGEST = 28  # characters of a name above its plot
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where the parts of a row are: names beside the plot, or ``above`` it with the numbers.
+
+    ``left`` and ``right`` are the ends of the plot, ``width`` is that of the drawing, ``row`` the
+    height of a row.
+    """
+
+    left: float
+    right: float
+    width: float
+    row: float
+    cls: str = "plot wide-only"
+
+    @property
+    def above(self) -> bool:
+        return self.width == PHONE
+
+    def height(self, rows: int) -> float:
+        return _TOP + self.row * rows + 8
+
+    def middle(self, number: int) -> float:
+        """The height of a row's plot."""
+        top = _TOP + self.row * number
+        return top + self.row - 12 if self.above else top + self.row / 2
+
+    def words(self, number: int) -> float:
+        """The baseline of a row's name and numbers."""
+        return _TOP + self.row * number + 15 if self.above else self.middle(number) + 4
+
+    def number(self, y: float, content: str, cls: str, more: str = "") -> Markup:
+        """What stands behind a row, or, where names are above, at the end of their line."""
+        if not self.above:
+            value = text(self.right + 12, y, content, cls)
+            end = text(self.width - 8, y, more, "tick", text_anchor="end") if more else ""
+            return tag("g", value, end)
+        end = text(self.width - 4, y, more, "tick", text_anchor="end") if more else ""
+        value = text(self.width - (72 if more else 4), y, content, cls, text_anchor="end")
+        return tag("g", value, end)
+
+
+_WIDE = _Layout(255, 535, 665, 19)
+_NARROW = _Layout(10, PHONE - 10, PHONE, 38, "plot phone-only")
 
 
 def subject_bars(
@@ -37,8 +88,18 @@ def subject_bars(
     ``rows``: ``subject``, ``accuracy``, ``interval``, ``n``, ``baseline`` (or None), sorted.
     ``area``: subject → number of its area, for the colour of its dot.
     """
-    height = _TOP + _ROW * len(rows) + 8
-    place = scale(0, 1, _NAME, _NAME + _PLOT)
+    return _both(lambda layout: _subject_bars(layout, rows, chance, result, area))
+
+
+def _subject_bars(
+    layout: _Layout,
+    rows: Sequence[Mapping[str, Any]],
+    chance: float | None,
+    result: int,
+    area: Mapping[str, int],
+) -> Markup:
+    height = layout.height(len(rows))
+    place = scale(0, 1, layout.left, layout.right)
     parts = [_axis(place, 0, 1, height)]
     if chance is not None:
         parts.append(line(place(chance), _TOP - 4, place(chance), height - 6, "chance"))
@@ -46,31 +107,23 @@ def subject_bars(
             text(place(chance), _TOP - 16, "chance", "tick chance-text", text_anchor="middle")
         )
     for number, row in enumerate(rows):
-        y = _TOP + _ROW * number + _ROW / 2
+        y, words = layout.middle(number), layout.words(number)
         name, value = row["subject"], row["accuracy"]
-        parts.append(_label(name, y, result, area.get(name)))
+        parts.append(_label(layout, number, name, result, area.get(name)))
         if value is None:
-            parts.append(
-                text(_NAME + 6, y + 4, "no answers" if not row["errors"] else "errors", "tick")
-            )
+            told = "no answers" if not row["errors"] else "errors"
+            parts.append(text(layout.left + 6, y + 4, told, "tick"))
             continue
         low, high = row["interval"]
         title = f"{name}: {value:.4f} [{low:.4f}, {high:.4f}], {row['n']:,} answers"
-        parts.append(box(_NAME, y - 6, place(value) - _NAME, 12, "bar", title))
+        parts.append(box(layout.left, y - 6, place(value) - layout.left, 12, "bar", title))
         parts.append(_whisker(place(low), place(high), y))
         if row["baseline"] is not None:
             x = place(row["baseline"])
             parts.append(line(x, y - 8, x, y + 8, "baseline"))
-        parts.append(text(_NAME + _PLOT + 12, y + 4, f"{value:.3f}", "number"))
-        parts.append(
-            text(_NAME + _PLOT + _NUMBER - 8, y + 4, f"n {row['n']:,}", "tick", text_anchor="end")
-        )
-    return drawing(
-        _NAME + _PLOT + _NUMBER,
-        height,
-        f"accuracy of {len(rows)} subjects with 95 % intervals",
-        *parts,
-    )
+        parts.append(layout.number(words, f"{value:.3f}", "number", f"n {row['n']:,}"))
+    label = f"accuracy of {len(rows)} subjects with 95 % intervals"
+    return drawing(layout.width, height, label, *parts, cls=layout.cls)
 
 
 def drop_plot(rows: Sequence[Mapping[str, Any]], result: int) -> Markup:
@@ -79,14 +132,18 @@ def drop_plot(rows: Sequence[Mapping[str, Any]], result: int) -> Markup:
     ``rows``: ``subject``, ``drop``, ``interval``, ``adjusted``, ``significant``, ``newly_wrong``,
     ``newly_right``.
     """
+    return _both(lambda layout: _drop_plot(layout, rows, result))
+
+
+def _drop_plot(layout: _Layout, rows: Sequence[Mapping[str, Any]], result: int) -> Markup:
     ends = [abs(end) for row in rows for end in row["interval"]]
     most = max(0.05, min(1.0, max(ends, default=0.05)))
-    height = _TOP + _ROW * len(rows) + 8
-    place = scale(-most, most, _NAME, _NAME + _PLOT)
+    height = layout.height(len(rows))
+    place = scale(-most, most, layout.left, layout.right)
     parts = [_axis(place, -most, most, height, sign=True)]
     parts.append(line(place(0), _TOP - 4, place(0), height - 6, "zero"))
     for number, row in enumerate(rows):
-        y = _TOP + _ROW * number + _ROW / 2
+        y = layout.middle(number)
         drop, (low, high) = row["drop"], row["interval"]
         kind = "worse" if drop > 0 else "better"
         sure = kind if row["significant"] else "unsure"
@@ -95,19 +152,14 @@ def drop_plot(rows: Sequence[Mapping[str, Any]], result: int) -> Markup:
             f" p {row['adjusted']:.3g} (Holm), {row['newly_wrong']} newly wrong,"
             f" {row['newly_right']} newly right"
         )
-        parts.append(_label(row["subject"], y, result, None))
+        parts.append(_label(layout, number, row["subject"], result, None))
         parts.append(line(place(low), y, place(high), y, f"whisker {sure}"))
         parts.append(circle(place(drop), y, 4.5, f"dot {sure}", title))
         shown = f"{drop:+.3f}" if round(drop, 3) else "0"
-        parts.append(text(_NAME + _PLOT + 12, y + 4, shown, f"number {sure}-text"))
         flips = f"−{row['newly_wrong']} +{row['newly_right']}"
-        parts.append(text(_NAME + _PLOT + _NUMBER - 8, y + 4, flips, "tick", text_anchor="end"))
-    return drawing(
-        _NAME + _PLOT + _NUMBER,
-        height,
-        f"drop against the baseline in {len(rows)} subjects",
-        *parts,
-    )
+        parts.append(layout.number(layout.words(number), shown, f"number {sure}-text", flips))
+    label = f"drop against the baseline in {len(rows)} subjects"
+    return drawing(layout.width, height, label, *parts, cls=layout.cls)
 
 
 def summary_rows(rows: Sequence[Mapping[str, Any]], chance: float | None) -> Markup:
@@ -115,20 +167,27 @@ def summary_rows(rows: Sequence[Mapping[str, Any]], chance: float | None) -> Mar
 
     ``rows``: ``name``, ``value``, ``interval`` (or None), ``baseline`` (or None), ``cls``.
     """
+    wide = replace(_WIDE, left=170, right=500, width=670, row=26)
+    return _summary_rows(wide, rows, chance) + _summary_rows(_NARROW, rows, chance)
+
+
+def _summary_rows(
+    layout: _Layout, rows: Sequence[Mapping[str, Any]], chance: float | None
+) -> Markup:
     lowest = min(
         [0.0, *(row["value"] for row in rows), *(r["interval"][0] for r in rows if r["interval"])]
     )
     low = math.floor(lowest * 10) / 10
-    left, width, number = 170, 330, 150
-    height = _TOP + 26 * len(rows) + 6
-    place = scale(low, 1, left, left + width)
+    height = layout.height(len(rows))
+    place = scale(low, 1, layout.left, layout.right)
     parts = [_axis(place, low, 1, height)]
     if chance is not None:
         parts.append(line(place(chance), _TOP - 4, place(chance), height - 6, "chance"))
-    for position, row in enumerate(rows):
-        y = _TOP + 26 * position + 13
-        parts.append(text(left - 12, y + 4, row["name"], "name", text_anchor="end"))
-        parts.append(line(left, y, left + width, y, "guide"))
+    for number, row in enumerate(rows):
+        y, words = layout.middle(number), layout.words(number)
+        x, anchor = (layout.left - 6, "start") if layout.above else (layout.left - 12, "end")
+        parts.append(text(x, words, row["name"], "name", text_anchor=anchor))
+        parts.append(line(layout.left, y, layout.right, y, "guide"))
         if row["interval"] is not None:
             a, b = (place(end) for end in row["interval"])
             parts.append(box(a, y - 5, b - a, 10, f"range {row['cls']}"))
@@ -139,8 +198,13 @@ def summary_rows(rows: Sequence[Mapping[str, Any]], chance: float | None) -> Mar
         told = f"{row['value']:.4f}"
         if row["interval"] is not None:
             told += f" [{row['interval'][0]:.3f}, {row['interval'][1]:.3f}]"
-        parts.append(text(left + width + 12, y + 4, told, "number"))
-    return drawing(left + width + number + 20, height, "accuracy, macro accuracy and gain", *parts)
+        parts.append(layout.number(words, told, "number"))
+    label = "accuracy, macro accuracy and gain"
+    return drawing(layout.width, height, label, *parts, cls=layout.cls)
+
+
+def _both(draw: Callable[[_Layout], Markup]) -> Markup:
+    return draw(_WIDE) + draw(_NARROW)
 
 
 def _axis(place: Scale, low: float, high: float, height: float, sign: bool = False) -> Markup:
@@ -153,9 +217,15 @@ def _axis(place: Scale, low: float, high: float, height: float, sign: bool = Fal
     return tag("g", *parts)
 
 
-def _label(subject: str, y: float, result: int, area: int | None) -> Markup:
-    name = text(_NAME - 16, y + 4, readable(subject), "name", text_anchor="end")
-    dot = [] if area is None else [circle(_NAME - 7, y, 3.5, f"area{area}")]
+def _label(layout: _Layout, number: int, subject: str, result: int, area: int | None) -> Markup:
+    y = layout.words(number)
+    if not layout.above:
+        name = text(layout.left - 16, y, readable(subject), "name", text_anchor="end")
+        dot = [] if area is None else [circle(layout.left - 7, y - 4, 3.5, f"area{area}")]
+        return tag("g", pick(name, result, subject), *dot)
+    start = 4.0 if area is None else 14.0
+    name = text(start, y, shorten(readable(subject), _LONGEST), "name")
+    dot = [] if area is None else [circle(6, y - 4, 3.5, f"area{area}")]
     return tag("g", pick(name, result, subject), *dot)
 
 
