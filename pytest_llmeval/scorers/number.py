@@ -178,7 +178,7 @@ def _stated(text: str, comma: bool) -> Iterator[Candidate]:
         link = _LINK.match(tokens.classes, word)
         if link is None or not phrases.is_its_own(tokens, word):
             continue
-        if link.group() == "a:" and not text.startswith("\nA:", tokens.starts[word] - 1):
+        if link[0] == "a:" and not text.startswith("\nA:", tokens.starts[word] - 1):
             continue
         start = tokens.ends[link.end() - 1]
         if tokens.classes[link.end() : link.end() + 1] == "X" or _STEPS.match(text, start):

@@ -1,7 +1,7 @@
 """The grammar of statements: how replies announce, deny and hedge an answer in any language.
 
-The rules are patterns over word classes (``Tokens.classes``), a letter for each token, so that a
-language is nothing but a row of ``languages.toml``. All look at a bounded number of tokens.
+The rules are patterns over word classes (``Tokens.classes``); the first line of ``languages.toml``
+lists the letters. A language is only a row there. All rules look at a bounded number of tokens.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _STATED = (
     # it must be …; therefore …
     rf"|(?P<loose>(?:[Sb][Dd]V|[zTl]){_TAIL})"
 )
-# In other languages, words that are in no column may come between; "is" in front of "answer".
+# In other languages also with words that are in no column, and with "is" before "answer".
 _FOREIGN = (
     rf"|(?P<last>(?:N|[CA]J|(?<!E)[Os]|C){_GAP}{{0,9}}?{_LINK}[^XWQNx.;?¶L]{{0,4}}$"
     r"|V[mwT]{0,2}[CA]?N[CA]?O?$)"

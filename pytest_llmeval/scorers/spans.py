@@ -169,6 +169,5 @@ def _announces_nothing(sentence: str, options: Sequence[str]) -> bool:
     """Whether all that it says is that the answer is a letter."""
     tokens = lex(sentence)
     marker = _IS.search(tokens.classes) or _HAS.search(tokens.classes)
-    return marker is not None and not _says_something(
-        sentence[tokens.ends[marker.end() - 1] :], options
-    )
+    rest = sentence[tokens.ends[marker.end() - 1] :] if marker else sentence
+    return not _says_something(rest, options)

@@ -121,16 +121,8 @@ def _place(number: str) -> int:
     return int(number) if number.isdecimal() and len(number) < 3 else _CHINESE.find(number)
 
 
-_SYMBOLS = {
-    "paragraph": "¶",
-    "line": "~",
-    "close": ".",
-    "tag": ":",
-    "box": "B",
-    "dash": "-",
-    "letter": "L",
-    "number": "#",
-}
+_KINDS = ("paragraph", "line", "close", "tag", "box", "dash", "letter", "number")
+_SYMBOLS = dict(zip(_KINDS, "¶~.:B-L#", strict=True))
 
 
 @lru_cache(maxsize=64)
