@@ -26,7 +26,9 @@ body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(
   max-width: 52rem; margin: 2rem auto; padding: 0 1rem }
 h1 { font-size: 1.4rem } h2 { font-size: 1.05rem; margin: 2rem 0 .2rem }
 p, caption { color: var(--quiet); margin: .2rem 0; text-align: left }
-svg { width: 100%; height: auto } svg text { fill: var(--quiet); font-size: 11px }
+svg { width: 100%; height: auto; overflow: visible }
+svg text { fill: var(--quiet); font-size: 11px }
+@media (max-width: 700px) { svg text { font-size: 22px } table { display: block; overflow-x: auto } }
 .rule { stroke: var(--rule) } .line { fill: none; stroke: var(--line); stroke-width: 2 }
 .bar { stroke: var(--line); opacity: .55 } .dot { fill: var(--line) } .fail { fill: var(--red) }
 .kept { fill: none; stroke: var(--ink); stroke-width: 1.5 }

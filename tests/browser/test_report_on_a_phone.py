@@ -12,6 +12,9 @@ from pytest_llmeval.catalog.mmlu import TEST_ROWS
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.reports.comparison import comparison_json
+from pytest_llmeval.reports.history import Point
+from pytest_llmeval.reports.history import Series
+from pytest_llmeval.reports.history_html import history_html
 from pytest_llmeval.reports.html import html_report
 from pytest_llmeval.runs import compare
 
@@ -49,9 +52,18 @@ OUTSIDE = (
 )
 
 
+@pytest.fixture
+def phone(chromium):
+    """The browser as one of 390 by 844."""
+    screen = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+    chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    yield chromium
+    chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 @pytest.fixture(params=["few", "mmlu"])
-def phone_page(request, tmp_path, open_page, chromium):
-    """A report with gates, comparison and subjects, at 390 by 844."""
+def phone_page(request, tmp_path, open_page, phone):
+    """A report with gates, comparison and subjects."""
     names = sorted(TEST_ROWS) if request.param == "mmlu" else ["anatomy", "astronomy", "virology"]
     letters = {name: "c" * (30 + n % 20) + "w" * (30 - n % 20) for n, name in enumerate(names)}
     before = graded(tmp_path / "before", letters)
@@ -72,10 +84,7 @@ def phone_page(request, tmp_path, open_page, chromium):
     file = tmp_path / "report.html"
     made = sources(after, gates=document, comparison=comparison_json(comparison), baseline=before)
     file.write_text(html_report(made), encoding="utf-8")
-    screen = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
-    chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-    yield open_page(file)
-    chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    return open_page(file)
 
 
 def test_a_gate_shows_value_bound_and_reason(phone_page):
@@ -109,3 +118,18 @@ def test_each_drawing_is_shown_once(phone_page):
     wide = page.script(f"{shown}.map(e => e.getAttribute('class'))")
     assert len(wide) == len(classes)
     assert not any("phone-only" in one for one in wide)
+
+
+def test_the_history_of_runs(tmp_path, phone):
+    points = tuple(
+        Point(f"run-{n}", f"2026-03-0{n}T10:00:00", "demo", 0.6 + n / 50, (0.5, 0.8), 368, "pass")
+        for n in range(1, 6)
+    )
+    series = Series("starter[cloze]", "cloze", "f", "d", None, "accuracy", points)
+    file = tmp_path / "history.html"
+    file.write_text(history_html("History", [series]), encoding="utf-8")
+    phone.get(file.as_uri())
+    sizes = phone.execute_script(SIZES)
+    assert len(sizes) > 4
+    assert [entry for entry in sizes if entry[1] < 10] == []
+    assert phone.execute_script(OUTSIDE) == []
