@@ -95,6 +95,9 @@ _OPTIONS = (
         "files to leave in the run folder: html, markdown, codequality, json, parquet",
         "FORMAT,…",
     ),
+    _Option(
+        "junit", "items|subjects", "items", "test cases of --junitxml: one an item or a subject"
+    ),
     _Option("notify", "text", None, "tell the verdict to a command or an address", "CMD_OR_URL"),
     _Option("skip", "flag", False, "skip all llmeval tests"),
     _Option("wrong", "record|fail", "record", "what a wrong answer is: a measurement or a failure"),
@@ -145,6 +148,7 @@ class Settings:
     runs: Path
     resume: bool
     reports: tuple[str, ...]
+    junit: str
     notify: str | None
     wrong_fails: bool
     allow_undecided: bool
@@ -225,6 +229,7 @@ def read_settings(config: pytest.Config) -> Settings:
         runs=value["runs"],
         resume=value["resume"],
         reports=read_formats(value["report"]),
+        junit=value["junit"],
         notify=value["notify"],
         wrong_fails=value["wrong"] == "fail",
         allow_undecided=value["allow-undecided"],

@@ -24,6 +24,7 @@ from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import describe
 from pytest_llmeval.gates import fold
 from pytest_llmeval.judging.item_errors import ItemErrors
+from pytest_llmeval.judging.junit import SubjectCases
 from pytest_llmeval.judging.session import RunSession
 from pytest_llmeval.options import Settings
 from pytest_llmeval.options import moved_rootdir
@@ -191,6 +192,9 @@ class Judging:
         self._commands: list[str] = []
         self._stopped_by_xdist = False
         self._ended = False
+        self._subjects = (
+            SubjectCases(config, run.plan) if run.settings.junit == "subjects" else None
+        )
         self._progress = Progress.start(config, run.folder.records, run.plan)
 
     def crashed(self, nodeid: str) -> None:
@@ -292,6 +296,8 @@ class Judging:
             self.run.finish(cut_short, self._failed)
         except RunError as error:
             self._failed_to_write = str(error)
+        if self._subjects is not None:
+            self._subjects.write(self.run.measurements)
         self._report_gates(session)
         self._write_reports()
         if self._failed_to_write is None and self.run.is_empty:

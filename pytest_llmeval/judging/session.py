@@ -93,7 +93,7 @@ class RunSession:
         self.items_failed = 0
         self.results: list[Result] = []
         self.pairs: Sequence[Mapping[str, Any]] = ()
-        self._measurements: dict[tuple[int, int], Measurement] = {}
+        self.measurements: dict[tuple[int, int], Measurement] = {}
         self._records: list[Record] | None = None
         #: Spec of a model → the name it is printed with.
         self._model_names: dict[str, str] = {}
@@ -261,8 +261,8 @@ class RunSession:
         self.usage = read_usage(self.folder.usage)
         self.notes += usage_lines(self.usage, self.settings.prices, resumed=self._is_resumed)
         self.notes += self.outcomes.remarks()
-        self._measurements = self.outcomes.measurements(self._stored, self.notes)
-        measurements = list(self._measurements.values())
+        self.measurements = self.outcomes.measurements(self._stored, self.notes)
+        measurements = list(self.measurements.values())
         self.results = [measurement.result for measurement in measurements]
         self.items_failed = sum(not self._tolerates(nodeid) for nodeid in {*failed})
         self.notes += exclusions(measurements)
@@ -382,7 +382,7 @@ class RunSession:
         if self.thresholds is None or outcome is None or outcome.outcome != Outcome.ERROR:
             return False
         planned = self.plan.by_nodeid[nodeid]
-        result = self._measurements[planned.model, planned.result].result
+        result = self.measurements[planned.model, planned.result].result
         return errors_allowed(self.thresholds, result, planned.subject)
 
     def _leave_out_unreported(self) -> None:

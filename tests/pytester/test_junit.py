@@ -243,3 +243,115 @@ def test_an_item_without_an_answer_stays_an_error_when_its_test_is_run_again(pro
     assert result.ret == 1
     assert (project.metrics()["errors"], project.metrics()["wrong"]) == (1, 0)
     assert len(project.asked) == 9
+
+
+# A case for every subject ---------------------------------------------------------------------
+
+
+def cases(project) -> dict[str, ET.Element]:
+    found = {f"{one.get('classname')} {one.get('name')}": one for one in suite_of(project)}
+    assert len(found) == len(suite_of(project))
+    return found
+
+
+def properties(case: ET.Element) -> dict[str, int]:
+    return {one.get("name"): int(one.get("value")) for one in case.iter("property")}
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_case_for_every_subject(project, workers):
+    project.model(
+        one="""
+        def one(self, request):
+            if request.id == "law-0001":
+                return Response(request.id, error="down")
+            wrong = request.id.endswith("-0000")
+            scores = (-1.0, -2.0, -3.0, -4.0) if wrong else (-2.0, -1.0, -3.0, -4.0)
+            return Response(request.id, logprobs=scores, seconds=0.5)
+        """
+    )
+    project.benchmark(
+        """
+        @pytest.mark.parametrize("n", range(2))
+        def test_ordinary(n, record_property):
+            record_property("n", n)
+            assert n == 0
+        """
+    )
+    project.thresholds("[benchmarks.bench]\naccuracy = 0.5")
+    result = project.run("--junitxml=junit.xml", "--llm-junit=subjects", "-n", workers)
+    assert result.ret == 1
+    found = cases(project)
+    assert found.keys() == {
+        *(f"test_bench.bench letter[{subject}]" for subject in ("art", "law", "zoo")),
+        *(f"test_bench test_ordinary[{n}]" for n in range(2)),
+        "thresholds.toml.bench accuracy",
+    }
+    art, law, zoo = (found[f"test_bench.bench letter[{one}]"] for one in ("art", "law", "zoo"))
+    assert properties(art) == {"correct": 1, "wrong": 1, "unparsed": 0, "errors": 0, "missing": 0}
+    assert properties(law) == {"correct": 1, "wrong": 1, "unparsed": 0, "errors": 1, "missing": 0}
+    # A wrong answer is no failure, an error is.
+    assert [child.tag for child in (*art, *zoo)] == ["properties"] * 2
+    assert [child.tag for child in law] == ["properties", "error"]
+    assert law.find("error").text.startswith(
+        "1 of 3 answers are errors; 1 tests failed:\nlaw-0001:"
+    )
+    assert "down" in law.find("error").text
+    assert float(zoo.get("time")) >= 2.0
+    assert found["test_bench test_ordinary[1]"].find("failure") is not None
+    assert found["thresholds.toml.bench accuracy"].find("failure") is not None
+    suite = suite_of(project)
+    counted = {name: int(suite.get(name)) for name in ("tests", "failures", "errors", "skipped")}
+    assert counted == {"tests": 6, "failures": 2, "errors": 1, "skipped": 0}
+
+
+def test_subjects_of_a_hostile_run_validate(hostile):
+    etree = pytest.importorskip("lxml.etree", reason="lxml reads schemas")
+    for more in ((), ("--llm-wrong=fail",)):
+        hostile.run(
+            "--junitxml=junit.xml", "-o", "llm_junit=subjects", "-o", "junit_family=xunit2", *more
+        )
+        schema = etree.XMLSchema(file=str(Path(__file__).with_name("junit.xsd")))
+        schema.assertValid(etree.parse(str(hostile.path / "junit.xml")))
+        tags = {
+            re.search(r"exact_match\[([a-z]+)", name)[1]: {child.tag for child in case}
+            - {"properties"}
+            for name, case in cases(hostile).items()
+            if "exact_match" in name
+        }
+        wrong = {"failure"} if more else set()
+        assert tags == {
+            "right": set(),
+            "wrong": wrong,
+            "mute": wrong,
+            "lost": {"error"},
+            "raised": {"failure"},
+            "skipped": {"skipped"},
+            "failed": {"failure"},
+        }
+        assert (hostile.path / "junit.xml").stat().st_size < 1_000_000
+
+
+def test_subjects_of_every_model_and_every_scorer(project):
+    (project.path / "conftest.py").unlink()
+    project.benchmark(
+        """
+        @pytest.mark.llmeval(BENCH, protocol="other")
+        def test_other(answer):
+            assert answer.correct
+        """
+    )
+    models = ("--llm-model=demo", "--llm-model=demo:?batch_tokens=512")
+    project.run("--junitxml=junit.xml", "--llm-junit=subjects", *models, "-k", "art")
+    # Subjects of which nothing was selected have none.
+    assert cases(project).keys() == {
+        f"test_bench.{model}.bench {scorer}[art]"
+        for model in ("demo", "demo:?batch_tokens=512")
+        for scorer in ("letter", "cloze")
+    }
+
+
+def test_no_test_case_more_where_no_file_is_written(project):
+    assert project.run("--llm-junit=subjects").ret == 0
+    assert project.run("--llm-junit=subjects", "--junitxml=junit.xml", "-p", "no:junitxml").ret == 4
+    project.run("--llm-junit=nonsense").stderr.fnmatch_lines(["*invalid choice: 'nonsense'*"])
