@@ -85,11 +85,14 @@ def test_annotations_and_the_summary_hold_no_others(github, tmp_path, name):
 
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize(
-    "words", ["show RUN", "show RUN --protocol", "compare RUN RUN", "compare RUN RUN --format json"]
+    "words", ["show RUN", "show RUN --protocol", "compare RUN NEW", "compare RUN NEW --format json"]
 )
 def test_commands_print_none(github, tmp_path, capsys, name, words):
-    path = stored(tmp_path, {name: "cw", "art": "cc"}, models=[name])
-    assert main([str(path) if word == "RUN" else word for word in words.split()]) == 0
+    paths = {
+        word: str(stored(tmp_path / word, {name: "cw", "art": "cc"}, models=[name]))
+        for word in ("RUN", "NEW")
+    }
+    assert main([paths.get(word, word) for word in words.split()]) == 0
     out, err = capsys.readouterr()
     assert out
     assert not commands(out + err)
