@@ -176,7 +176,7 @@ def _models(run: Run) -> Iterator[str]:
 def _compare(options: argparse.Namespace) -> int:
     names = [options.baseline, *(options.candidates or [LATEST])]
     runs = [_any_run(name) for name in names]
-    if len({run.path.resolve() for run in runs}) == 1:
+    if not options.candidates and runs[0].path.resolve() == runs[1].path.resolve():
         raise ConfigError(f"{run_name(runs[0].path)} would be compared with itself")
     allowed, flips = options.allow_mismatch, options.flips
     if len(runs) > 2:
