@@ -62,20 +62,23 @@ def metrics_json(
 def _by_measurement(
     measurements: Sequence[Measurement], records: Iterable[Record]
 ) -> list[list[Record]]:
-    """The records that count, of every measurement."""
+    """The records that count, of every measurement.
+
+    A custom model is named only once it answers, so that an error from before has another name.
+    """
     models = {one.result.model for one in measurements}
     owners = {
         (one.result.model if len(models) > 1 else None, one.result.benchmark, protocol): number
         for number, one in enumerate(measurements)
         for protocol in one.protocols
     }
-    found: list[list[Record]] = [[] for _ in measurements]
+    found: list[dict[tuple[str, int], Record]] = [{} for _ in measurements]
     for record in records:
         model = record.model if len(models) > 1 else None
         number = owners.get((model, record.benchmark, record.protocol))
         if number is not None and not record.left_out:
-            found[number].append(record)
-    return found
+            found[number][record.item, record.sample] = record
+    return [list(latest.values()) for latest in found]
 
 
 def _more(records: Sequence[Record]) -> dict[str, Any]:
