@@ -289,7 +289,9 @@ def moved_rootdir(config: pytest.Config) -> str | None:
     arguments = [str(argument) for argument in config.invocation_params.args]
     tests = [here / argument.partition("::")[0] for argument in config.args]
     folders = [path if path.is_dir() else path.parent for path in tests] or [here]
-    if _has_rootdir(config) or root == Path(os.path.commonpath(folders)):
+    # A rootdir in or below the working folder is as good as the one of the tests.
+    moved = root != Path(os.path.commonpath(folders)) and not root.is_relative_to(here)
+    if _has_rootdir(config) or not moved:
         return None
     for option, value in pairwise(arguments):
         path = here / value

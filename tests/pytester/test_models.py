@@ -45,7 +45,7 @@ def test_a_function_that_raises_costs_one_item(project):
     )
     result = project.run()
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["no answer: KeyError: 'C'"])
+    result.stdout.fnmatch_lines(["ERROR test_bench.py::*: no answer: KeyError: 'C'"])
     assert project.metrics()["errors"] == 1
 
 
@@ -56,7 +56,7 @@ def test_a_function_that_is_ended_by_pytest_fail_costs_one_item(project):
     )
     result = project.run()
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["no answer: Failed: slow"])
+    result.stdout.fnmatch_lines(["ERROR 3 items, such as *: no answer: Failed: slow"])
     assert project.metrics()["errors"] == 3
     assert project.metrics()["correct"] == 6
 

@@ -100,7 +100,9 @@ def test_a_response_with_an_error_is_an_error_and_stops_nobody(project):
     )
     result = project.run()
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["no answer: the machine caught fire", "*8 passed, 1 error in*"])
+    result.stdout.fnmatch_lines(
+        ["ERROR test_bench.py::*: no answer: the machine caught fire", "*8 passed, 1 error in*"]
+    )
     result.stdout.fnmatch_lines(["*bench?letter? is incomplete: 1 error; correct 8 of 8 answered*"])
     metrics = project.metrics()
     assert metrics["accuracy"] is None

@@ -77,7 +77,7 @@ def test_every_sample_counts(sampled, workers):
             "bench?exact_match? *5×4 *",
             "bench?exact_match?: pass@1 0.2000, pass@2 0.3667, pass^2 0.0333",
             "bench?exact_match?: over 4 samples*varies by ± 0.2828*",
-            "bench?exact_match?: 5 answers (25.0%) were cut off at the token limit",
+            "bench?exact_match?: 5 answers (25.0%) were cut off at the token limit*",
             "*3 passed, 2 wrong*",
         ]
     )
@@ -219,7 +219,9 @@ def test_likelihoods_have_one_sample(project):
 
 
 def test_several_samples_need_the_answer_fixture(sampled):
-    text = TEXT.replace("test_bench(answer):\n    assert answer.correct", "test_bench(item): pass")
+    text = TEXT.replace(
+        "test_bench(answer):\n    assert answer.correct", "test_bench(item, model): pass"
+    )
     (sampled.path / "test_bench.py").write_text(text)
     result = sampled.run("--llm-samples=2")
     assert result.ret == 4

@@ -238,7 +238,7 @@ def test_nothing_is_overwritten(make_run, tmp_path):
 def test_a_disk_that_fills_up_leaves_nothing_behind(make_run, tmp_path, monkeypatch):
     write = os.write
     monkeypatch.setattr(
-        "pytest_llmeval.runs.records.os.write", lambda handle, data: write(handle, data[:10])
+        "pytest_llmeval.runs.appending.os.write", lambda handle, data: write(handle, data[:10])
     )
     shards = cut(make_run, 2)
     with pytest.raises(RunError, match="no space left"):
