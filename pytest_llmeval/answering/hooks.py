@@ -21,6 +21,7 @@ from pytest_llmeval import plugin
 from pytest_llmeval.answering.answer import Answer
 from pytest_llmeval.answering.answer import reason
 from pytest_llmeval.answering.arrivals import Arrivals
+from pytest_llmeval.answering.comparing import bound_comparisons
 from pytest_llmeval.answering.evaluate import Evaluator
 from pytest_llmeval.answering.evaluate import Recovered
 from pytest_llmeval.answering.executing import Executor
@@ -97,6 +98,7 @@ class Answering:
         # Tests, items and plan live as long as the session, so the garbage collector need not
         # look through them again and again: a fifth of what 14,000 items cost beside pytest.
         gc.freeze()
+        bound_comparisons(self.config, self._plan.by_nodeid)
         if self.settings.dry_run:
             self.config.pluginmanager.register(self._dry_run())
         elif self._exchange is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
+
 import pytest
 
 from pytest_llmeval.runs import load_run
@@ -113,13 +115,30 @@ def test_a_chunk_that_kills_every_worker_is_given_up(project):
     assert metrics["errors"] <= 65
 
 
-def test_workers_that_may_not_be_replaced(project):
+@pytest.mark.parametrize(
+    "where",
+    [
+        "request.id == 'law-0070'",
+        "request.id == 'law-0000'",
+        "request.id in ('zoo-0003', 'law-0070')",
+    ],
+)
+def test_workers_that_may_not_be_replaced(project, where):
+    """The session ends with the worker: red, and each item is there once at most."""
     project.benchmark(**SIZES)
-    project.model(one=DIES.format(where="request.id == 'law-0070'"))
+    project.model(one=DIES.format(where=where))
     project.thresholds("[benchmarks.bench]\naccuracy = 0.5")
-    result = project.run("-n", "2", "--max-worker-restart=0")
+    result = project.run("-n", "2", "--max-worker-restart=0", "--junitxml=junit.xml")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*bench::accuracy*"])
+    metrics = project.metrics()
+    assert metrics["errors"] == 1
+    assert metrics["correct"] + metrics["wrong"] + metrics["errors"] + metrics["missing"] == 177
+    cases = ET.parse(project.path / "junit.xml").getroot()[0]
+    names = [case.get("name") for case in cases if case.get("name").startswith("test_bench[")]
+    assert len(names) == len(set(names)) == 177 - metrics["missing"]
+    records = load_run(project.run_folder).records
+    assert len(records) == len({record.item for record in records})
 
 
 def test_a_model_that_cannot_be_used_stops_the_session(project):
