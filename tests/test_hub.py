@@ -26,6 +26,9 @@ def online(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     """An environment that does not forbid the hub, with an empty cache."""
     for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "http_proxy", "HTTP_PROXY"):
         monkeypatch.delenv(name, raising=False)
+    for name in ("huggingface_hub.constants", "datasets.config"):
+        if name in sys.modules:  # which read the environment when they were imported
+            monkeypatch.setattr(sys.modules[name], "HF_HUB_OFFLINE", False)
     unreachable.cache_clear()
 
 
