@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .bounds import Bound
 from .fold import VALUELESS
 from .fold import count_states
 from .fold import fold
@@ -18,7 +19,6 @@ from .regression import FIRST_RUN
 from .regression import NO_BASELINE
 from .regression import Comparisons
 from .regression import NotCompared
-from .thresholds import Bound
 from .thresholds import Thresholds
 from .thresholds import load_thresholds
 from .thresholds import parse_thresholds

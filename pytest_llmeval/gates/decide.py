@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from .bounds import Bound
+from .bounds import percent
 from .measure import Measured
-from .thresholds import Bound
-from .thresholds import percent
 from .verdict import TOLERANCE
 from .verdict import Status
 

@@ -11,13 +11,13 @@ from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import hybrid_of
 from pytest_llmeval.metrics import hybrid_weights
 
+from .bounds import Bound
 from .decide import decide
 from .decide import decide_by_interval
 from .measure import Estimate
 from .measure import Measured
 from .places import HYBRIDS
 from .thresholds import BenchmarkGates
-from .thresholds import Bound
 from .verdict import Scope
 from .verdict import Status
 from .verdict import Verdict

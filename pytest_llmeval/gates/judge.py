@@ -23,6 +23,7 @@ from pytest_llmeval.metrics import Result
 from .audit import AUDITED
 from .audit import audited
 from .audit import audited_of
+from .bounds import Bound
 from .decide import decide
 from .decide import decide_by_interval
 from .decide import decide_chance
@@ -43,7 +44,6 @@ from .regression import judge_regression
 from .regression import without_baseline
 from .regression import without_comparison
 from .thresholds import BenchmarkGates
-from .thresholds import Bound
 from .thresholds import ScorerGates
 from .thresholds import SubjectGates
 from .thresholds import Thresholds

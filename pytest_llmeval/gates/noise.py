@@ -16,15 +16,15 @@ from pytest_llmeval.metrics import macro_interval
 from pytest_llmeval.metrics import score_interval
 from pytest_llmeval.metrics import smallest_significant
 
+from .bounds import Bound
+from .bounds import percent
 from .mistakes import located
 from .names import CollectedBenchmark
 from .thresholds import BenchmarkGates
-from .thresholds import Bound
 from .thresholds import RegressionGates
 from .thresholds import ScorerGates
 from .thresholds import SubjectGates
 from .thresholds import Thresholds
-from .thresholds import percent
 from .verdict import TOLERANCE
 from .words import answers
 

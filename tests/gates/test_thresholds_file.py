@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -323,3 +325,14 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
             load_thresholds(path)
         assert str(caught.value).startswith(f"{path}: ")
         assert len(str(caught.value).splitlines()) == 1
+
+
+def test_importing_the_gates_builds_no_schema() -> None:
+    """A session without a thresholds file does not pay for pydantic's validators of one."""
+    program = (
+        "from pytest_llmeval.gates import Thresholds, parse_thresholds\n"
+        "assert not Thresholds.__pydantic_complete__\n"
+        "parse_thresholds('version = 1')\n"
+        "assert Thresholds.__pydantic_complete__\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
