@@ -38,8 +38,13 @@ class Exchange:
     def leave_plan(self, plan: Plan) -> None:
         """Write the plan unless there is one: all workers make the same."""
         self.path.mkdir(mode=0o700, exist_ok=True)
-        if not (self.path / "plan.json").exists():
+        if not self.has_plan:
             self._write("plan.json", plan.to_json())
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether a worker has left a plan: there is something to evaluate."""
+        return (self.path / "plan.json").exists()
 
     def read_plan(self) -> Plan | None:
         try:

@@ -251,10 +251,13 @@ def why_skipped(node: pytest.Item) -> str | None:
     config = node.config
     if config.getoption("--llm-skip") or inifile.read(config, "llm_skip"):
         return "--llm-skip"
-    models = config.getoption("--llm-model") or inifile.read(config, "llm_model")
-    if models or is_dry_run(config) or project_fixture(node, "model") is not None:
-        return None
-    return NO_MODEL
+    named = names_model(config) or is_dry_run(config)
+    return None if named or project_fixture(node, "model") is not None else NO_MODEL
+
+
+def names_model(config: pytest.Config) -> bool:
+    """True if an option names a model to evaluate; known before anything is collected."""
+    return bool(config.getoption("--llm-model") or inifile.read(config, "llm_model"))
 
 
 NO_MODEL = (

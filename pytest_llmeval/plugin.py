@@ -9,6 +9,8 @@ it makes registers the *judging* side (main process, or the xdist controller).
 from __future__ import annotations
 
 from collections.abc import Generator
+from types import ModuleType
+from typing import TYPE_CHECKING
 from typing import Any
 
 import pytest
@@ -16,11 +18,18 @@ import pytest
 from pytest_llmeval import options
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.options import NO_MODEL
+from pytest_llmeval.options import names_model
 from pytest_llmeval.options import why_skipped
 
+if TYPE_CHECKING:
+    from pytest_llmeval.termination import Termination
+
 ANSWERING = "llmeval-answering"
+JUDGING = "llmeval-judging"
 UNMARKED = "`item`, `model` and `answer` need @pytest.mark.llmeval(BENCHMARK)"
-_ENDED = pytest.StashKey[bool]()
+COLLECTED = pytest.StashKey[bool]()
+"""Set once the collection is complete: pytest ends one that is interrupted as if it were."""
+_COLLECTING: pytest.StashKey[Termination] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,6 +49,29 @@ def pytest_configure(config: pytest.Config) -> None:
     if dry_run:
         # Nothing is run, so xdist, which looks at these after us, starts no workers.
         config.option.dist, config.option.tx, config.option.numprocesses = "no", [], 0
+    # For a project's own model elsewhere than here, from the first marked test on.
+    if names_model(config) or any(map(_has_model, config.pluginmanager.get_plugins())):
+        _end_collection_by_sigterm(config)
+
+
+def _has_model(plugin: object) -> bool:
+    """True for a project's conftest.py or plugin with a ``model`` fixture, known by its name."""
+    return (
+        isinstance(plugin, ModuleType) and plugin.__name__ != __name__ and "model" in vars(plugin)
+    )
+
+
+def _end_collection_by_sigterm(config: pytest.Config) -> None:
+    """Have SIGTERM end the collection of tests, which may read large data, as Ctrl-C does."""
+    if _COLLECTING not in config.stash:
+        from pytest_llmeval.termination import Termination
+
+        config.stash[_COLLECTING] = Termination(config)
+
+
+def _leave_collection(config: pytest.Config) -> None:
+    if _COLLECTING in config.stash:
+        config.stash[_COLLECTING].restore()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -88,6 +120,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             )
     if reasons == {NO_MODEL} and not config.option.collectonly:
         _end(config, NO_MODEL)
+    config.stash[COLLECTED] = True
 
 
 @pytest.hookimpl(wrapper=True)
@@ -112,9 +145,8 @@ def _end(config: pytest.Config, mistake: str) -> None:
 
     exchange = Exchange.here(config)
     if exchange is None:
-        # pytest ends the collection as if all were well even so: nothing may be judged then.
+        # pytest ends the collection as if all were well even so: nothing may be planned then.
         config.pluginmanager.unregister(name=ANSWERING)
-        config.stash[_ENDED] = True
         raise pytest.UsageError(mistake)
     exchange.leave_plan(Plan(problem=mistake))
 
@@ -122,8 +154,11 @@ def _end(config: pytest.Config, mistake: str) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Refuse a model on the command line with nothing to evaluate it on: that is no success."""
     config = session.config
-    ended = _ENDED in config.stash or hasattr(config, "workerinput")
-    if ended or config.getoption("collectonly") or not config.getoption("--llm-model"):
+    if COLLECTED not in config.stash:
+        return
+    _leave_collection(config)
+    worker = hasattr(config, "workerinput")
+    if worker or config.getoption("collectonly") or not config.getoption("--llm-model"):
         return
     if not any(test.get_closest_marker("llmeval") for test in session.items):
         from pytest_llmeval.judging.hooks import require_marked_tests
@@ -136,6 +171,7 @@ def _answering(config: pytest.Config) -> Any:
     if plugin is None:
         from pytest_llmeval.answering.hooks import Answering
 
+        _end_collection_by_sigterm(config)
         plugin = Answering(config)
         config.pluginmanager.register(plugin, ANSWERING)
     return plugin
@@ -191,14 +227,27 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Generator[None, Any, Any]:
-    from pytest_llmeval.judging.hooks import make_scheduler
+    from pytest_llmeval.schedule import DeferredScheduling
 
     default = yield
-    return default if config.getoption("dist") == "each" else make_scheduler(config, default)
+
+    def choose() -> Any:
+        if not config.pluginmanager.has_plugin(JUDGING):
+            return None
+        from pytest_llmeval.judging.hooks import make_scheduler
+
+        return make_scheduler(config, default)
+
+    return default if config.getoption("dist") == "each" else DeferredScheduling(default, choose)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: Any) -> None:
-    from pytest_llmeval.judging.hooks import judge_plan_of
+    from pytest_llmeval.exchange import Exchange
 
-    judge_plan_of(node)
+    exchange = Exchange.for_run(node.workerinput["testrunuid"])
+    if exchange.has_plan or node.config.getoption("--llm-model"):
+        from pytest_llmeval.judging.hooks import judge_plan_of
+
+        judge_plan_of(node)
+    _leave_collection(node.config)

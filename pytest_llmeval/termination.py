@@ -14,9 +14,10 @@ import pytest
 
 
 class Termination:
-    """What SIGTERM does in this process, from now until pytest's configuration ends.
+    """What SIGTERM does in this process, from now until ``restore`` or pytest's configuration ends.
 
-    A handler that the program has of its own is left alone, and so is a signal that it ignores.
+    A handler that the program has of its own is left alone, and so is a signal that it ignores. An
+    earlier one of the same configuration, such as that of the collection, is replaced.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -25,9 +26,12 @@ class Termination:
         self._config = config
         if threading.current_thread() is not threading.main_thread():
             return
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        present = signal.getsignal(signal.SIGTERM)
+        earlier = getattr(present, "__self__", None)
+        ours = isinstance(earlier, Termination) and earlier._config is config
+        if present is signal.SIG_DFL or ours:
             signal.signal(signal.SIGTERM, self._interrupt)
-            config.add_cleanup(self._restore)
+            config.add_cleanup(self.restore)
 
     def end(self) -> None:
         """Let the end of the session not be interrupted: it writes what the signal is to keep."""
@@ -42,7 +46,8 @@ class Termination:
             session.shouldstop = "SIGTERM"
         raise KeyboardInterrupt("SIGTERM")
 
-    def _restore(self) -> None:
+    def restore(self) -> None:
+        """Leave SIGTERM to the system again, unless another handler has replaced this one."""
         # Compared by equality: every access makes another bound method.
         if signal.getsignal(signal.SIGTERM) == self._interrupt:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -32,6 +32,8 @@ from pytest_llmeval.options import read_settings
 from pytest_llmeval.planning.making import CHUNK_SIZE
 from pytest_llmeval.planning.plan import Plan
 from pytest_llmeval.plugin import ANSWERING
+from pytest_llmeval.plugin import COLLECTED
+from pytest_llmeval.plugin import JUDGING
 from pytest_llmeval.reports.bounded import bound
 from pytest_llmeval.reports.bounded import fit
 from pytest_llmeval.reports.bounded import name
@@ -44,21 +46,31 @@ from pytest_llmeval.reports.terminal import write_summary
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.schedule import LEAST_PENDING
 from pytest_llmeval.schedule import ChunkScheduling
-from pytest_llmeval.schedule import DeferredScheduling
 from pytest_llmeval.termination import Termination
 
-_JUDGING = "llmeval-judging"
 # How long the workers of an interrupted session may take to end: within a forward pass, say.
 _WORKERS_END_SECONDS = 5
 
 
 def judge_here(config: pytest.Config, plan: Plan, settings: Settings) -> None:
-    """Start judging in this process. Raises pytest.UsageError for a user's mistake."""
+    """Start judging in the main process, unless its collection was interrupted.
+
+    Raises pytest.UsageError for a user's mistake.
+    """
+    if COLLECTED in config.stash:
+        _judge(config, plan, settings)
+
+
+def _judge(config: pytest.Config, plan: Plan, settings: Settings) -> None:
     termination = Termination(config)  # before there is a run that it could leave half made
     try:
         run = RunSession(plan, settings, _without_secrets(config.invocation_params.args))
     except ConfigError as error:
         raise pytest.UsageError(str(error)) from error
+    # At once: what it registers removes the folder if a signal comes before the first answer.
+    errors = ItemErrors(config, plan)
+    config.pluginmanager.register(errors)
+    config.pluginmanager.register(Judging(config, run, errors, termination), JUDGING)
     if (moved := moved_rootdir(config)) is not None:
         run.notes.append(moved)
     unread = None if settings.thresholds is not None else _unread_thresholds(config, plan)
@@ -68,9 +80,6 @@ def judge_here(config: pytest.Config, plan: Plan, settings: Settings) -> None:
     if terminal is not None:
         for note in run.notes:
             terminal.write_line(harmless(note), yellow=True)
-    errors = ItemErrors(config, plan)
-    config.pluginmanager.register(errors)
-    config.pluginmanager.register(Judging(config, run, errors, termination), _JUDGING)
 
 
 def _unread_thresholds(config: pytest.Config, plan: Plan) -> str | None:
@@ -101,7 +110,7 @@ def judge_plan_of(node: Any) -> None:
             raise pytest.UsageError("--dist=each would have every worker answer every item")
         if plan.problem is not None:
             raise pytest.UsageError(plan.problem)
-        judge_here(config, plan, read_settings(config))
+        _judge(config, plan, read_settings(config))
     except pytest.UsageError:
         exchange.remove()
         raise
@@ -147,28 +156,23 @@ def run_folder_here(config: pytest.Config) -> RunFolder:
 
 
 def _judging(config: pytest.Config) -> Judging | None:
-    plugin: Judging | None = config.pluginmanager.get_plugin(_JUDGING)
+    plugin: Judging | None = config.pluginmanager.get_plugin(JUDGING)
     return plugin
 
 
-def make_scheduler(config: pytest.Config, default: Any) -> DeferredScheduling:
-    """Our scheduler in place of xdist's, once it turns out that there is something to evaluate."""
-
-    def choose() -> ChunkScheduling | None:
-        judging = _judging(config)
-        if judging is None:
-            return None
-        return ChunkScheduling(
-            default.numnodes,  # of all workers; some may not have reported yet
-            judging.run.plan,
-            config.getoption("dist"),
-            judging.crashed,
-            judging.give_up,
-            judging.assign,
-            2 * CHUNK_SIZE if judging.run.wants_ahead else LEAST_PENDING,
-        )
-
-    return DeferredScheduling(default, choose)
+def make_scheduler(config: pytest.Config, default: Any) -> ChunkScheduling:
+    """The scheduler in place of xdist's, for a session that is judged."""
+    judging = _judging(config)
+    assert judging is not None
+    return ChunkScheduling(
+        default.numnodes,  # of all workers; some may not have reported yet
+        judging.run.plan,
+        config.getoption("dist"),
+        judging.crashed,
+        judging.give_up,
+        judging.assign,
+        2 * CHUNK_SIZE if judging.run.wants_ahead else LEAST_PENDING,
+    )
 
 
 class Judging:
@@ -189,9 +193,12 @@ class Judging:
         self._failed_to_write: str | None = None
         self._warnings: list[str] = []
         self._failed: list[str] = []
+        self._reported: set[str] = set()
         self._commands: list[str] = []
         self._stopped_by_xdist = False
         self._ended = False
+        #: Interrupted before the first answer, such as while other workers collected their tests.
+        self._is_void = False
         self._subjects = (
             SubjectCases(config, run.plan) if run.settings.junit == "subjects" else None
         )
@@ -226,6 +233,7 @@ class Judging:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.nodeid not in self.run.plan.by_nodeid:
             return
+        self._reported.add(report.nodeid)
         value = getattr(report, "llmeval", None)
         if report.failed and not hasattr(report, "wasxfail") and report.when != "teardown":
             self._failed.append(report.nodeid)
@@ -279,6 +287,7 @@ class Judging:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         # tryfirst: gates must be reported before JUnit and the terminal close their books.
         self._termination.end()
+        interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
         if self._progress is not None:
             self._progress.stop()
         if self.exchange is not None:
@@ -291,16 +300,20 @@ class Judging:
                 self._warnings = answering.warnings
                 answering.keep_prompts()
             self.run.notes += dict.fromkeys(self._warnings)
-            interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
-            cut_short = bool(interrupted or session.shouldfail or session.shouldstop)
+            # xdist takes the loss of its last worker for an ordinary end.
+            lost = len(self._reported) < len(self.run.plan.by_nodeid)
+            cut_short = bool(interrupted or session.shouldfail or session.shouldstop or lost)
             self.run.finish(cut_short, self._failed)
         except RunError as error:
             self._failed_to_write = str(error)
         if self._subjects is not None:
             self._subjects.write(self.run.measurements)
-        self._report_gates(session)
-        self._write_reports()
-        if self._failed_to_write is None and self.run.is_empty:
+        empty = self._failed_to_write is None and self.run.is_empty
+        self._is_void = empty and interrupted
+        if not self._is_void:
+            self._report_gates(session)
+            self._write_reports()
+        if empty:
             self.run.folder.remove()
         session.exitstatus = self._exit_code(session, exitstatus)
         self._ended = True
@@ -365,6 +378,9 @@ class Judging:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         run = self.run
+        if self._is_void:
+            write_summary(terminalreporter, summary_parts((), None, (), None))
+            return
         verdicts = run.verdicts if run.gated else None
         folder = run.folder.path if run.folder.path.exists() else None
         parts = summary_parts(

@@ -32,6 +32,26 @@ def test_ordinary_tests_run_as_ever(pytester: pytest.Pytester, arguments: tuple[
     assert not (pytester.path / "runs").exists()
 
 
+def test_the_controller_of_ordinary_tests_loads_nothing_of_the_judging(pytester: pytest.Pytester):
+    pytester.makepyfile("def test_one(): pass")
+    pytester.makeconftest(
+        f"""
+        import sys
+
+        def pytest_unconfigure(config):
+            if not hasattr(config, "workerinput"):
+                loaded = [name for name in "{HEAVY}".split() if name in sys.modules]
+                assert not loaded, loaded
+                assert "pytest_llmeval.judging.hooks" not in sys.modules
+                print("nothing of it")
+        """
+    )
+    arguments = ("-p", "no:hypothesispytest", "-p", "no:anyio", "-p", "no:cacheprovider")
+    result = pytester.runpytest_subprocess(*arguments, "-n", "2")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*nothing of it*"])
+
+
 def test_collecting_only_writes_nothing(project):
     result = project.run("--collect-only", "-q")
     assert result.ret == 0

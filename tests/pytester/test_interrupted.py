@@ -277,6 +277,92 @@ def test_a_resumed_run_that_is_interrupted_at_once_counts_every_session(endpoint
     assert run.manifest["seconds"] > 0
 
 
+# While tests are collected ------------------------------------------------------------------
+
+
+SLOW_TO_COLLECT = """
+import os, time
+with open("collecting.txt", "a") as file:
+    file.write(os.environ.get("PYTEST_XDIST_WORKER", "main") + "\\n")
+if os.environ.get("PYTEST_XDIST_WORKER") != {quick!r}:
+    time.sleep(60)
+def test_ordinary(): pass
+"""
+
+
+def collecting(project) -> int:
+    """The number of processes that have begun to collect the slow file."""
+    file = project.path / "collecting.txt"
+    return file.read_text().count("\n") if file.exists() else 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
+@pytest.mark.parametrize(
+    ("workers", "to", "slow"),
+    [
+        ("0", "process", "test_a.py"),  # before a marked test is known of, and after it
+        ("0", "process", "test_z.py"),
+        ("2", "process", "test_z.py"),
+        ("2", "group", "test_a.py"),
+        ("2", "group", "test_z.py"),
+    ],
+)
+def test_a_signal_ends_the_collection_and_leaves_nothing(
+    project, workers, to, slow, number, monkeypatch
+):
+    (project.path / slow).write_text(SLOW_TO_COLLECT.format(quick=""))
+    (project.path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(project.path / "tmp"))
+    process = start(project, "-n", workers)
+    wait_until(project, lambda: collecting(project) == (int(workers) or 1))
+    (os.kill if to == "process" else os.killpg)(process.pid, number)
+    assert process.wait(timeout=30) == 2
+    wait_until(project, lambda: alone(process))
+    output = (project.path / "killed.txt").read_text()
+    assert "!!! KeyboardInterrupt" in output
+    assert "no tests ran" in output
+    assert "Traceback" not in output
+    assert "llmeval ===" not in output
+    assert not (project.path / "runs").exists()
+    assert list((project.path / "tmp").glob("llmeval-*")) == []
+
+
+def test_a_signal_while_another_worker_collects_leaves_no_run(project, monkeypatch):
+    (project.path / "test_z.py").write_text(SLOW_TO_COLLECT.format(quick="gw0"))
+    (project.path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(project.path / "tmp"))
+    process = start(project, "-n", "2")
+    # The controller has opened a run for the worker that is ready.
+    wait_until(project, lambda: any((project.path / "tmp").glob("llmeval-*/run")))
+    os.killpg(process.pid, signal.SIGTERM)
+    assert process.wait(timeout=30) == 2
+    wait_until(project, lambda: alone(process))
+    output = (project.path / "killed.txt").read_text()
+    assert "no answer was received: the run folder was removed" in output
+    assert "--llm-resume" not in output
+    assert list((project.path / "runs").glob("*/")) == []
+    assert list((project.path / "tmp").glob("llmeval-*")) == []
+
+
+def test_ctrl_c_is_no_mistake_of_the_command_line(project):
+    """Before a marked test is collected there is none, which is a mistake in a whole collection."""
+    (project.path / "conftest.py").unlink()
+    (project.path / "test_a.py").write_text(SLOW_TO_COLLECT.format(quick=""))
+    process = start(project, "--llm-model=demo")
+    wait_until(project, lambda: collecting(project) == 1)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 2
+    assert "ERROR" not in (project.path / "killed.txt").read_text()
+
+
+def test_a_test_that_does_not_exist_is_what_is_reported(project):
+    (project.path / "conftest.py").unlink()
+    result = project.run("test_bench.py::test_bnech", "--llm-model=demo")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: not found: *test_bnech*"])
+    result.stderr.no_fnmatch_line("*--llm-model*")
+
+
 ENDLESS = """
 import pytest
 from pytest_llmeval import Response

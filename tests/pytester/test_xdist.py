@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from pytest_llmeval.cli import main
 from pytest_llmeval.runs import load_run
 
 SIZES = {"art": 7, "law": 130, "zoo": 40}
@@ -134,11 +135,30 @@ def test_workers_that_may_not_be_replaced(project, where):
     metrics = project.metrics()
     assert metrics["errors"] == 1
     assert metrics["correct"] + metrics["wrong"] + metrics["errors"] + metrics["missing"] == 177
+    # A worker that died in its last test may have left the other nothing undone.
+    status = "interrupted" if metrics["missing"] else "finished"
+    assert project.document("run.json")["status"] == status
     cases = ET.parse(project.path / "junit.xml").getroot()[0]
     names = [case.get("name") for case in cases if case.get("name").startswith("test_bench[")]
     assert len(names) == len(set(names)) == 177 - metrics["missing"]
     records = load_run(project.run_folder).records
     assert len(records) == len({record.item for record in records})
+
+
+def test_a_run_without_its_last_worker_is_not_finished(project, capsys):
+    project.benchmark(**SIZES)
+    project.model(one=DIES.format(where="request.id == 'law-0070'"))
+    result = project.run("-n", "1", "--max-worker-restart=0")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["the run is not finished (interrupted): *--llm-resume*"])
+    assert project.metrics()["missing"] > 0
+    assert project.document("run.json")["status"] == "interrupted"
+    main(["show", str(project.run_folder)])
+    assert "the run is not finished (interrupted)" in capsys.readouterr().out
+    project.model()
+    assert project.run("-n", "1", "--llm-resume").ret == 0
+    assert project.document("run.json")["status"] == "finished"
+    assert project.metrics()["answered"] == 177
 
 
 def test_a_model_that_cannot_be_used_stops_the_session(project):
