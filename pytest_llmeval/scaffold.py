@@ -10,6 +10,7 @@ import argparse
 import json
 import re
 import shlex
+import sys
 from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ from pytest_llmeval.models.replay import open_model as open_replay
 from pytest_llmeval.spelling import suggestion
 
 BASELINE = "last-release"
+DEFAULT_MODEL = "demo"
 
 THRESHOLDS_FILE = "thresholds.toml"
 TEST_FILE = "benchmarks/test_starter.py"
@@ -178,7 +180,9 @@ def add_commands(commands: Any) -> None:
         help="in the repository, to whose root the files are written (default: the working folder)",
     )
     init.add_argument(
-        "--model", default="demo", metavar="SPEC", help="what to evaluate (default: demo)"
+        "--model",
+        metavar="SPEC",
+        help=f"what to evaluate (default: prompt for it on a terminal, else {DEFAULT_MODEL})",
     )
     init.add_argument("--base-url", metavar="URL", help="address of an openai: endpoint")
     init.add_argument(
@@ -192,7 +196,10 @@ def add_commands(commands: Any) -> None:
 
 def _init(options: argparse.Namespace) -> int:
     root = repository_of(options.folder)
-    evaluation = read_model(options.model, options.base_url, root)
+    model = options.model
+    if model is None:
+        model = DEFAULT_MODEL if options.base_url is not None else _prompt_for_model()
+    evaluation = read_model(model, options.base_url, root)
     source = origin()
     if options.from_repo is not None:
         source = origin_at(options.from_repo, source.commit)
@@ -215,6 +222,18 @@ def _init(options: argparse.Namespace) -> int:
         for line in _next_commands(command, evaluation, None if here else root):
             print(f"  {line}")
     return 0
+
+
+def _prompt_for_model() -> str:
+    """The spec that the user types on a terminal; the default for no text, and elsewhere."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return DEFAULT_MODEL
+    try:
+        text = input(f"Model to evaluate, such as hf:ORG/NAME or openai:NAME [{DEFAULT_MODEL}]: ")
+    except (EOFError, KeyboardInterrupt):
+        print()
+        raise ConfigError("no model was chosen, nothing is written: give --model SPEC") from None
+    return text.strip() or DEFAULT_MODEL
 
 
 def _next_commands(command: str, evaluation: Evaluation, folder: Path | None) -> list[str]:

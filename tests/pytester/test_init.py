@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import pty
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,6 +44,7 @@ def git(folder: Path, *arguments: str) -> None:
 def repository(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """An empty repository to work in; the plugin is installed from a git repository."""
     monkeypatch.setattr(scaffold, "origin", lambda: Origin(url=URL, commit="abc"))
+    monkeypatch.setattr("sys.stdin", io.StringIO())
     monkeypatch.chdir(pytester.path)
     git(pytester.path, "init", "--quiet", "--initial-branch=main")
     return pytester
@@ -121,6 +126,60 @@ def test_without_a_baseline_the_workflow_is_red(repository):
     assert repository.runpytest_inprocess(*words, *QUICK).ret != 0
     first = ("--llm-baseline", "none")
     assert repository.runpytest_inprocess(*words, *first, *QUICK).ret == 0
+
+
+# The prompt --------------------------------------------------------------------------------
+
+
+def type_to_init(text: bytes, *arguments: str) -> tuple[int, str]:
+    """``llmeval init`` on a pseudo-terminal where ``text`` is typed: exit code, and what it shows."""
+    command = "import sys; from pytest_llmeval.cli import main; sys.exit(main())"
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", command, "init", *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    os.write(ours, text)
+    shown = b""
+    try:
+        while block := os.read(ours, 4096):
+            shown += block
+    except OSError:
+        pass  # Linux: nothing has the other end open
+    finally:
+        os.close(ours)
+    return process.wait(timeout=60), shown.decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [(b"\n", "demo"), (b" openai:name \n", "openai:name"), (b"hf:org/name\n", "hf:org/name")],
+)
+def test_a_terminal_is_prompted_for_the_model(repository, text, model):
+    code, shown = type_to_init(text)
+    assert code == 0, shown
+    assert shown.count("[demo]: ") == 1
+    assert f"--llm-model {model} " in Path(WORKFLOW_FILE).read_text()
+
+
+@pytest.mark.parametrize("text", [b"opnai:name\n", b"\x04"], ids=["misspelt", "end of input"])
+def test_what_names_no_model_writes_nothing(repository, text):
+    code, shown = type_to_init(text)
+    assert code == 4
+    # What is typed before the prompt is echoed before it.
+    assert "llmeval: " in shown.splitlines()[-1]
+    assert "Traceback" not in shown
+    assert not Path(THRESHOLDS_FILE).exists()
+
+
+def test_a_model_that_is_given_is_not_prompted_for(repository):
+    code, shown = type_to_init(b"", "--model", "openai:name")
+    assert code == 0
+    assert "[demo]" not in shown
 
 
 # Every kind of model -----------------------------------------------------------------------
