@@ -34,6 +34,7 @@ from pytest_llmeval.models.engine.spec import KEYS
 from pytest_llmeval.models.engine.spec import locate
 from pytest_llmeval.models.query import read_query
 from pytest_llmeval.models.replay import open_model as open_replay
+from pytest_llmeval.runs.newest import LATEST
 from pytest_llmeval.spelling import suggestion
 
 BASELINE = "last-release"
@@ -136,7 +137,7 @@ jobs:
       - name: baseline
         if: success() && github.event_name != 'pull_request'
         run: |
-          llmeval baseline runs/* {baseline} --folder new-baseline
+          llmeval baseline latest {baseline} --folder new-baseline
       - uses: actions/upload-artifact@b7c566a772e6b6bfb58ed0dc250532a479d7789f # v6.0.0
         if: always()
         with:
@@ -242,7 +243,7 @@ def _next_commands(command: str, evaluation: Evaluation, folder: Path | None) ->
         *([f"cd {shlex.quote(str(folder))}"] if folder is not None else []),
         *([INSTALL] if evaluation.is_demo and weights() is None else []),
         f"{command} --llm-baseline none",
-        f"llmeval baseline runs/* {BASELINE}",
+        f"llmeval baseline {LATEST} {BASELINE}",
     ]
 
 

