@@ -249,10 +249,15 @@ def is_dry_run(config: pytest.Config) -> bool:
 def why_skipped(node: pytest.Item) -> str | None:
     """Why a marked test is not to be evaluated, or None: `--llm-skip`, or no model to evaluate."""
     config = node.config
-    if config.getoption("--llm-skip") or inifile.read(config, "llm_skip"):
+    if skips_all(config):
         return "--llm-skip"
     named = names_model(config) or is_dry_run(config)
     return None if named or project_fixture(node, "model") is not None else NO_MODEL
+
+
+def skips_all(config: pytest.Config) -> bool:
+    """True if no marked test is to be evaluated (``--llm-skip``)."""
+    return bool(config.getoption("--llm-skip") or inifile.read(config, "llm_skip"))
 
 
 def names_model(config: pytest.Config) -> bool:

@@ -19,6 +19,7 @@ from pytest_llmeval import options
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.options import NO_MODEL
 from pytest_llmeval.options import names_model
+from pytest_llmeval.options import skips_all
 from pytest_llmeval.options import why_skipped
 
 if TYPE_CHECKING:
@@ -49,15 +50,25 @@ def pytest_configure(config: pytest.Config) -> None:
     if dry_run:
         # Nothing is run, so xdist, which looks at these after us, starts no workers.
         config.option.dist, config.option.tx, config.option.numprocesses = "no", [], 0
-    # For a project's own model elsewhere than here, from the first marked test on.
-    if names_model(config) or any(map(_has_model, config.pluginmanager.get_plugins())):
+    if _expects_items(config):
         _end_collection_by_sigterm(config)
 
 
-def _has_model(plugin: object) -> bool:
-    """True for a project's conftest.py or plugin with a ``model`` fixture, known by its name."""
-    return (
+def _expects_items(config: pytest.Config) -> bool:
+    """True if an option names a model, or a module that pytest has loaded has a ``model`` fixture.
+
+    That of a conftest.py which pytest loads during the collection is not known yet.
+    """
+    try:
+        if skips_all(config):
+            return False
+        if names_model(config):
+            return True
+    except ConfigError:
+        return False  # reported when the first marked test needs the setting
+    return any(
         isinstance(plugin, ModuleType) and plugin.__name__ != __name__ and "model" in vars(plugin)
+        for plugin in config.pluginmanager.get_plugins()
     )
 
 

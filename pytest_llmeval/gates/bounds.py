@@ -1,7 +1,7 @@
 """The bounds of thresholds.toml: the values that a metric may have, and how a file writes them.
 
-A bound is a table with ``min`` or ``max``, or a bare number, which is the side that the metric is
-good on: the least accuracy, the highest error rate.
+A bound is a table with ``min`` or ``max``, or a bare number: the ``min`` of an accuracy, the ``max``
+of a rate of errors.
 """
 
 from __future__ import annotations

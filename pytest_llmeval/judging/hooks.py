@@ -197,7 +197,7 @@ class Judging:
         self._commands: list[str] = []
         self._stopped_by_xdist = False
         self._ended = False
-        #: Interrupted before the first answer, such as while other workers collected their tests.
+        #: Interrupted before the first report, such as while other workers collected their tests.
         self._is_void = False
         self._subjects = (
             SubjectCases(config, run.plan) if run.settings.junit == "subjects" else None
@@ -306,11 +306,11 @@ class Judging:
             self.run.finish(cut_short, self._failed)
         except RunError as error:
             self._failed_to_write = str(error)
-        if self._subjects is not None:
-            self._subjects.write(self.run.measurements)
         empty = self._failed_to_write is None and self.run.is_empty
-        self._is_void = empty and interrupted
+        self._is_void = empty and interrupted and not self._reported
         if not self._is_void:
+            if self._subjects is not None:
+                self._subjects.write(self.run.measurements)
             self._report_gates(session)
             self._write_reports()
         if empty:

@@ -446,3 +446,15 @@ def test_sigterm_is_handled_for_items_alone(project, workers):
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     project.benchmark(handled.format(True))
     assert project.run("-n", workers, "-k", "handler").ret == 0
+
+
+@pytest.mark.parametrize("option", ["llm_model = 'demo'", "llm_skip = true\nllm_model = 'demo'"])
+def test_sigterm_during_the_collection_by_the_ini_file(project, option):
+    """With ``llm_skip`` nothing is to be evaluated: SIGTERM does what it did."""
+    (project.path / "conftest.py").unlink()
+    (project.path / "pytest.ini").write_text("[pytest]\n" + option.replace("'", "") + "\n")
+    (project.path / "test_a.py").write_text(SLOW_TO_COLLECT.format(quick=""))
+    process = start(project)
+    wait_until(project, lambda: collecting(project) == 1)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == (-signal.SIGTERM if "skip" in option else 2)
