@@ -73,12 +73,27 @@ class Answering:
         #: What xdist told this worker of itself, and where it meets the others; nothing elsewhere.
         self._worker: Mapping[str, Any] = getattr(config, "workerinput", {})
         self._exchange = Exchange.here(config)
+        # Items and tests live as long as the session. While they are made, the garbage collector
+        # would look through them again and again.
+        self._pauses_gc = gc.isenabled()
+        gc.disable()
+        config.add_cleanup(self._resume_gc)
+
+    def _resume_gc(self) -> None:
+        if self._pauses_gc:
+            gc.enable()
 
     # Collection ------------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         # tryfirst: xdist tells the controller in this hook, and the plan must lie ready then.
+        try:
+            self._make_plan(session)
+        finally:
+            self._resume_gc()
+
+    def _make_plan(self, session: pytest.Session) -> None:
         option = self.config.option
         showing = ("collectonly", "showfixtures", "show_fixtures_per_test", "setupplan")
         if any(getattr(option, name, False) for name in showing):
@@ -95,9 +110,7 @@ class Answering:
         idle = not self._plan.items and self._plan.shard is None and not self.settings.dry_run
         if idle and self._plan.problem is None:
             return  # other tests are run, or none
-        # Tests, items and plan live as long as the session, so the garbage collector need not
-        # look through them again and again: a fifth of what 14,000 items cost beside pytest.
-        gc.freeze()
+        gc.freeze()  # tests, items and plan are not garbage before the end
         bound_comparisons(self.config, self._plan.by_nodeid)
         if self.settings.dry_run:
             self.config.pluginmanager.register(self._dry_run())
@@ -343,7 +356,7 @@ class Answering:
             if not any(record.error for record in records):
                 error = mend(call.excinfo.exconly(tryshort=True))
                 records = tuple(replace(record, outcome=outcome, error=error) for record in records)
-        elif len(records) == 1:
+        elif len(records) == 1 and outcome is not scored:
             records = (replace(records[0], outcome=outcome, error=None),)
         for record in records:
             self._save(item, record)
