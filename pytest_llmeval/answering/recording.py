@@ -190,18 +190,6 @@ class Recorder:
             )
             self._save(record, known[record.sample])
 
-    def others(self, nodeid: str, moved: bool = False) -> dict[str, list[Record]]:
-        """Scorer → records by sample, of the other scorers of a settled test.
-
-        With ``moved``, those of a permutation audit's arms, too.
-        """
-        found: dict[str, list[Record]] = {}
-        for _, records in sorted(self._others.get(nodeid, {}).items()):
-            for record in records:
-                if moved or not record.order:
-                    found.setdefault(record.scorer, []).append(record)
-        return found
-
     def hold(self) -> None:
         """Write nothing until ``release``: responses are taken that a model gave all at once."""
         self._held = []

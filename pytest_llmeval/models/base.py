@@ -31,7 +31,7 @@ class Model(Protocol):
     ``wanted``, how many requests it wants waiting: it answers in threads of its own, and its
     iterators have ``available``, whether a response is there, and ``listen(arrived)``, which has a
     function called whenever one has come; ``prompts_sent(request)``, how often a prompt is sent and
-    billed; ``usage_by_benchmark``, counts as in ``endpoint.usage.Usage``; ``close()``.
+    billed; ``usage_by_benchmark``, counts as in ``core.usage.Usage``; ``close()``.
     """
 
     name: str
