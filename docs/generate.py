@@ -28,7 +28,7 @@ from pytest_llmeval.gates import thresholds
 from pytest_llmeval.gates.verdict import Verdict
 from pytest_llmeval.reports import export
 from pytest_llmeval.reports import notify
-from pytest_llmeval.reports.judged import JudgedRun
+from pytest_llmeval.runs.judged import JudgedRun
 from pytest_llmeval.scorers import SCORERS
 
 

@@ -6,35 +6,23 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.core import Outcome
-from pytest_llmeval.gates import Comparisons
 from pytest_llmeval.gates import NotCompared
-from pytest_llmeval.gates import Thresholds
 from pytest_llmeval.gates import collected_benchmarks
 from pytest_llmeval.gates import count_states
-from pytest_llmeval.gates import errors_allowed
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
-from pytest_llmeval.gates import overall
-from pytest_llmeval.judging.gating import check_thresholds
-from pytest_llmeval.judging.gating import chosen_baseline
-from pytest_llmeval.judging.gating import verdicts_on
 from pytest_llmeval.reports.cli import ANY_RUN
 from pytest_llmeval.reports.cli import add_allow_mismatch
 from pytest_llmeval.reports.cli import add_commands as add_report_commands
 from pytest_llmeval.reports.cli import add_run
 from pytest_llmeval.reports.cli import whole_number
-from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.extraction import add_commands as add_extract_command
-from pytest_llmeval.reports.judged import JudgedRun
-from pytest_llmeval.reports.judged import read_judged
 from pytest_llmeval.reports.notes import failure_lines
 from pytest_llmeval.reports.notes import run_notes
 from pytest_llmeval.reports.runner import harmless
@@ -45,9 +33,7 @@ from pytest_llmeval.reports.terminal import summary_parts
 from pytest_llmeval.reports.words import failed_items_words
 from pytest_llmeval.reports.words import unfinished_words
 from pytest_llmeval.reports.words import verdict_words
-from pytest_llmeval.runs import Measurement
 from pytest_llmeval.runs import Run
-from pytest_llmeval.runs import compare
 from pytest_llmeval.runs import load_baseline
 from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs import merge
@@ -55,10 +41,12 @@ from pytest_llmeval.runs import save_baseline
 from pytest_llmeval.runs.baseline import BASELINES
 from pytest_llmeval.runs.baseline import NAME
 from pytest_llmeval.runs.cache import ResponseCache
-from pytest_llmeval.runs.compare import RunComparison
+from pytest_llmeval.runs.judged import read_judged
+from pytest_llmeval.runs.judging import check_thresholds
+from pytest_llmeval.runs.judging import chosen_baseline
+from pytest_llmeval.runs.judging import judge_run
 from pytest_llmeval.runs.newest import LATEST
 from pytest_llmeval.runs.newest import run_folder
-from pytest_llmeval.runs.pairs import pairs
 from pytest_llmeval.sandbox.command import add_commands as add_sandbox_commands
 from pytest_llmeval.scaffold import add_commands as add_init_command
 
@@ -147,8 +135,7 @@ def _gate(options: argparse.Namespace) -> int:
         options.run, options.thresholds = LATEST, Path(options.run)
     run = load_run(run_folder(options.run))
     thresholds = load_thresholds(options.thresholds)
-    measurements = run.measurements()
-    results = [one.result for one in measurements]
+    results = run.results()
     found = collected_benchmarks(
         (
             result.benchmark,
@@ -163,73 +150,34 @@ def _gate(options: argparse.Namespace) -> int:
     models = dict.fromkeys(result.model for result in results)
     check_thresholds(thresholds, found, earlier, {model: model for model in models})
     named = chosen_baseline(options.baseline or run.manifest.get("baseline"), thresholds)
-    comparison: RunComparison | None = None
-    comparisons: Comparisons | NotCompared
-    if isinstance(named, NotCompared):
-        comparisons = named
-    else:
-        baseline = load_baseline(named, BASELINES)
-        comparison = compare(baseline, run, allow_mismatch=options.allow_mismatch)
-        comparisons = comparison.for_gates()
-    file, lenient = options.thresholds.name, options.allow_undecided
-    verdicts = verdicts_on(
-        measurements,
+    judged = judge_run(
+        run,
         thresholds,
-        file,
-        [planned.benchmark for planned in run.planned],
-        comparisons,
+        named if isinstance(named, NotCompared) else load_baseline(named, BASELINES),
         earlier=earlier,
-        allow_undecided=lenient,
+        allow_undecided=options.allow_undecided,
+        allow_mismatch=options.allow_mismatch,
     )
-    items_failed = _items_failed(thresholds, measurements)
     notes = [
-        *([failed_items_words(items_failed)] if items_failed else []),
+        *([failed_items_words(judged.items_failed)] if judged.items_failed else []),
         *noise_warnings(thresholds, found),
-        *run_notes(run, measurements),
+        *run_notes(run),
     ]
-    verdict = "fail" if items_failed else overall(verdicts, lenient)
-    compared = pairs(measurements, lambda: run.records)
-
-    def judged() -> JudgedRun:
-        metrics = run.metrics()
-        return JudgedRun(
-            path=run.path,
-            manifest=run.manifest,
-            results=metrics["results"],
-            hybrids=metrics.get("hybrids", ()),
-            pairs=metrics.get("pairs", ()),
-            verdict=verdict,
-            verdicts=verdicts,
-            thresholds=file,
-            comparison=None if comparison is None else comparison_json(comparison),
-            items_failed=items_failed,
-        )
-
-    told = tell(judged, options.notify, os.environ)
+    told = tell(lambda: judged, options.notify, os.environ)
     print_parts(
         summary_parts(
             results,
-            verdicts,
+            judged.verdicts,
             [*notes, *told.notes],
             run.path,
-            comparison,
-            compared,
+            judged.compared,
+            judged.pairs,
             failures=failure_lines(run.records),
         )
     )
     for command in told.commands:
         print(command)
-    return 1 if verdict == "fail" else 0
-
-
-def _items_failed(thresholds: Thresholds, measurements: Iterable[Measurement]) -> int:
-    """Items with errors that the file does not allow for, which turn a session red too."""
-    return sum(
-        Outcome.ERROR in item.outcomes and not errors_allowed(thresholds, one.result, item.subject)
-        for one in measurements
-        if not one.scored_again
-        for item in one.items.values()
-    )
+    return 1 if judged.verdict == "fail" else 0
 
 
 def _baseline(options: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from contextlib import contextmanager
 from functools import cache
-from unittest import mock
+from typing import Any
 
 TIMEOUT = 4.0
 """Seconds within which the hub has to answer."""
@@ -36,8 +36,9 @@ def hub_access() -> Iterator[str | None]:
         for module in ("huggingface_hub.constants", "datasets.config") if reason else ():
             # Of a library that is in use; the hub's loads its modules when they are needed.
             if module.partition(".")[0] in sys.modules:
-                library = importlib.import_module(module)
-                stack.enter_context(mock.patch.object(library, "HF_HUB_OFFLINE", True))
+                library: Any = importlib.import_module(module)
+                stack.callback(setattr, library, "HF_HUB_OFFLINE", library.HF_HUB_OFFLINE)
+                library.HF_HUB_OFFLINE = True
         yield reason
 
 

@@ -26,11 +26,11 @@ from pydantic import ConfigDict
 from pydantic import NonNegativeFloat
 from pydantic import ValidationError
 
+from pytest_llmeval.core.usage import Price
 from pytest_llmeval.gates.mistakes import explain
 from pytest_llmeval.gates.mistakes import mistake
 from pytest_llmeval.gates.mistakes import read_text
 from pytest_llmeval.gates.mistakes import toml_problem
-from pytest_llmeval.models.endpoint.usage import Price
 from pytest_llmeval.spelling import suggestion
 
 

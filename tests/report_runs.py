@@ -22,9 +22,9 @@ from pytest_llmeval.gates import Verdict
 from pytest_llmeval.planning.making import ways
 from pytest_llmeval.planning.plan import PlannedResult
 from pytest_llmeval.reports.html import Sources
-from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs.folder import RunFolder
+from pytest_llmeval.runs.judged import JudgedRun
 from pytest_llmeval.runs.prompts import StoredPrompt
 
 HOSTILE = {

@@ -27,6 +27,8 @@ class Answer:
     @property
     def outcome(self) -> Outcome:
         """The best of the samples' outcomes."""
+        if len(self.samples) == 1:
+            return self.samples[0].outcome
         found = {sample.outcome for sample in self.samples}
         return next(outcome for outcome in Outcome if outcome in found)
 

@@ -96,6 +96,8 @@ class Evaluator:
         self._items = items
         #: By index of model and result: the items with which content-free prompts are asked.
         self._carriers = self._find_carriers()
+        #: By index of result and identity of the model: the protocol as the model answers it.
+        self._protocols: dict[tuple[int, int], Protocol] = {}
         self._recover = recover
         self._stored = Stored(plan.own_model)
         self._crashed: set[str] = set()
@@ -159,7 +161,11 @@ class Evaluator:
                 self._hopeless = error
 
     def _go_on(
-        self, planned: PlannedItem, model: Model, expected: set[int], ready: Mapping[int, Record]
+        self,
+        planned: PlannedItem,
+        model: Model,
+        expected: Collection[int],
+        ready: Mapping[int, Record],
     ) -> None:
         """Take what has arrived, of all chunks, and go on with the chunk of one test by a step."""
         self._arrivals.clear()
@@ -175,14 +181,23 @@ class Evaluator:
                 self.blank(planned.nodeid, model.name),
                 error="the answering of its chunk was broken off",
             )
-            for sample in expected - ready.keys():
+            for sample in {*expected} - ready.keys():
                 self.recorder.fail(planned, replace(blank, sample=sample))
 
-    def _expected(self, planned: PlannedItem, model: Model) -> set[int]:
+    def _protocol(self, result: int, model: Model) -> Protocol:
+        """The protocol of a planned result as a model can answer it. Raises Unanswerable."""
+        key = (result, id(model))
+        if key not in self._protocols:
+            self._protocols[key] = answerable(self._evaluated[result].protocol, model)
+        return self._protocols[key]
+
+    def _expected(self, planned: PlannedItem, model: Model) -> Collection[int]:
         """The numbers of an item's answers: its samples, and after them those of its arms."""
-        protocol = answerable(self._evaluated[planned.result].protocol, model)
-        moved = (number for number, _, _ in self._arms_of(planned, protocol))
-        return {*range(protocol.answers_per_item), *moved}
+        protocol = self._protocol(planned.result, model)
+        samples = range(protocol.answers_per_item)
+        if not self._evaluated[planned.result].arms:
+            return samples
+        return {*samples, *(number for number, _, _ in self._arms_of(planned, protocol))}
 
     def _find_carriers(self) -> dict[tuple[int, int], frozenset[str]]:
         asked: dict[tuple[int, int], list[Item]] = {}
@@ -285,7 +300,7 @@ class Evaluator:
         """
         first, *_ = members = self._plan.chunks[chunk]
         one = self._evaluated[first.result]
-        protocol = answerable(one.protocol, model)
+        protocol = self._protocol(first.result, model)
         way = next(way for way in self._plan.results[first.result].ways if way.ask == protocol.ask)
         self._check_name(one, protocol, model)
         shared = replace(
@@ -302,13 +317,11 @@ class Evaluator:
             if planned.nodeid in self._crashed:
                 continue
             item = self._items[planned.nodeid]
-            record = replace(shared, item=item.id, subject=item.subject, gold=item.gold_label)
             pool = one.dataset.pool.get(item.subject, ())
             for number, arm, arranged in (
                 (0, _AS_IT_IS, item),
                 *self._arms_of(planned, protocol),
             ):
-                blanks = blanks_of(record, item, number, arm, protocol)
                 try:
                     request = protocol.request(
                         arranged,
@@ -319,19 +332,21 @@ class Evaluator:
                     )
                 except Exception as error:
                     message = f"template {protocol.template.name}: {type(error).__name__}: {error}"
-                    for empty in blanks:
-                        self.recorder.fail(planned, replace(empty, error=message))
+                    for failed in blanks_of(shared, item, number, arm, protocol, error=message):
+                        self.recorder.fail(planned, failed)
                     continue
-                for empty in blanks:
-                    asked = replace(
-                        empty,
-                        prompt_sha256=request.prompt.sha256,
-                        dropped_shots=protocol.shots - len(request.prompt.shots),
-                    )
-                    if not self._reuse(planned, asked):
-                        moved = number > 0
-                        sampled = replace(request, id=item.id, sample=asked.sample, moved=moved)
-                        requests.setdefault(arm.shots, []).append((sampled, asked))
+                prompt = {
+                    "prompt_sha256": request.prompt.sha256,
+                    "dropped_shots": protocol.shots - len(request.prompt.shots),
+                }
+                for blank in blanks_of(shared, item, number, arm, protocol, **prompt):
+                    if self._reuse(planned, blank):
+                        continue
+                    if blank.sample:  # one of several samples, or an item in another order
+                        request = replace(
+                            request, id=item.id, sample=blank.sample, moved=number > 0
+                        )
+                    requests.setdefault(arm.shots, []).append((request, blank))
         return requests.values()
 
     def _reuse(self, planned: PlannedItem, record: Record) -> bool:
@@ -372,9 +387,13 @@ class Evaluator:
             blank.setdefault(request.id, {})[request.sample] = record
         self._end_open_chunk()
         self._outstanding += len(asked)
+        at_once = False
         try:
             answers = model.answer([request for request, _ in asked])
             responses: Any = iter(answers)
+            at_once = isinstance(answers, Collection)
+            if at_once:
+                self.recorder.hold()
             arriving = hasattr(responses, "listen")
             if arriving:
                 self._begun[chunk] = responses
@@ -407,7 +426,7 @@ class Evaluator:
                     if callable(close := getattr(responses, "close", None)):
                         close()
                     break
-                if not isinstance(answers, Collection):  # all of it is here, to be written at once
+                if not at_once:
                     yield False
         except (ConfigError, ModelError, pytest.exit.Exception) as error:
             raise Unanswerable(f"model {model.name}: {error}") from None
@@ -416,6 +435,8 @@ class Evaluator:
         except Exception as error:
             failure = mend(f"{type(error).__name__}: {error}")
         finally:
+            if at_once:
+                self.recorder.release()
             self._begun.pop(chunk, None)
             self._open = None if self._open == chunk else self._open
         for item, unanswered in blank.items():

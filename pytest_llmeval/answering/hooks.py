@@ -6,7 +6,6 @@ Registered in the main process, or in every xdist worker, by the first marked te
 from __future__ import annotations
 
 import copy
-import gc
 import os
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -35,16 +34,20 @@ from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core import mend
 from pytest_llmeval.exchange import Exchange
+from pytest_llmeval.garbage import GarbageCollection
 from pytest_llmeval.judging.hooks import judge_here
 from pytest_llmeval.judging.hooks import run_folder_here
-from pytest_llmeval.judging.outcomes import Reported
+from pytest_llmeval.judging.outcomes import CONTRADICTED
+from pytest_llmeval.judging.outcomes import REUSED
+from pytest_llmeval.judging.outcomes import SAMPLES_CONTRADICTED
+from pytest_llmeval.judging.outcomes import UNANSWERED
+from pytest_llmeval.judging.outcomes import attach
 from pytest_llmeval.models import load_model
 from pytest_llmeval.options import read_settings
 from pytest_llmeval.planning.collected import Collected
 from pytest_llmeval.planning.dryrun import DryRun
 from pytest_llmeval.planning.dryrun import estimates
 from pytest_llmeval.planning.plan import Plan
-from pytest_llmeval.runs.arms import InArm
 from pytest_llmeval.runs.prompts import write_prompts
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import read_records
@@ -73,12 +76,21 @@ class Answering:
         #: What xdist told this worker of itself, and where it meets the others; nothing elsewhere.
         self._worker: Mapping[str, Any] = getattr(config, "workerinput", {})
         self._exchange = Exchange.here(config)
+        self._garbage = GarbageCollection()
+        self._garbage.pause()
+        config.add_cleanup(self._garbage.restore)
 
     # Collection ------------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         # tryfirst: xdist tells the controller in this hook, and the plan must lie ready then.
+        try:
+            self._make_plan(session)
+        finally:
+            self._garbage.resume(frozen=bool(self._plan.items))
+
+    def _make_plan(self, session: pytest.Session) -> None:
         option = self.config.option
         showing = ("collectonly", "showfixtures", "show_fixtures_per_test", "setupplan")
         if any(getattr(option, name, False) for name in showing):
@@ -95,9 +107,6 @@ class Answering:
         idle = not self._plan.items and self._plan.shard is None and not self.settings.dry_run
         if idle and self._plan.problem is None:
             return  # other tests are run, or none
-        # Tests, items and plan live as long as the session, so the garbage collector need not
-        # look through them again and again: a fifth of what 14,000 items cost beside pytest.
-        gc.freeze()
         bound_comparisons(self.config, self._plan.by_nodeid)
         if self.settings.dry_run:
             self.config.pluginmanager.register(self._dry_run())
@@ -262,48 +271,13 @@ class Answering:
             report.wasxfail = reason(answer)
         else:
             report = pytest.TestReport.from_item_and_call(item, call)
-        first = records[0]
-        report.llmeval = Reported(  # type: ignore[attr-defined]
-            outcome=str(outcome),
-            samples=[str(record.outcome) for record in records],
-            model=first.model,
-            scorer=first.scorer,
-            protocol=first.protocol,
-            fingerprint=first.model_fingerprint,
-            truncated=sum(one.truncated for one in records),
-            dropped_shots=first.dropped_shots > 0,
-            encoded_apart=first.encoded_apart > 0,
-            tie=first.tie,
-            all_tied=sum(one.all_tied_answer for one in records),
-            details=[one.detail for one in records] if first.detail else [],
-            reused=item.nodeid in self._evaluate().reused,
-            contradicted=contradicted,
-            unanswered=outcome is Outcome.ERROR and _RECORDS not in item.stash,
-            others={
-                scorer: (
-                    [str(record.outcome) for record in others],
-                    sum(one.truncated for one in others),
-                    others[0].tie,
-                    sum(one.all_tied_answer for one in others),
-                )
-                for scorer, others in self._evaluate().recorder.others(item.nodeid).items()
-            },
-            arms=self._arms(item, first),
-        ).to_wire()
+        remarks = [REUSED] if item.nodeid in self._evaluate().reused else []
+        if contradicted:
+            remarks.append(SAMPLES_CONTRADICTED if len(records) > 1 else CONTRADICTED)
+        if outcome is Outcome.ERROR and _RECORDS not in item.stash:
+            remarks.append(UNANSWERED)
+        attach(report, outcome, remarks)
         return report
-
-    def _arms(self, item: pytest.Item, first: Record) -> dict[str, list[tuple[Any, ...]]]:
-        """Scorer → what became of the item in the arms of the audit, the original first.
-
-        As plain tuples, which is what xdist can send.
-        """
-        moved = item.stash.get(_ARMS, ())
-        if not moved:
-            return {}
-        entries = {first.scorer: [tuple(InArm.of(one, one.sample)) for one in (first, *moved)]}
-        for scorer, others in self._evaluate().recorder.others(item.nodeid, moved=True).items():
-            entries[scorer] = [tuple(InArm.of(one, one.sample)) for one in others]
-        return entries
 
     def _setup_report(
         self, item: pytest.Item, call: pytest.CallInfo[None]
@@ -343,7 +317,7 @@ class Answering:
             if not any(record.error for record in records):
                 error = mend(call.excinfo.exconly(tryshort=True))
                 records = tuple(replace(record, outcome=outcome, error=error) for record in records)
-        elif len(records) == 1:
+        elif len(records) == 1 and outcome is not scored:
             records = (replace(records[0], outcome=outcome, error=None),)
         for record in records:
             self._save(item, record)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
+from typing import Any
 
 from pytest_llmeval.answering.executing import Executor
 from pytest_llmeval.answering.scoring import filled_in
@@ -61,7 +62,8 @@ def _settled(record: Record) -> tuple[object, ...]:
 class Recorder:
     """Scores responses and writes what becomes of them, as they come.
 
-    A response is on disk when ``take`` returns, scored or with its program still to be run.
+    A response is on disk when ``take`` returns, scored or with its program still to be run, unless
+    it is held (``hold``).
     """
 
     def __init__(
@@ -89,6 +91,8 @@ class Recorder:
         #: By node id and sample: what the disk says last.
         self._written: dict[tuple[str, int], Record] = {}
         self._others: dict[str, dict[int, tuple[Record, ...]]] = {}
+        #: Records that are written together, while such come; None otherwise.
+        self._held: list[Record] | None = None
 
     def take(
         self,
@@ -104,8 +108,9 @@ class Recorder:
         word about it.
         """
         item = self._items[planned.nodeid]
-        # What a scorer draws is drawn for the sample, and neither a function nor a record says it.
-        response = replace(response, sample=blank.sample)
+        if response.sample != blank.sample:
+            # What a scorer draws is drawn for the sample, which a function or a record leaves out.
+            response = replace(response, sample=blank.sample)
         if blank.order:
             arm = self._evaluated[planned.result].arms[blank.sample - 1]
             item = shown(item, arm) or item
@@ -185,17 +190,15 @@ class Recorder:
             )
             self._save(record, known[record.sample])
 
-    def others(self, nodeid: str, moved: bool = False) -> dict[str, list[Record]]:
-        """Scorer → records by sample, of the other scorers of a settled test.
+    def hold(self) -> None:
+        """Write nothing until ``release``: responses are taken that a model gave all at once."""
+        self._held = []
 
-        With ``moved``, those of a permutation audit's arms, too.
-        """
-        found: dict[str, list[Record]] = {}
-        for _, records in sorted(self._others.get(nodeid, {}).items()):
-            for record in records:
-                if moved or not record.order:
-                    found.setdefault(record.scorer, []).append(record)
-        return found
+    def release(self) -> None:
+        """Write all that was held, in one piece. Raises Unanswerable."""
+        held, self._held = self._held, None
+        if held:
+            self._write(held)
 
     def close(self) -> None:
         """Give up what runs in the sandbox, remove it, and close the file of records."""
@@ -248,30 +251,41 @@ class Recorder:
             self._others.setdefault(planned.nodeid, {})[record.sample] = others
 
     def _save(self, record: Record, others: Iterable[Record]) -> None:
+        if self._held is None:
+            self._write([record, *others])
+        else:
+            self._held += [record, *others]
+
+    def _write(self, records: Iterable[Record]) -> None:
         try:
-            self._writer.append(record, *others)
+            self._writer.append(*records)
         except RunError as error:
             raise Unanswerable(str(error)) from None
 
 
 def blanks_of(
-    record: Record, item: Item, number: int, arm: Arm, protocol: Protocol
+    shared: Record, item: Item, number: int, arm: Arm, protocol: Protocol, **about: Any
 ) -> list[Record]:
     """The blank records of an item in an arm that it is in.
 
-    As it is (number 0) it has one a sample, in every other arm one.
+    As it is (number 0) it has one a sample, in every other arm one. ``shared``: the fields that all
+    items of the chunk have in common; ``about``: further fields of this one.
     """
+    about |= {"item": item.id, "subject": item.subject, "gold": item.gold_label}
     if number == 0:
-        return [replace(record, sample=sample) for sample in range(protocol.answers_per_item)]
+        return [replace(shared, sample=n, **about) for n in range(protocol.answers_per_item)]
+    if arm.instead is not None:
+        about["gold"] = ""  # nothing is right where nothing was asked
     positions = order(item, arm.item) or ()
-    moved = replace(
-        record,
-        sample=number,
-        protocol=arm_fingerprint(record.protocol, arm.name),
-        order="".join(LABELS[index] for index in positions),
-    )
-    # Nothing is right where nothing was asked.
-    return [moved if arm.instead is None else replace(moved, gold="")]
+    return [
+        replace(
+            shared,
+            sample=number,
+            protocol=arm_fingerprint(shared.protocol, arm.name),
+            order="".join(LABELS[index] for index in positions),
+            **about,
+        )
+    ]
 
 
 def answerable(protocol: Protocol, model: Model) -> Protocol:

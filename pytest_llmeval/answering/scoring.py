@@ -96,6 +96,9 @@ def response_of(record: Record, missing_shots: int) -> Response:
 
 def under_other_scorers(plan: Plan, result: int, record: Record) -> tuple[Record, ...]:
     """What becomes of a record's response under the other scorers, without a response."""
+    scorers = plan.other_scorers(result)
+    if not scorers:
+        return ()
     planned = plan.results[result]
     arm = planned.arms[record.sample - 1] if record.order else ""
 
@@ -122,5 +125,5 @@ def under_other_scorers(plan: Plan, result: int, record: Record) -> tuple[Record
             all_tied=False,
             detail="",
         )
-        for other in plan.other_scorers(result)
+        for other in scorers
     )

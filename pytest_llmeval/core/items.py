@@ -45,6 +45,10 @@ class Item:
     row: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     line: int | None = field(default=None, compare=False)
 
+    def __hash__(self) -> int:
+        # Shots are looked up by item, thousands of times: not by all of their text.
+        return hash((self.subject, self.id))
+
     @property
     def gold_label(self) -> str:
         """The gold option's letter, or the gold text of an item without options."""

@@ -33,6 +33,9 @@ class Template:
     prefix: Callable[[Item], str] | None = None
     given: Callable[[Item], tuple[str, ...]] | None = None
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     def shot_question(self, item: Item) -> str:
         """What a few-shot example shows as its question."""
         given = self.given(item)[item.gold] if self.given and isinstance(item.gold, int) else ""

@@ -201,11 +201,12 @@ class Protocol:
         if self.shots and self.draw != "first":
             return self._shots_of_lmeval(item, tuple(pool))
         shots: list[Item] = []
+        question = item.question.strip()
         for candidate in self.examples or pool:
             if len(shots) == self.shots:
                 break
             if not self.allow_copies and (
-                candidate.id == item.id or candidate.question.strip() == item.question.strip()
+                candidate.id == item.id or candidate.question.strip() == question
             ):
                 continue
             shots.append(candidate)

@@ -19,12 +19,14 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import RunError
 from pytest_llmeval.exchange import Exchange
+from pytest_llmeval.garbage import paused
 from pytest_llmeval.gates import VALUELESS
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import describe
 from pytest_llmeval.gates import fold
 from pytest_llmeval.judging.item_errors import ItemErrors
 from pytest_llmeval.judging.junit import SubjectCases
+from pytest_llmeval.judging.outcomes import outcome_of
 from pytest_llmeval.judging.session import RunSession
 from pytest_llmeval.options import Settings
 from pytest_llmeval.options import moved_rootdir
@@ -37,13 +39,13 @@ from pytest_llmeval.plugin import JUDGING
 from pytest_llmeval.reports.bounded import bound
 from pytest_llmeval.reports.bounded import fit
 from pytest_llmeval.reports.bounded import name
-from pytest_llmeval.reports.judged import read_judged
 from pytest_llmeval.reports.progress import Progress
 from pytest_llmeval.reports.runner import harmless
 from pytest_llmeval.reports.telling import tell
 from pytest_llmeval.reports.terminal import summary_parts
 from pytest_llmeval.reports.terminal import write_summary
 from pytest_llmeval.runs.folder import RunFolder
+from pytest_llmeval.runs.judged import read_judged
 from pytest_llmeval.schedule import LEAST_PENDING
 from pytest_llmeval.schedule import ChunkScheduling
 from pytest_llmeval.termination import Termination
@@ -234,11 +236,11 @@ class Judging:
         if report.nodeid not in self.run.plan.by_nodeid:
             return
         self._reported.add(report.nodeid)
-        value = getattr(report, "llmeval", None)
+        outcome = outcome_of(report)
         if report.failed and not hasattr(report, "wasxfail") and report.when != "teardown":
             self._failed.append(report.nodeid)
-        if value is not None:
-            self.run.outcomes.receive(report.nodeid, value)
+        if outcome is not None:
+            self.run.outcomes.receive(report, outcome)
         elif report.failed and report.when != "teardown":
             # The report of a dead worker's test has no phase.
             try:
@@ -259,10 +261,9 @@ class Judging:
         """
         if isinstance(report, GateReport):
             return report.category if report.when == "call" else "", "", ""
-        value = getattr(report, "llmeval", None)
-        if value is None or report.outcome not in ("passed", "skipped"):
+        outcome = outcome_of(report)
+        if outcome is None or report.outcome not in ("passed", "skipped"):
             return None  # a failure, or an attempt that another plugin has had repeated
-        outcome = value["outcome"]
         category = "passed" if outcome == Outcome.CORRECT else outcome
         lines = self.config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) > 0
         if not lines and not self._ended:
@@ -298,19 +299,22 @@ class Judging:
             if answering is not None:
                 answering.stop()
                 self._warnings = answering.warnings
-                answering.keep_prompts()
+                with paused():
+                    answering.keep_prompts()
             self.run.notes += dict.fromkeys(self._warnings)
             # xdist takes the loss of its last worker for an ordinary end.
             lost = len(self._reported) < len(self.run.plan.by_nodeid)
             cut_short = bool(interrupted or session.shouldfail or session.shouldstop or lost)
-            self.run.finish(cut_short, self._failed)
+            with paused():
+                self.run.finish(cut_short, self._failed)
         except RunError as error:
             self._failed_to_write = str(error)
         empty = self._failed_to_write is None and self.run.is_empty
         self._is_void = empty and interrupted and not self._reported
         if not self._is_void:
             if self._subjects is not None:
-                self._subjects.write(self.run.measurements)
+                stored = self.run.stored
+                self._subjects.write({} if stored is None else stored.by_plan)
             self._report_gates(session)
             self._write_reports()
         if empty:
@@ -362,7 +366,8 @@ class Judging:
         hook = manager.subset_hook_caller(
             "pytest_runtest_logreport", [plugin for plugin in left_out if plugin is not None]
         )
-        for verdict in fold(self.run.verdicts, VALUELESS):
+        verdicts = () if self.run.judged is None else self.run.judged.verdicts
+        for verdict in fold(verdicts, VALUELESS):
             undecided = verdict.status == "undecided" and not self.run.settings.allow_undecided
             outcome = "failed" if verdict.status == "fail" or undecided else "skipped"
             if verdict.status == "pass":
@@ -377,19 +382,18 @@ class Judging:
                 terminal.stats.setdefault(report.category, []).append(report)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        run = self.run
+        run, judged = self.run, self.run.judged
         if self._is_void:
             write_summary(terminalreporter, summary_parts((), None, (), None))
             return
-        verdicts = run.verdicts if run.gated else None
         folder = run.folder.path if run.folder.path.exists() else None
         parts = summary_parts(
-            run.results,
-            verdicts,
+            [] if run.stored is None else run.stored.results(),
+            judged.verdicts if judged is not None and run.gated else None,
             run.notes,
             folder,
-            run.comparison,
-            run.pairs,
+            None if judged is None else judged.compared,
+            () if judged is None else judged.pairs,
             failures=self._errors.lines(),
         )
         write_summary(terminalreporter, parts)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core import Outcome
+from pytest_llmeval.judging.outcomes import outcome_of
 from pytest_llmeval.planning.plan import Plan
 from pytest_llmeval.reports.bounded import name
 from pytest_llmeval.reports.notes import failure_line
@@ -75,7 +76,7 @@ class ItemErrors:
 
     def _is_error(self, report: Any) -> bool:
         """Whether it is an error of an item, rather than a wrong answer that is to fail."""
-        outcome = getattr(report, "llmeval", {}).get("outcome", Outcome.ERROR)
+        outcome = outcome_of(report) or Outcome.ERROR
         return report.nodeid in self._plan.by_nodeid and outcome == Outcome.ERROR
 
 

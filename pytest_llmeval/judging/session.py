@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import asdict
 from dataclasses import replace
 from typing import Any
 
@@ -19,33 +18,24 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.gates import NO_BASELINE
 from pytest_llmeval.gates import CollectedBenchmark
-from pytest_llmeval.gates import Comparisons
 from pytest_llmeval.gates import NotCompared
 from pytest_llmeval.gates import Thresholds
-from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import collected_benchmarks
-from pytest_llmeval.gates import errors_allowed
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
-from pytest_llmeval.gates import overall
-from pytest_llmeval.judging.gating import FIRST
-from pytest_llmeval.judging.gating import check_thresholds
-from pytest_llmeval.judging.gating import chosen_baseline
-from pytest_llmeval.judging.gating import verdicts_on
+from pytest_llmeval.judging.outcomes import UNANSWERED
 from pytest_llmeval.judging.outcomes import Outcomes
-from pytest_llmeval.metrics import Result
 from pytest_llmeval.models import load_model
 from pytest_llmeval.options import Settings
 from pytest_llmeval.planning.plan import Plan
-from pytest_llmeval.reports.comparison import comparison_json
+from pytest_llmeval.planning.plan import Way
 from pytest_llmeval.reports.formats import Material
 from pytest_llmeval.reports.formats import write
+from pytest_llmeval.reports.notes import run_notes
 from pytest_llmeval.reports.usage import usage_lines
 from pytest_llmeval.reports.words import unfinished_words
 from pytest_llmeval.runs.baseline import load_baseline
-from pytest_llmeval.runs.compare import RunComparison
 from pytest_llmeval.runs.compare import check_comparable
-from pytest_llmeval.runs.compare import compare
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.folder import create_run
 from pytest_llmeval.runs.folder import describe
@@ -53,20 +43,19 @@ from pytest_llmeval.runs.folder import find_resumable
 from pytest_llmeval.runs.folder import now
 from pytest_llmeval.runs.folder import run_name
 from pytest_llmeval.runs.folder import take_up
-from pytest_llmeval.runs.hybrids import hybrid_line
+from pytest_llmeval.runs.judged import JudgedRun
+from pytest_llmeval.runs.judging import FIRST
+from pytest_llmeval.runs.judging import check_thresholds
+from pytest_llmeval.runs.judging import chosen_baseline
+from pytest_llmeval.runs.judging import judge_run
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import count_answers
-from pytest_llmeval.runs.measurement import disagreements
-from pytest_llmeval.runs.measurement import exclusions
-from pytest_llmeval.runs.measurement import how_read
 from pytest_llmeval.runs.measurement import measure
 from pytest_llmeval.runs.records import RecordWriter
 from pytest_llmeval.runs.records import latest_records
 from pytest_llmeval.runs.records import read_records
-from pytest_llmeval.runs.replies import reply_notes
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
-from pytest_llmeval.runs.run import metrics_json
 from pytest_llmeval.runs.usage import Rows
 from pytest_llmeval.runs.usage import read_usage
 from pytest_llmeval.runs.usage import with_prices
@@ -85,16 +74,14 @@ class RunSession:
         self.plan = plan
         self.settings = settings
         self.notes: list[str] = []
-        self.outcomes = Outcomes(plan)
-        self.verdicts: list[Verdict] = []
+        self.outcomes = Outcomes()
+        #: The run as it is read back at the end, and its verdicts; None before.
+        self.stored: Run | None = None
+        self.judged: JudgedRun | None = None
         #: What is told where there are no gates.
         self.ungated = "nothing was gated: no thresholds.toml"
-        #: Tests of items that turn the build red, whatever the gates say.
-        self.items_failed = 0
-        self.results: list[Result] = []
-        self.pairs: Sequence[Mapping[str, Any]] = ()
-        self.measurements: dict[tuple[int, int], Measurement] = {}
-        self._records: list[Record] | None = None
+        #: By index of model and planned result: the way in which the model is asked.
+        self._ways: dict[tuple[int, int], Way] = {}
         #: Spec of a model → the name it is printed with.
         self._model_names: dict[str, str] = {}
         #: Folders with earlier runs, whose names a thresholds file may know.
@@ -105,7 +92,6 @@ class RunSession:
         self._template_dates: dict[str, str] = {}
         #: Whether a model wants more requests waiting than those of one chunk.
         self.wants_ahead = False
-        self.comparison: RunComparison | None = None
         self.usage: Rows = {}
         self._began = time.monotonic()
         self._is_resumed = False
@@ -143,7 +129,7 @@ class RunSession:
                         f"--llm-model {spec} cannot generate text, which protocol"
                         f" {planned!r} of {result.benchmark} needs"
                     )
-                self.outcomes.asked[self.settings.models.index(spec), number] = {way.fingerprint}
+                self._ways[self.settings.models.index(spec), number] = way
                 other = names.setdefault((result.benchmark, way.scorer), planned)
                 if other != planned:
                     raise ConfigError(
@@ -183,9 +169,8 @@ class RunSession:
     def _samples(self, result: int) -> int:
         """The most answers per item that a model of the run may be asked for."""
         planned = self.plan.results[result]
-        known = [ways for (_, number), ways in self.outcomes.asked.items() if number == result]
-        asked = set().union(*known) or {way.fingerprint for way in planned.ways}
-        return max((w.samples for w in planned.ways if w.fingerprint in asked), default=1)
+        known = [way for (_, number), way in self._ways.items() if number == result]
+        return max(way.samples for way in known or planned.ways)
 
     def _read_baseline(self) -> Run | None:
         """The run to compare with; one that cannot be compared is refused before anything runs."""
@@ -246,76 +231,105 @@ class RunSession:
     # Outcomes --------------------------------------------------------------------------
 
     def receive_failure(self, nodeid: str, reason: str) -> None:
-        """Note a planned test whose report failed without an outcome (a dead worker, say)."""
-        self._writer.append(*self.outcomes.lose(nodeid, reason))
+        """Note a planned test whose report failed without an outcome (a dead worker, say).
+
+        Raises RunError where its records cannot be written.
+        """
+        self.outcomes.lose(nodeid)
+        self._writer.append(*self._lost(nodeid, reason))
+
+    def _lost(self, nodeid: str, reason: str) -> Iterator[Record]:
+        """The records of an item's errors: as many as it may turn out to have been asked for."""
+        planned = self.plan.by_nodeid[nodeid]
+        result = self.plan.results[planned.result]
+        way = self._ways.get((planned.model, planned.result), result.ways[0])
+        error = Record(
+            model=self.plan.models[planned.model],
+            benchmark=result.benchmark,
+            scorer=way.scorer,
+            item=planned.item,
+            subject=planned.subject,
+            outcome=Outcome.ERROR,
+            answer=None,
+            gold="",
+            error=reason,
+            protocol=way.fingerprint,
+            data=result.data_hash,
+        )
+        # A model that gives only text has one way to score it.
+        scorers = self.plan.other_scorers(planned.result) if way == result.ways[0] else []
+        others = [one.ways[0] for one in scorers]
+        for sample in range(max(way.samples for way in result.ways)):
+            lost = replace(error, sample=sample)
+            yield lost
+            for other in others:
+                yield replace(
+                    lost,
+                    scorer=other.scorer,
+                    protocol=other.fingerprint,
+                    response_of=way.scorer,
+                )
 
     # The end ---------------------------------------------------------------------------
 
     def finish(self, cut_short: bool, failed: Iterable[str] = ()) -> None:
-        """Compute metrics and verdicts and write them to the run folder.
+        """Read the run back, judge it, and write what was found into its folder.
 
         ``failed``: the ids of the items' tests that failed.
         """
         self._leave_out_unreported()
         self._writer.close()
         self.usage = read_usage(self.folder.usage)
-        self.notes += usage_lines(self.usage, self.settings.prices, resumed=self._is_resumed)
-        self.notes += self.outcomes.remarks()
-        self.measurements = self.outcomes.measurements(self._stored, self.notes)
-        measurements = list(self.measurements.values())
-        self.results = [measurement.result for measurement in measurements]
-        self.items_failed = sum(not self._tolerates(nodeid) for nodeid in {*failed})
-        self.notes += exclusions(measurements)
-        self.notes += disagreements(measurements)
-        self.notes += how_read(measurements)
-        self.notes += reply_notes(self._stored())
-        if self.thresholds is None:
-            self.notes.append(self.ungated)
-        status = "interrupted" if cut_short else "finished"
-        if unfinished := unfinished_words({"status": status}):
-            self.notes.append(unfinished)
-        comparisons = self._compare()
-        if self.thresholds is not None and self.gated:
-            self.verdicts = verdicts_on(
-                measurements,
-                self.thresholds,
-                self.thresholds_name,
-                [planned.benchmark for planned in self.plan.results],
-                comparisons,
-                earlier=self._earlier,
-                allow_undecided=self.settings.allow_undecided,
-            )
-        self._write_documents(measurements, cut_short)
+        manifest = self.folder.read("run.json")
+        manifest["hybrid"] = dict(self.settings.hybrid)
+        # Errors are counted by their records.
+        others = (self.outcomes.by_nodeid.get(nodeid) != Outcome.ERROR for nodeid in {*failed})
+        manifest["failed_tests"] = sum(others)
+        self.folder.write("run.json", manifest)
+        self.stored = load_run(self.folder.path)
+        self.judged = self._judge(self.stored)
+        manifest["status"] = "interrupted" if cut_short else "finished"
+        self._note(self.stored, manifest)
+        self.judged.write(self.folder)
+        self._write_manifest(manifest, self.stored.measurements())
         self.folder.release()
 
-    def _write_documents(self, measurements: Sequence[Measurement], cut_short: bool) -> None:
-        metrics = metrics_json(measurements, self._stored, self.settings.hybrid)
-        self.notes += map(hybrid_line, metrics.get("hybrids", ()))
-        if self.settings.hybrid and "hybrids" not in metrics:
-            self.notes.append(f"no benchmark ran under {' and '.join(self.settings.hybrid)}")
-        self.pairs = metrics.get("pairs", ())
-        self.folder.write("metrics.json", metrics)
-        self.folder.write(
-            "gates.json",
-            {
-                "thresholds": self.settings.thresholds and self.settings.thresholds.name,
-                "path": self.settings.thresholds and run_name(self.settings.thresholds),
-                "verdict": self.verdict,
-                "items_failed": self.items_failed,
-                "gates": [asdict(verdict) for verdict in self.verdicts],
-            },
-        )
-        manifest = self.folder.read("run.json")
-        fingerprints = {
-            outcome.model: outcome.fingerprint
-            for outcome in self.outcomes.by_nodeid.values()
-            if outcome.fingerprint
+    def _judge(self, run: Run) -> JudgedRun:
+        about: dict[str, Any] = {
+            "earlier": self._earlier,
+            "allow_undecided": self.settings.allow_undecided,
+            "gated": self.settings.shard is None,
         }
-        manifest["status"] = "interrupted" if cut_short else "finished"
+        if self.baseline is None:
+            assert isinstance(self._baseline_name, NotCompared)
+            return judge_run(run, self.thresholds, self._baseline_name, **about)
+        try:
+            allowed = self.settings.allow_mismatch
+            return judge_run(run, self.thresholds, self.baseline, allow_mismatch=allowed, **about)
+        except ConfigError as error:
+            self.notes.append(str(error))
+            not_compared = NotCompared("undecided", f"not comparable: {error}")
+            return judge_run(run, self.thresholds, not_compared, **about)
+
+    def _note(self, run: Run, manifest: Mapping[str, Any]) -> None:
+        self.notes += usage_lines(self.usage, self.settings.prices, resumed=self._is_resumed)
+        self.notes += self.outcomes.notes()
+        self.notes += run_notes(run)
+        if self.settings.hybrid and self.judged is not None and not self.judged.hybrids:
+            self.notes.append(f"no benchmark ran under {' and '.join(self.settings.hybrid)}")
+        if self.thresholds is None:
+            self.notes.append(self.ungated)
+        if unfinished := unfinished_words(manifest):
+            self.notes.append(unfinished)
+
+    def _write_manifest(
+        self, manifest: dict[str, Any], measurements: Sequence[Measurement]
+    ) -> None:
         manifest["finished"] = now()
-        manifest["model_fingerprints"] = fingerprints
+        manifest["model_fingerprints"] = {
+            one.result.model: one.model_fingerprint for one in measurements if one.model_fingerprint
+        }
         manifest["answers"] = count_answers(measurements)
-        manifest["hybrid"] = dict(self.settings.hybrid)
         # A resumed run adds to what the earlier sessions used.
         manifest["seconds"] = manifest.get("seconds", 0.0) + time.monotonic() - self._began
         manifest = with_usage(manifest, self.usage, self.settings.prices)
@@ -333,29 +347,13 @@ class RunSession:
     @property
     def is_empty(self) -> bool:
         """Whether a new run holds nothing, because its model could not be loaded."""
-        reported = self.outcomes.by_nodeid.values()
         if self._is_resumed or self.usage or not self.plan.items:
             return False
         # An answer may be there that no test has seen: its scorer lacked a model.
-        return all(one.unanswered for one in reported) and not any(
+        return self.outcomes.count(UNANSWERED) == len(self.outcomes.by_nodeid) and not any(
             record.text is not None or record.logprobs
             for record in read_records(self.folder.records)
         )
-
-    def _compare(self) -> Comparisons | NotCompared:
-        if self.baseline is None:
-            assert isinstance(self._baseline_name, NotCompared)
-            return self._baseline_name
-        try:
-            # Through the records on disk, as `llmeval compare` does.
-            stored = load_run(self.folder.path)
-            allowed = self.settings.allow_mismatch
-            self.comparison = compare(self.baseline, stored, allow_mismatch=allowed)
-        except ConfigError as error:
-            self.notes.append(str(error))
-            return NotCompared("undecided", f"not comparable: {error}")
-        self.folder.write("comparison.json", comparison_json(self.comparison))
-        return self.comparison.for_gates()
 
     @property
     def thresholds_name(self) -> str:
@@ -370,20 +368,7 @@ class RunSession:
     @property
     def verdict(self) -> str:
         """``pass``, ``fail``, or ``not gated``: of the build, as far as it is ours."""
-        if self.items_failed:
-            return "fail"
-        if not self.gated:
-            return "not gated"
-        return overall(self.verdicts, self.settings.allow_undecided)
-
-    def _tolerates(self, nodeid: str) -> bool:
-        """Whether a test is an item error that the file's ``max_errors`` allow for."""
-        outcome = self.outcomes.by_nodeid.get(nodeid)
-        if self.thresholds is None or outcome is None or outcome.outcome != Outcome.ERROR:
-            return False
-        planned = self.plan.by_nodeid[nodeid]
-        result = self.measurements[planned.model, planned.result].result
-        return errors_allowed(self.thresholds, result, planned.subject)
+        return "not gated" if self.judged is None else self.judged.verdict
 
     def _leave_out_unreported(self) -> None:
         """Mark answers on disk whose test never came to a verdict, so that both tell the same."""
@@ -392,21 +377,16 @@ class RunSession:
         for planned in self.plan.items:
             if planned.nodeid not in self.outcomes.by_nodeid:
                 benchmark = self.plan.results[planned.result].benchmark
-                model = self.outcomes.label(self.plan.models[planned.model])
+                model = "" if self.plan.own_model else self.plan.models[planned.model]
                 for fingerprint in fingerprints[planned.result]:
                     silent.add((model, benchmark, fingerprint, planned.item))
         if not silent:
             return
         for record in latest_records(self.folder.records):
-            about = (record.model, record.benchmark, record.protocol, record.item)
+            model = "" if self.plan.own_model else record.model
+            about = (model, record.benchmark, record.protocol, record.item)
             if about in silent and not record.left_out:
                 self._writer.append(replace(record, left_out=True))
-
-    def _stored(self) -> list[Record]:
-        """All that the run has on disk; read once, for what needs log-probabilities."""
-        if self._records is None:
-            self._records = [one for one in latest_records(self.folder.records) if not one.left_out]
-        return self._records
 
 
 def remarks(plan: Plan, settings: Settings) -> Iterator[str]:

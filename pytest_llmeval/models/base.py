@@ -7,7 +7,6 @@ through the scheme of the spec (``hf:…`` → ``models/hf.py``) and offers ``op
 from __future__ import annotations
 
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Protocol
 from typing import runtime_checkable
@@ -32,7 +31,7 @@ class Model(Protocol):
     ``wanted``, how many requests it wants waiting: it answers in threads of its own, and its
     iterators have ``available``, whether a response is there, and ``listen(arrived)``, which has a
     function called whenever one has come; ``prompts_sent(request)``, how often a prompt is sent and
-    billed; ``usage_by_benchmark``, counts as in ``endpoint.usage.Usage``; ``close()``.
+    billed; ``usage_by_benchmark``, counts as in ``core.usage.Usage``; ``close()``.
     """
 
     name: str
@@ -41,10 +40,10 @@ class Model(Protocol):
     @property
     def fingerprint(self) -> str | None: ...
 
-    def answer(self, requests: Iterable[Request]) -> Iterator[Response]:
-        """Yield one response per request, as completed, in any order.
+    def answer(self, requests: Iterable[Request]) -> Iterable[Response]:
+        """One response per request, in any order: an iterator yields each as it is completed.
 
-        One bad request never stops the others: it becomes a Response with ``error``.
+        A collection (a list, say) is written to disk at once. One bad request never stops the others: it becomes a Response with ``error``.
         ModelError is raised only when the model cannot be used at all.
         """
         ...

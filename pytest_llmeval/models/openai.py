@@ -25,6 +25,8 @@ from pytest_llmeval.core import Ask
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
+from pytest_llmeval.core.usage import Price
+from pytest_llmeval.core.usage import Usage
 from pytest_llmeval.installation import install_hint
 from pytest_llmeval.models.base import ResponseStore
 from pytest_llmeval.models.endpoint.budget import Budget
@@ -40,8 +42,6 @@ from pytest_llmeval.models.endpoint.shared import Shared
 from pytest_llmeval.models.endpoint.spec import Spec
 from pytest_llmeval.models.endpoint.spec import parse_spec
 from pytest_llmeval.models.endpoint.spec import read_key
-from pytest_llmeval.models.endpoint.usage import Price
-from pytest_llmeval.models.endpoint.usage import Usage
 from pytest_llmeval.models.endpoint.window import Window
 
 # The most that is tried where the user sets no limit.

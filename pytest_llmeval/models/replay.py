@@ -30,7 +30,6 @@ import tempfile
 import weakref
 import zipfile
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -119,14 +118,13 @@ class Replay:
             digest.update(json.dumps(fields, sort_keys=True).encode())
         return digest.hexdigest()[:16]
 
-    def answer(self, requests: Iterable[Request]) -> Iterator[Response]:
+    def answer(self, requests: Iterable[Request]) -> list[Response]:
         """The recorded answer to every request, in the order of the requests.
 
         A request without one gets a response with ``error``. Raises DataError with file and
         line where the file is not what it should be.
         """
-        for request in requests:
-            yield self._answer(request)
+        return [self._answer(request) for request in requests]
 
     def _answer(self, request: Request) -> Response:
         places = [p for p in self._index.get(request.id, ()) if p.sample == request.sample]

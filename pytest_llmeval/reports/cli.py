@@ -16,9 +16,7 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import RunError
 from pytest_llmeval.gates import count_states
 from pytest_llmeval.reports.comparison import FLIPS
-from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.comparison import comparison_markdown
-from pytest_llmeval.reports.comparison import comparison_of
 from pytest_llmeval.reports.comparison import comparison_parts
 from pytest_llmeval.reports.formats import Material
 from pytest_llmeval.reports.formats import require
@@ -28,7 +26,6 @@ from pytest_llmeval.reports.history import history_parts
 from pytest_llmeval.reports.history import make_series
 from pytest_llmeval.reports.history import read_history
 from pytest_llmeval.reports.history_html import history_html
-from pytest_llmeval.reports.judged import read_judged
 from pytest_llmeval.reports.league import league_json
 from pytest_llmeval.reports.league import league_markdown
 from pytest_llmeval.reports.league import league_parts
@@ -48,10 +45,10 @@ from pytest_llmeval.runs import load_baseline
 from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs.baseline import BASELINES
 from pytest_llmeval.runs.folder import run_name
+from pytest_llmeval.runs.judged import read_judged
 from pytest_llmeval.runs.newest import LATEST
 from pytest_llmeval.runs.newest import RUNS
 from pytest_llmeval.runs.newest import run_folder
-from pytest_llmeval.runs.pairs import pairs
 
 ANY_RUN = f"run folder, baseline file, name of a baseline in baselines/, or {LATEST}"
 """What an argument takes that names a run to compare."""
@@ -148,16 +145,14 @@ def _show(options: argparse.Namespace) -> int:
     ]
     if unfinished := unfinished_words(run.manifest):
         head.append(unfinished)
-    compared = pairs(measurements, lambda: run.records)
-    comparison = None if judged.comparison is None else comparison_of(judged.comparison)
     gates = judged.verdicts or None
     summary = summary_parts(
         results,
         gates,
-        run_notes(run, measurements),
+        run_notes(run),
         run.path,
-        comparison,
-        compared,
+        judged.compared,
+        judged.pairs,
         failures=failure_lines(run.records),
     )
     print_parts([*map(Text, head), *summary])
@@ -185,7 +180,7 @@ def _compare(options: argparse.Namespace) -> int:
         markdown = league_markdown(tables)
     else:
         found = compare(*runs, allow_mismatch=allowed)
-        parts, value = comparison_parts(found, flips), comparison_json(found)
+        parts, value = comparison_parts(found, flips), found.as_json()
         markdown = comparison_markdown(found, flips)
     if options.format == "json":
         say(_json(value))
@@ -209,7 +204,7 @@ def _report(options: argparse.Namespace) -> int:
         baseline = _any_run(options.baseline)
         allowed = options.allow_mismatch
         found = compare(baseline, load_run(folder), allow_mismatch=allowed)
-        material = Material(folder, baseline, comparison_json(found))
+        material = Material(folder, baseline, found.as_json())
     _write(options, material)
     return 0
 

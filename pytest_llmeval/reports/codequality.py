@@ -15,10 +15,10 @@ from typing import Any
 
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import describe
-from pytest_llmeval.reports.judged import JudgedRun
-from pytest_llmeval.reports.judged import Regressed
 from pytest_llmeval.reports.text import cut
 from pytest_llmeval.reports.text import one_line
+from pytest_llmeval.runs.judged import JudgedRun
+from pytest_llmeval.runs.judged import Regressed
 
 _DESCRIPTION = 1000
 

@@ -5,22 +5,17 @@ The Markdown is GitHub's, for a comment on a pull request.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from pytest_llmeval.core import RunError
 from pytest_llmeval.metrics import Comparison
 from pytest_llmeval.metrics import Difference
 from pytest_llmeval.reports import gfm
-from pytest_llmeval.reports.numbers import ALPHA
 from pytest_llmeval.reports.numbers import count
 from pytest_llmeval.reports.numbers import interval
 from pytest_llmeval.reports.numbers import number
@@ -29,6 +24,7 @@ from pytest_llmeval.reports.numbers import signed
 from pytest_llmeval.reports.tables import add_numbers
 from pytest_llmeval.reports.tables import dense_table
 from pytest_llmeval.reports.text import one_line
+from pytest_llmeval.runs.compare import ALPHA
 from pytest_llmeval.runs.compare import RunComparison
 from pytest_llmeval.runs.differences import Mismatch
 
@@ -59,44 +55,6 @@ def comparison_parts(found: RunComparison, flips: int = FLIPS) -> Iterator[Any]:
             yield Text(f"not paired: {unpaired}", style="yellow")
     for line in _lonely(found):
         yield Text(line, style="yellow")
-
-
-def comparison_json(found: RunComparison) -> dict[str, Any]:
-    """A comparison as plain JSON values; ``comparable`` false: the numbers are no verdict."""
-    return {
-        "baseline": found.baseline,
-        "candidate": found.candidate,
-        "comparisons": [
-            {**comparison.as_json(), "comparable": found.comparable(comparison)}
-            for comparison in found.comparisons
-        ],
-        "mismatches": [mismatch_json(mismatch) for mismatch in found.mismatches],
-        "only_baseline": list(found.only_baseline),
-        "only_candidate": list(found.only_candidate),
-    }
-
-
-def comparison_of(document: Mapping[str, Any]) -> RunComparison:
-    """The comparison that ``comparison_json`` made a document of.
-
-    Raises RunError for one that lacks a field, such as that of another version.
-    """
-    try:
-        return RunComparison(
-            document["baseline"],
-            document["candidate"],
-            tuple(map(Comparison.from_json, document["comparisons"])),
-            tuple(map(_mismatch_of, document["mismatches"])),
-            tuple(document["only_baseline"]),
-            tuple(document["only_candidate"]),
-        )
-    except (KeyError, TypeError) as error:
-        raise RunError(f"comparison.json: damaged, or of another version: {error}") from None
-
-
-def _mismatch_of(value: Mapping[str, Any]) -> Mismatch:
-    models = value.get("models")
-    return Mismatch(**{**value, "models": None if models is None else tuple(models)})
 
 
 def comparison_markdown(found: RunComparison, flips: int = FLIPS) -> str:
@@ -289,12 +247,3 @@ def p_value(difference: Difference, verdict: bool) -> str:
     if not verdict or difference.items == 0:
         return "-"
     return probability(difference.adjusted) + (" *" if difference.adjusted <= ALPHA else "  ")
-
-
-def mismatch_json(mismatch: Mismatch) -> dict[str, Any]:
-    """A difference as plain JSON values."""
-    # default=repr: a field that one side lacks has no JSON value of its own.
-    value: dict[str, Any] = json.loads(json.dumps(asdict(mismatch), default=repr))
-    if mismatch.models is None:
-        del value["models"]
-    return value

@@ -18,8 +18,8 @@ from typing import Any
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import RunError
 from pytest_llmeval.installation import install_hint
-from pytest_llmeval.reports.judged import JudgedRun
-from pytest_llmeval.reports.judged import read_judged
+from pytest_llmeval.runs.judged import JudgedRun
+from pytest_llmeval.runs.judged import read_judged
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.spelling import suggestion
@@ -30,7 +30,7 @@ class Material:
     """What a report is written of: a finished run folder, and what it is compared with.
 
     ``run.json``, ``records.jsonl``, ``metrics.json``, ``gates.json`` and, with a baseline,
-    ``comparison.json`` are in the folder. ``comparison``, as ``comparison_json`` gives it, stands
+    ``comparison.json`` are in the folder. ``comparison``, as ``RunComparison.as_json`` gives it, stands
     in for the latter; ``baseline`` is the run it is with, whose answers are shown.
     """
 
@@ -65,8 +65,8 @@ def _html(material: Material, out: Path) -> None:
 
 
 def _markdown(material: Material, out: Path) -> None:
-    from pytest_llmeval.reports.judged import used
     from pytest_llmeval.reports.markdown import run_markdown
+    from pytest_llmeval.runs.judged import used
 
     run = _judged(material)
     out.write_text(run_markdown(run, used=used(run)), encoding="utf-8")

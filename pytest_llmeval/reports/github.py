@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_llmeval.gates import describe
-from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.reports.text import cut
 from pytest_llmeval.reports.text import visible
 from pytest_llmeval.reports.words import failed_items_words
+from pytest_llmeval.runs.judged import JudgedRun
 
 _SHOWN = 10
 """How many annotations of a kind GitHub shows for one step; the last one tells of the others."""

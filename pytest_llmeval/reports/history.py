@@ -17,14 +17,14 @@ from typing import Any
 from rich.text import Text
 
 from pytest_llmeval.core import RunError
-from pytest_llmeval.reports.judged import JudgedRun
-from pytest_llmeval.reports.judged import name_of
-from pytest_llmeval.reports.judged import read_judged
 from pytest_llmeval.reports.numbers import gain_interval
 from pytest_llmeval.reports.tables import open_table
 from pytest_llmeval.reports.text import cut
 from pytest_llmeval.reports.text import one_line
 from pytest_llmeval.runs.baseline import read_baseline
+from pytest_llmeval.runs.judged import JudgedRun
+from pytest_llmeval.runs.judged import name_of
+from pytest_llmeval.runs.judged import read_judged
 
 _BARS = "▁▂▃▄▅▆▇█"
 _NAME = 40

@@ -12,14 +12,13 @@ from pytest_llmeval.metrics import summarize
 from pytest_llmeval.reports import gfm
 from pytest_llmeval.reports.comparison import NO_VERDICT
 from pytest_llmeval.reports.comparison import fields
-from pytest_llmeval.reports.comparison import mismatch_json
 from pytest_llmeval.reports.comparison import p_value
-from pytest_llmeval.reports.numbers import ALPHA
 from pytest_llmeval.reports.numbers import interval
 from pytest_llmeval.reports.numbers import number
 from pytest_llmeval.reports.numbers import signed
 from pytest_llmeval.reports.tables import add_numbers
 from pytest_llmeval.reports.tables import dense_table
+from pytest_llmeval.runs.compare import ALPHA
 from pytest_llmeval.runs.league import League
 from pytest_llmeval.runs.league import Standing
 
@@ -57,7 +56,7 @@ def league_json(tables: Sequence[League]) -> dict[str, Any]:
                 "comparable": not league.mismatches,
                 "same_items": league.same_items,
                 "apart": league.apart or None,
-                "mismatches": [mismatch_json(mismatch) for mismatch in league.mismatches],
+                "mismatches": [mismatch.as_json() for mismatch in league.mismatches],
                 "standings": [
                     {
                         "run": standing.run,

@@ -14,10 +14,6 @@ from pytest_llmeval.gates import fold
 from pytest_llmeval.gates import worst_first
 from pytest_llmeval.prices import Prices
 from pytest_llmeval.reports import gfm
-from pytest_llmeval.reports.judged import JudgedRun
-from pytest_llmeval.reports.judged import Regressed
-from pytest_llmeval.reports.judged import key_of
-from pytest_llmeval.reports.judged import name_of
 from pytest_llmeval.reports.numbers import count
 from pytest_llmeval.reports.numbers import interval
 from pytest_llmeval.reports.numbers import number
@@ -38,6 +34,10 @@ from pytest_llmeval.reports.words import undecided_words
 from pytest_llmeval.reports.words import unfinished_words
 from pytest_llmeval.runs.failures import lacked_words
 from pytest_llmeval.runs.folder import run_name
+from pytest_llmeval.runs.judged import JudgedRun
+from pytest_llmeval.runs.judged import Regressed
+from pytest_llmeval.runs.judged import key_of
+from pytest_llmeval.runs.judged import name_of
 from pytest_llmeval.runs.usage import Cost
 from pytest_llmeval.runs.usage import Key
 from pytest_llmeval.runs.usage import Spent

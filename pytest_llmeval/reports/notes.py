@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Sequence
 
 from pytest_llmeval.core import Record
 from pytest_llmeval.runs.failures import Failure
@@ -13,17 +12,21 @@ from pytest_llmeval.runs.hybrids import hybrid_lines
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import disagreements
 from pytest_llmeval.runs.measurement import exclusions
+from pytest_llmeval.runs.measurement import how_read
 from pytest_llmeval.runs.replies import reply_notes
 from pytest_llmeval.runs.run import Run
 
 _FAILURES = 10  # reasons of errors
 
 
-def run_notes(run: Run, measurements: Sequence[Measurement]) -> list[str]:
+def run_notes(run: Run) -> list[str]:
     """Items left out of the data, scorers that disagree, replies without an answer, hybrid scores."""
+    measurements = run.measurements()
     return [
+        *run.incomplete_debiasing(),
         *exclusions(measurements),
         *disagreements(measurements),
+        *how_read(measurements),
         *reply_notes(run.records),
         *hybrid_lines(measurements, run.hybrid),
     ]

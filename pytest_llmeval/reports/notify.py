@@ -20,11 +20,11 @@ from pytest_llmeval.gates import STATES
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import count_states
 from pytest_llmeval.gates import describe
-from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.reports.numbers import count
 from pytest_llmeval.reports.text import cut
 from pytest_llmeval.reports.text import one_line
 from pytest_llmeval.reports.words import failed_items_words
+from pytest_llmeval.runs.judged import JudgedRun
 
 SCHEMA = "pytest-llmeval/notification"
 VERSION = 2

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-ALPHA = 0.05
-"""Level at which reports call a difference significant, after Holm's adjustment."""
-
 
 def number(value: float | None, digits: int = 4, *, none: str = "-") -> str:
     """``0.2812``."""

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_llmeval.reports import github
-from pytest_llmeval.reports.judged import JudgedRun
-from pytest_llmeval.reports.judged import used
 from pytest_llmeval.reports.markdown import run_markdown
 from pytest_llmeval.reports.notify import notify
 from pytest_llmeval.reports.notify import payload
 from pytest_llmeval.reports.runner import is_github
+from pytest_llmeval.runs.judged import JudgedRun
+from pytest_llmeval.runs.judged import used
 
 
 class Told(NamedTuple):

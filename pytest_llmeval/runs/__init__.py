@@ -7,6 +7,9 @@ from pytest_llmeval.runs.baseline import save_baseline
 from pytest_llmeval.runs.compare import RunComparison
 from pytest_llmeval.runs.compare import compare
 from pytest_llmeval.runs.differences import MismatchError
+from pytest_llmeval.runs.judged import JudgedRun
+from pytest_llmeval.runs.judged import read_judged
+from pytest_llmeval.runs.judging import judge_run
 from pytest_llmeval.runs.league import League
 from pytest_llmeval.runs.league import league
 from pytest_llmeval.runs.measurement import Measurement
@@ -15,15 +18,18 @@ from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
 
 __all__ = [
+    "JudgedRun",
     "League",
     "Measurement",
     "MismatchError",
     "Run",
     "RunComparison",
     "compare",
+    "judge_run",
     "league",
     "load_baseline",
     "load_run",
     "merge",
+    "read_judged",
     "save_baseline",
 ]

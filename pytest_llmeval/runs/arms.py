@@ -19,7 +19,7 @@ from pytest_llmeval.orders.permutations import ORIGINAL
 
 
 class InArm(NamedTuple):
-    """What became of an item in one arm; travels from worker to controller as a list.
+    """The outcome of an item in one arm.
 
     ``number``: 0 for the original, then as in ``PlannedResult.arms``. ``answer`` and ``gold`` are
     labels of the original order, ``order`` has them as shown (empty: as they are).

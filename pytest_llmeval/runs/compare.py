@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core import RunError
 from pytest_llmeval.metrics import Comparison
 from pytest_llmeval.metrics import compare_items
 from pytest_llmeval.runs.differences import Mismatch
@@ -19,6 +21,9 @@ from pytest_llmeval.runs.differences import refusal
 from pytest_llmeval.runs.folder import run_name
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.run import Run
+
+ALPHA = 0.05
+"""Level at which a difference is called significant, after Holm's adjustment."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,38 @@ class RunComparison:
             else:
                 found[key] = comparison
         return found
+
+    def as_json(self) -> dict[str, Any]:
+        """The content of ``comparison.json``; ``comparable`` false: the numbers are no verdict."""
+        return {
+            "baseline": self.baseline,
+            "candidate": self.candidate,
+            "comparisons": [
+                {**comparison.as_json(), "comparable": self.comparable(comparison)}
+                for comparison in self.comparisons
+            ],
+            "mismatches": [mismatch.as_json() for mismatch in self.mismatches],
+            "only_baseline": list(self.only_baseline),
+            "only_candidate": list(self.only_candidate),
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> RunComparison:
+        """The comparison of ``as_json``.
+
+        Raises RunError for a document that lacks a field, such as that of another version.
+        """
+        try:
+            return cls(
+                document["baseline"],
+                document["candidate"],
+                tuple(map(Comparison.from_json, document["comparisons"])),
+                tuple(map(Mismatch.from_json, document["mismatches"])),
+                tuple(document["only_baseline"]),
+                tuple(document["only_candidate"]),
+            )
+        except (KeyError, TypeError) as error:
+            raise RunError(f"comparison.json: damaged, or of another version: {error}") from None
 
 
 def compare(baseline: Run, candidate: Run, *, allow_mismatch: bool = False) -> RunComparison:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from dataclasses import asdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +52,20 @@ class Mismatch:
         """The field with both values, shortened to where they differ."""
         one, other = _shown(self.baseline, self.candidate)
         return f"{self.field} {one} against {other}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The difference as plain JSON values."""
+        # default=repr: a field that one side lacks has no JSON value of its own.
+        value: dict[str, Any] = json.loads(json.dumps(asdict(self), default=repr))
+        if self.models is None:
+            del value["models"]
+        return value
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Mismatch:
+        """The difference of ``as_json``. Raises TypeError for other fields."""
+        models = value.get("models")
+        return cls(**{**value, "models": None if models is None else tuple(models)})
 
 
 def differing_fields(

@@ -26,7 +26,8 @@ _Interval = Annotated[list[float], Field(min_length=2, max_length=2)]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="allow", strict=True)
+    # Built where a document is read: most sessions read one of four.
+    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
 
 class _Protocol(_Part):
@@ -79,6 +80,8 @@ class _Manifest(_Part):
     limit: int | None = None
     shard: Annotated[list[int], Field(min_length=2, max_length=2)] | None = None
     answers: int = 0
+    failed_tests: int = 0
+    hybrid: dict[str, float] = {}
     asked: dict[str, dict[str, str]] = {}
     command: list[str] = []
     baseline: str | None = None

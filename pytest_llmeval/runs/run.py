@@ -26,6 +26,7 @@ from pytest_llmeval.planning.plan import arm_fingerprint
 from pytest_llmeval.runs.arms import InArm
 from pytest_llmeval.runs.arms import audit_of
 from pytest_llmeval.runs.debiased import debiased
+from pytest_llmeval.runs.debiased import what_is_lacking
 from pytest_llmeval.runs.failures import failures_of
 from pytest_llmeval.runs.failures import lacked_modules
 from pytest_llmeval.runs.folder import RunFolder
@@ -114,20 +115,42 @@ class Run:
 
         An other scorer of the same responses is left out where it scored none.
         """
+        return list(self.by_plan.values())
+
+    @cached_property
+    def by_plan(self) -> Mapping[tuple[int, int], Measurement]:
+        """The measurements by the index of the model and of the planned result."""
         models = self.manifest["models"]
         if self.manifest["own_model"]:
             named = {record.model for record in self.records if record.model not in models}
             models = [min(named)] if named else models
-        planned, found = self.planned, []
-        for model in models:
+        planned = self.planned
+        found: dict[tuple[int, int], Measurement] = {}
+        for index, model in enumerate(models):
             own = [self._measure(model, one) for one in planned]
             for number, one in enumerate(planned):
                 # A baseline keeps their outcomes, having no log-probabilities.
                 computed = one.debias is not None and not own[number].items
                 if computed and one.responses_of is not None:
                     own[number] = self._debiased(model, one, own[one.responses_of])
-            found += own
-        return [one for one in found if one.items or not one.scored_again]
+                if own[number].items or not own[number].scored_again:
+                    found[index, number] = own[number]
+        return found
+
+    def incomplete_debiasing(self) -> Iterator[str]:
+        """Debiased results that lack items of the one that they are computed from, a line each."""
+        for index in range(len(self.manifest["models"])):
+            for number, one in enumerate(self.planned):
+                if one.debias is None or one.responses_of is None:
+                    continue
+                first, found = (self.by_plan.get((index, n)) for n in (one.responses_of, number))
+                line = what_is_lacking(
+                    f"{one.benchmark}[{one.scorer}]",
+                    {} if first is None else first.items,
+                    {} if found is None else found.items,
+                )
+                if line is not None:
+                    yield line
 
     def answers(self) -> Iterator[tuple[Measurement, list[Record]]]:
         """Every measurement with the records behind it, in the order in which they were written.
@@ -233,22 +256,26 @@ def samples_of(records: Iterable[Record]) -> dict[str, list[Record]]:
     found: dict[str, dict[int, Record]] = {}
     for record in records:
         found.setdefault(record.item, {})[record.sample] = record
-    return {item: [samples[n] for n in sorted(samples)] for item, samples in found.items()}
+    return {
+        item: [samples[n] for n in sorted(samples)] if len(samples) > 1 else [*samples.values()]
+        for item, samples in found.items()
+    }
 
 
 def _outcomes(records: Iterable[Record]) -> Iterator[tuple[str, ItemOutcomes]]:
     for item, samples in samples_of(records).items():
+        first = samples[0]
         yield (
             item,
             ItemOutcomes(
-                subject=samples[0].subject,
-                outcomes=tuple(record.outcome for record in samples),
-                truncated=sum(one.truncated for one in samples),
-                dropped_shots=samples[0].dropped_shots > 0,
-                encoded_apart=samples[0].encoded_apart > 0,
-                tie=samples[0].tie,
-                all_tied=sum(one.all_tied_answer for one in samples),
-                details=tuple(one.detail for one in samples) if samples[0].detail else (),
+                subject=first.subject,
+                outcomes=tuple([record.outcome for record in samples]),
+                truncated=[one.truncated for one in samples].count(True),
+                dropped_shots=first.dropped_shots > 0,
+                encoded_apart=first.encoded_apart > 0,
+                tie=first.tie,
+                all_tied=[one.all_tied_answer for one in samples].count(True),
+                details=tuple(one.detail for one in samples) if first.detail else (),
             ),
         )
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
-from pytest_llmeval.models.endpoint.usage import Price
+from pytest_llmeval.core.usage import Price
 from pytest_llmeval.planning.plan import PlannedResult
 from pytest_llmeval.prices import Prices
 from pytest_llmeval.prices import priced_as

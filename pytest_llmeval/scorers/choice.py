@@ -48,6 +48,8 @@ _LINE = re.compile(r"[^\n]*[^\s\n][^\n]*")
 _LINE_END = re.compile(r"\n|</\w{0,20}answer>", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(?:```|~~~)\w*\s*")
 _LONE = re.compile(r"-?O?L[.:;-]?")
+# All that most replies to a question with letters are; read without looking for anything else.
+_ONLY_LABEL = re.compile(r"\s*(?:([A-Z])[.)]?|\(([A-Z])\))\s*")
 _LABELLED = re.compile(r"[*_]{0,2}[)\].:：）】、．]{1,2}[*_]{0,2}(?=\s|$|[^\x00-\x7f])")
 
 
@@ -68,6 +70,11 @@ def extract_choice(text: str, options: Sequence[str], *, labels: str | None = No
     a next question that the model goes on to ask is cut off. The answer is that of the candidate
     with the best rank (``explain_choice``). Never raises.
     """
+    only = _ONLY_LABEL.fullmatch(text)
+    if only is not None:
+        label = only[1] or only[2]
+        if label in (LABELS if labels is None else labels)[: len(options)]:
+            return label
     return explain_choice(text, options, labels=labels).answer
 
 

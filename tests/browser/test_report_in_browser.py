@@ -16,7 +16,6 @@ from report_runs import run_of
 from report_runs import sources
 from report_runs import written
 
-from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.html import html_report
 from pytest_llmeval.reports.html.shown import visible
 from pytest_llmeval.runs import compare
@@ -56,7 +55,7 @@ def compared_page(report, tmp_path):
         ("mmlu", after.records[0].protocol, record.item): prompt_of(question(record.item))
         for record in after.records
     }
-    comparison = comparison_json(compare(before, after))
+    comparison = compare(before, after).as_json()
     return report(after, comparison=comparison, baseline=before, prompts=prompts)
 
 

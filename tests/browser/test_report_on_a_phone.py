@@ -11,7 +11,6 @@ from report_runs import sources
 from pytest_llmeval.catalog.mmlu import TEST_ROWS
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import parse_thresholds
-from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.history import Point
 from pytest_llmeval.reports.history import Series
 from pytest_llmeval.reports.history_html import history_html
@@ -82,7 +81,7 @@ def phone_page(request, tmp_path, open_page, phone):
         "gates": [asdict(verdict) for verdict in verdicts],
     }
     file = tmp_path / "report.html"
-    made = sources(after, gates=document, comparison=comparison_json(comparison), baseline=before)
+    made = sources(after, gates=document, comparison=comparison.as_json(), baseline=before)
     file.write_text(html_report(made), encoding="utf-8")
     return open_page(file)
 

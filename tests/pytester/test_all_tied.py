@@ -10,6 +10,10 @@ import json
 
 import pytest
 
+from pytest_llmeval.gates import load_thresholds
+from pytest_llmeval.runs import judge_run
+from pytest_llmeval.runs import load_run
+
 FLAT = """
 def one(self, request):
     flat = {flat!r}
@@ -46,25 +50,10 @@ def judged(project) -> list[tuple[str, str, str]]:
     """(id, status, reason) of every gate, the same in the session and from the stored run."""
     gates = project.document("gates.json")["gates"]
     session = [(gate["id"], gate["status"], gate["reason"]) for gate in gates]
-    from pytest_llmeval.gates import NO_BASELINE
-    from pytest_llmeval.gates import load_thresholds
-    from pytest_llmeval.judging.gating import verdicts_on
-    from pytest_llmeval.runs import load_run
-
     run = load_run(project.run_folder)
     again = {"format": 2, **run.metrics()}
     assert json.loads(json.dumps(again)) == project.document("metrics.json")
-    thresholds = load_thresholds(project.path / "thresholds.toml")
-    names = [planned.benchmark for planned in run.planned]
-    stored = verdicts_on(
-        run.measurements(),
-        thresholds,
-        "thresholds.toml",
-        names,
-        NO_BASELINE,
-        earlier=(),
-        allow_undecided=False,
-    )
+    stored = judge_run(run, load_thresholds(project.path / "thresholds.toml")).verdicts
     assert [(one.id, one.status, one.reason) for one in stored] == session
     return session
 

@@ -12,11 +12,10 @@ from stored_runs import store
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import overall
 from pytest_llmeval.gates import parse_thresholds
-from pytest_llmeval.reports.comparison import comparison_json
-from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs import compare
 from pytest_llmeval.runs.folder import RunFolder
+from pytest_llmeval.runs.judged import JudgedRun
 
 THRESHOLDS = """
 [benchmarks.mmlu]
@@ -76,7 +75,7 @@ def _judged(run: Run, root: Path, baseline: Letters | None, thresholds: str | No
         verdict="not gated" if thresholds is None else overall(verdicts),
         verdicts=verdicts,
         thresholds=thresholds and "thresholds.toml",
-        comparison=None if comparison is None else comparison_json(comparison),
+        comparison=None if comparison is None else comparison.as_json(),
     )
 
 

@@ -17,7 +17,7 @@ from judged_runs import write_documents
 from pytest_llmeval.cli import main
 from pytest_llmeval.reports.codequality import code_quality
 from pytest_llmeval.reports.codequality import in_project
-from pytest_llmeval.reports.judged import JudgedRun
+from pytest_llmeval.runs.judged import JudgedRun
 
 GOOD, WORSE = "c" * 80 + "w" * 20, "c" * 40 + "w" * 60
 SEVERITIES = ("info", "minor", "major", "critical", "blocker")

@@ -14,9 +14,7 @@ from pytest_llmeval.core import RunError
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import aggregate
 from pytest_llmeval.metrics import compare_items
-from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.comparison import comparison_markdown
-from pytest_llmeval.reports.comparison import comparison_of
 from pytest_llmeval.reports.comparison import comparison_parts
 from pytest_llmeval.reports.league import league_json
 from pytest_llmeval.reports.league import league_markdown
@@ -173,7 +171,7 @@ def test_no_verdict_across_protocols():
         markdown
     )
     assert "0.0001" not in markdown
-    value = comparison_json(found)
+    value = found.as_json()
     assert value["comparisons"][0]["comparable"] is False
     assert value["mismatches"] == [
         {"result": "mmlu[letter]", "field": "shots", "baseline": 5, "candidate": 0}
@@ -184,7 +182,7 @@ def test_json_is_plain_and_whole():
     found = RunComparison(
         "a", "b", (compared(BEFORE, AFTER),), (Mismatch("x[y]", "z", ABSENT, (1,)),), ("u[v]",)
     )
-    value = comparison_json(found)
+    value = found.as_json()
     assert json.loads(json.dumps(value, allow_nan=False)) == value
     (comparison,) = value["comparisons"]
     assert comparison["comparable"] is True
@@ -332,16 +330,16 @@ def test_a_stored_comparison_is_read_back_as_it_was():
         (Mismatch("mmlu[letter]", "shots", 5, 0, ("demo", "demo")),),
         ("arc[letter]",),
     )
-    assert comparison_of(json.loads(json.dumps(comparison_json(found)))) == found
+    assert RunComparison.from_json(json.loads(json.dumps(found.as_json()))) == found
 
 
 def test_a_stored_comparison_of_another_version_is_one_line():
-    found = comparison_json(RunComparison("old", "new", (compared({"a": "c"}, {"a": "w"}),)))
+    found = RunComparison("old", "new", (compared({"a": "c"}, {"a": "w"}),)).as_json()
     del found["comparisons"][0]["sizes"]
     with pytest.raises(
         RunError, match=r"^comparison.json: damaged, or of another version: 'sizes'"
     ):
-        comparison_of(found)
+        RunComparison.from_json(found)
 
 
 def test_subjects_that_did_not_run_are_not_counted():

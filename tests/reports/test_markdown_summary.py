@@ -12,8 +12,8 @@ from judged_runs import judged
 from judged_runs import stored
 from judged_runs import write_documents
 
-from pytest_llmeval.reports.judged import read_judged
 from pytest_llmeval.reports.markdown import run_markdown
+from pytest_llmeval.runs.judged import read_judged
 from pytest_llmeval.runs.usage import Spent
 
 GOOD, WORSE = "c" * 80 + "w" * 20, "c" * 40 + "w" * 60

@@ -13,7 +13,7 @@ from stored_runs import make_run
 from stored_runs import store
 
 from pytest_llmeval.core import RunError
-from pytest_llmeval.reports.judged import read_judged
+from pytest_llmeval.runs.judged import read_judged
 
 SUBJECTS = {"art": "cccw", "law": "ccww"}
 

@@ -26,7 +26,6 @@ from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.metrics import wilson_interval
 from pytest_llmeval.planning.making import ways
-from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.html import gather
 from pytest_llmeval.reports.html import html_report
 from pytest_llmeval.reports.html.areas import areas_of
@@ -135,7 +134,7 @@ def test_a_run_without_gates_says_so(tmp_path):
 def test_flips_and_the_baselines_answers(tmp_path):
     before = graded(tmp_path / "before", {"art": "ccw"})
     after = graded(tmp_path / "after", {"art": "wcc"})
-    comparison = comparison_json(compare(before, after))
+    comparison = compare(before, after).as_json()
     items = only_result(after, comparison=comparison, baseline=before)["items"]
     assert items["flip"] == "w-r"
     assert (items["before"], items["before_outcome"]) == (["B", "B", "C"], "ccw")
@@ -150,7 +149,7 @@ def test_what_differs_is_told_where_the_comparison_is_no_verdict(tmp_path):
     after = graded(tmp_path / "after", {"art": "wc"})
     after.manifest["results"][0]["data_hash"] = "other"
     found = compare(before, after, allow_mismatch=True)
-    result = only_result(after, comparison=comparison_json(found))
+    result = only_result(after, comparison=found.as_json())
     assert result["comparison"]["comparable"] is False
     assert result["comparison"]["differences"] == ["data: 0123abcd against other"]
 

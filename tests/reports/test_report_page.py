@@ -27,7 +27,6 @@ from report_runs import run_of
 from report_runs import sources
 from report_runs import written
 
-from pytest_llmeval.reports.comparison import comparison_json
 from pytest_llmeval.reports.html.data import report_data
 from pytest_llmeval.reports.html.page import render_page
 from pytest_llmeval.reports.html.plots import rows as row_plots
@@ -104,7 +103,7 @@ def hostile_page(text: str) -> str:
     gate |= {"benchmark": text, "scorer": text, "status": "fail", "n": 1, "measured": 0.5}
     gate |= {"interval": [0.4, 0.6], "min": 0.5, "max": None, "detectable": 0.1}
     prompts = {("mmlu", records[0].protocol, "item-0"): prompt_of(items[0], protocol)}
-    comparison = {**comparison_json(compare(run, run)), "baseline": text}
+    comparison = {**compare(run, run).as_json(), "baseline": text}
     document = {"thresholds": text, "verdict": text, "gates": [gate]}
     data = report_data(sources(run, document, comparison=comparison, prompts=prompts))
     arm = {"name": text, "accuracy": 0.5, "interval": [0.4, 0.6]}
@@ -188,7 +187,7 @@ def test_drawings_are_well_formed_and_named(tmp_path):
         graded(tmp_path / "a", subjects),
         graded(tmp_path / "b", subjects | {"anatomy": "w" * 9}),
     )
-    comparison = comparison_json(compare(before, after))
+    comparison = compare(before, after).as_json()
     page = render_page(report_data(sources(after, comparison=comparison)))
     names = [drawing.get("aria-label") for drawing in drawings(page)]
     assert names == [

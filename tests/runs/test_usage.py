@@ -13,8 +13,8 @@ from stored_runs import planned
 from stored_runs import records_of
 
 from pytest_llmeval.core import RunError
-from pytest_llmeval.models.endpoint.usage import Price
-from pytest_llmeval.models.endpoint.usage import Usage
+from pytest_llmeval.core.usage import Price
+from pytest_llmeval.core.usage import Usage
 from pytest_llmeval.prices import Prices
 from pytest_llmeval.runs import merge
 from pytest_llmeval.runs.usage import Cost

@@ -13,6 +13,7 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Response
 from pytest_llmeval.scorers import extract_choice
 from pytest_llmeval.scorers import get_scorer
+from pytest_llmeval.scorers.choice import explain_choice
 
 OPTIONS = ("iron", "iron oxide", "copper", "zinc")
 
@@ -443,3 +444,13 @@ def test_choice(text: str, outcome: str, answer: str | None) -> None:
     item = Item("i", "s", "q", 1, OPTIONS)
     score = get_scorer("choice")(item, Response("i", text=text))
     assert (score.outcome, score.answer) == (outcome, answer)
+
+
+@given(
+    st.lists(st.text(max_size=4) | st.text("ABC()., a", max_size=6), min_size=2, max_size=10),
+    st.sampled_from("ABCDEFGHIJ"),
+    st.sampled_from(["{}", "{}.", "{})", "({})", " {}", "{}\n", "\n\n({}) "]),
+)
+def test_only_a_label_is_read_as_by_the_finders(options, label, form):
+    reply = form.format(label)
+    assert extract_choice(reply, options) == explain_choice(reply, options).answer

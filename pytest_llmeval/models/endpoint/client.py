@@ -19,6 +19,9 @@ from pytest_llmeval.core import Ask
 from pytest_llmeval.core import ModelError
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
+from pytest_llmeval.core.usage import Price
+from pytest_llmeval.core.usage import TokenUsage
+from pytest_llmeval.core.usage import Usage
 from pytest_llmeval.models.endpoint import faults
 from pytest_llmeval.models.endpoint import wire
 from pytest_llmeval.models.endpoint.budget import Budget
@@ -38,12 +41,9 @@ from pytest_llmeval.models.endpoint.letters import read_letters
 from pytest_llmeval.models.endpoint.limits import Limiter
 from pytest_llmeval.models.endpoint.secret import Secret
 from pytest_llmeval.models.endpoint.spec import Spec
-from pytest_llmeval.models.endpoint.usage import Price
-from pytest_llmeval.models.endpoint.usage import Usage
 from pytest_llmeval.models.endpoint.wire import Call
-from pytest_llmeval.models.endpoint.wire import Tokens
 
-# Tokens that a character of a prompt is taken for until the server has told.
+# TokenUsage that a character of a prompt is taken for until the server has told.
 _TOKENS_PER_CHARACTER = 0.3
 # How long the others wait for what the first request of a kind finds out: it may hang.
 _FIRST_SECONDS = 10.0
@@ -307,7 +307,7 @@ class Client:
             usage.waited += await self._limiter.admitted(_total(expected))
             until += time.monotonic() - began
             usage.requests += 1
-            used = Tokens(0, 0)
+            used = TokenUsage(0, 0)
             try:
                 data = await self._send(call, min(patience.timeout, until - time.monotonic()))
                 used = self._used(call, data, expected)
@@ -391,15 +391,15 @@ class Client:
             http_client=http_client,
         )
 
-    def _expected_tokens(self, call: Call) -> Tokens:
+    def _expected_tokens(self, call: Call) -> TokenUsage:
         """The most that a request is expected to use; nothing where nobody counts."""
         if not (self._limiter.counts_tokens or self._budget.is_limited):
-            return Tokens(0, 0)
+            return TokenUsage(0, 0)
         answer = call.body.get("max_tokens") or call.body.get("max_completion_tokens") or 0
         prompt = _characters(call) * self._tokens_per_character
-        return Tokens(math.ceil(prompt), answer * call.body.get("n", 1))
+        return TokenUsage(math.ceil(prompt), answer * call.body.get("n", 1))
 
-    def _used(self, call: Call, data: dict[str, Any], expected: Tokens) -> Tokens:
+    def _used(self, call: Call, data: dict[str, Any], expected: TokenUsage) -> TokenUsage:
         """What the server says it used; what was expected where it does not say."""
         tokens = wire.tokens(data)
         if tokens.prompt is None:
@@ -408,7 +408,7 @@ class Client:
         return tokens
 
 
-def _total(tokens: Tokens) -> int:
+def _total(tokens: TokenUsage) -> int:
     return (tokens.prompt or 0) + (tokens.completion or 0)
 
 

@@ -62,7 +62,7 @@ def top_of(listed: Sequence[Listed], sampled: str | None = None, by_text: int = 
     """The list of a server, verified.
 
     ``sampled``: the text of the generated token, which is listed even where it is not among the
-    likeliest. ``by_text``: the number requested of a server that lists them by their text. Tokens
+    likeliest. ``by_text``: the number requested of a server that lists them by their text. TokenUsage
     with one text have one entry there, so that a list of fewer lacks some of the likeliest.
     Placeholders for a probability of 0 are left out, and a token that is listed twice counts once.
     Raises ValueError for values that are no log-probabilities, and for probabilities that sum to

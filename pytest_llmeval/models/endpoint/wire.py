@@ -12,6 +12,7 @@ from pytest_llmeval.core import FILTERED as FILTERED
 from pytest_llmeval.core import REFUSED
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import mend
+from pytest_llmeval.core.usage import TokenUsage
 from pytest_llmeval.models.endpoint.dialect import Body
 from pytest_llmeval.models.endpoint.dialect import Dialect
 from pytest_llmeval.models.endpoint.echoed import texts_of
@@ -63,19 +64,6 @@ class Said:
     finish_reason: str | None
     reasoning: str | None = None
     only_reasoning: bool = field(default=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """The usage of one HTTP request; None where the server tells nothing.
-
-    ``cached``: the part of the prompt that the server had computed before.
-    """
-
-    prompt: int | None = None
-    completion: int | None = None
-    reasoning: int = 0
-    cached: int = 0
 
 
 # --- bodies
@@ -246,13 +234,13 @@ def is_filtered(data: Body) -> bool:
     return not choices or _finish(choices[0]) == FILTERED
 
 
-def tokens(data: Body) -> Tokens:
+def tokens(data: Body) -> TokenUsage:
     """What the server says the request cost."""
     usage = data.get("usage")
     if not isinstance(usage, dict):
-        return Tokens()
+        return TokenUsage()
     prompt = _count(usage.get("prompt_tokens"))
-    return Tokens(
+    return TokenUsage(
         prompt=prompt,
         completion=_count(usage.get("completion_tokens")),
         reasoning=_detail(usage, "completion_tokens_details", "reasoning_tokens"),

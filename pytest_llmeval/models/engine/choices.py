@@ -57,7 +57,7 @@ class ChoiceEngine:
         self._encoder = Encoder(loaded.tokenizer, window, loaded.day)
         self._full, self._packed, self._reach = paths.full, paths.packed, paths.reach
         self._device = loaded.device
-        # Tokens per batch for the rest of a call: less than the budget once memory ran out.
+        # TokenUsage per batch for the rest of a call: less than the budget once memory ran out.
         self._allowed = self._budget
 
     def answer(self, requests: Sequence[Request], setup_seconds: float = 0.0) -> Iterator[Response]:

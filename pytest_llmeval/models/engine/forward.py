@@ -75,7 +75,7 @@ class FullForward:
 
 @dataclass(slots=True)
 class Prefix:
-    """Tokens that were read, with the keys and values of every layer."""
+    """TokenUsage that were read, with the keys and values of every layer."""
 
     tokens: tuple[int, ...]
     kept: list[KeysValues]

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-# Tokens computed at a time. On a CPU more does not raise the speed of matrix products and falls
+# TokenUsage computed at a time. On a CPU more does not raise the speed of matrix products and falls
 # out of the caches; a GPU wants to be filled.
 _BATCH_TOKENS = {"cpu": 1024}
 _BATCH_TOKENS_ELSEWHERE = 16_384

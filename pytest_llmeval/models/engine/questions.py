@@ -93,12 +93,12 @@ class Question:
 
     @property
     def length(self) -> int:
-        """Tokens of the longest row that the model reads; the last one is only scored."""
+        """TokenUsage of the longest row that the model reads; the last one is only scored."""
         return max(map(len, self.rows)) - 1
 
     @property
     def full_size(self) -> int:
-        """Tokens to compute where every distinct row is computed by itself, padded."""
+        """TokenUsage to compute where every distinct row is computed by itself, padded."""
         ends_on_trunk = None in self.tree.taken
         return (len(self.tree.branches) + ends_on_trunk) * self.length
 
@@ -109,7 +109,7 @@ class Question:
 
     @property
     def trunk_length(self) -> int:
-        """Tokens that all rows read."""
+        """TokenUsage that all rows read."""
         return len(self.tree.trunk)
 
 
@@ -124,7 +124,7 @@ class Tree:
 
     @property
     def size(self) -> int:
-        """Tokens to compute where nothing is computed yet."""
+        """TokenUsage to compute where nothing is computed yet."""
         return len(self.trunk) + sum(map(len, self.branches))
 
 

@@ -41,7 +41,7 @@ def weights(logits: Tensor, temperature: float, top_p: float, top_k: int, min_p:
 
     In this order, as transformers has it: the ``top_k`` likeliest; of these the fewest that
     together reach ``top_p`` of their sum; of these the ones that reach ``min_p`` times the
-    probability of the likeliest. Tokens as likely as the last one kept are kept, too.
+    probability of the likeliest. TokenUsage as likely as the last one kept are kept, too.
     """
     scaled = logits / temperature
     if 0 < top_k < scaled.shape[-1]:

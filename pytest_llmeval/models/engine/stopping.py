@@ -15,7 +15,7 @@ from pytest_llmeval.core.reasoning import split_reasoning
 # Before the answer: blank lines, and blanks where the answer is on the line of the mark.
 _BLANK_LINES = re.compile(r"\A(?:\s*\n|[^\S\n]+)")
 
-# Tokens looked back on beyond one for every byte of a stop string: a character of which the
+# TokenUsage looked back on beyond one for every byte of a stop string: a character of which the
 # window holds the end only, and tokens without a text.
 _MARGIN = 4
 

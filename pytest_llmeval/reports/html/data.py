@@ -12,7 +12,6 @@ from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import count_states
 from pytest_llmeval.gates import fold
 from pytest_llmeval.gates import worst_first
-from pytest_llmeval.reports.judged import JudgedRun
 from pytest_llmeval.reports.notes import models_of
 from pytest_llmeval.reports.pairs import HEADER
 from pytest_llmeval.reports.pairs import Pair
@@ -26,6 +25,7 @@ from pytest_llmeval.reports.words import undecided_words
 from pytest_llmeval.reports.words import unfinished_words
 from pytest_llmeval.reports.words import verdict_words
 from pytest_llmeval.runs.hybrids import hybrid_line
+from pytest_llmeval.runs.judged import JudgedRun
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import disagreements
 from pytest_llmeval.runs.measurement import exclusions

@@ -8,8 +8,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.reports.judged import JudgedRun
-from pytest_llmeval.reports.judged import read_judged
+from pytest_llmeval.runs.judged import JudgedRun
+from pytest_llmeval.runs.judged import read_judged
 from pytest_llmeval.runs.prompts import StoredPrompt
 from pytest_llmeval.runs.prompts import read_prompts
 from pytest_llmeval.runs.run import Run
@@ -35,7 +35,7 @@ def gather(
 ) -> Sources:
     """All that a run folder has for its report. Raises RunError for damage in it.
 
-    ``comparison``, as ``comparison_json`` gives it, is the one that the run's own session made
+    ``comparison``, as ``RunComparison.as_json`` gives it, is the one that the run's own session made
     unless another is given.
     """
     return Sources(

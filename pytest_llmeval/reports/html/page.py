@@ -22,12 +22,12 @@ from jinja2 import Environment
 from jinja2 import StrictUndefined
 from markupsafe import Markup
 
-from pytest_llmeval.reports.numbers import ALPHA
 from pytest_llmeval.reports.numbers import gain_interval
 from pytest_llmeval.reports.numbers import interval
 from pytest_llmeval.reports.numbers import number
 from pytest_llmeval.reports.numbers import signed
 from pytest_llmeval.reports.text import sentence
+from pytest_llmeval.runs.compare import ALPHA
 
 from .items import BLOCK
 from .plots import bullet

@@ -20,12 +20,12 @@ from pytest_llmeval.metrics import calibration
 from pytest_llmeval.metrics import choice_confidence
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.metrics import tally_interval
-from pytest_llmeval.reports.judged import key_of
 from pytest_llmeval.reports.words import all_tied_words
 from pytest_llmeval.reports.words import protocol_words
 from pytest_llmeval.reports.words import tie_words
 from pytest_llmeval.reports.words import truncated_words
 from pytest_llmeval.runs.failures import failures_of
+from pytest_llmeval.runs.judged import key_of
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.prompts import StoredPrompt
 from pytest_llmeval.runs.run import Run

@@ -186,7 +186,7 @@ def test_a_request_that_exceeds_a_limit_by_itself_is_not_tried_again(
         # Anthropic (FoundationAgents/OpenManus#746) words it as if it were the request.
         "This request would exceed the rate limit for your organization of 20,000 input tokens per"
         " minute. Please reduce the prompt length or the maximum tokens requested, or try again later.",
-        "Tokens per minute limit exceeded - too many tokens processed.",
+        "TokenUsage per minute limit exceeded - too many tokens processed.",
         # Google words a limit by the minute like an exhausted quota (continuedev/continue#11926).
         "You exceeded your current quota, please check your plan and billing details. * Quota exceeded"
         " for metric: generate_content_free_tier_requests, limit: 10 Please retry in 17.30897372s.",

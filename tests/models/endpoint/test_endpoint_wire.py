@@ -11,13 +11,13 @@ import pytest
 from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
+from pytest_llmeval.core.usage import TokenUsage
 from pytest_llmeval.models.endpoint import wire
 from pytest_llmeval.models.endpoint.dialect import Dialect
 from pytest_llmeval.models.endpoint.faults import Failed
 from pytest_llmeval.models.endpoint.letters import Top
 from pytest_llmeval.models.endpoint.spec import parse_spec
 from pytest_llmeval.models.endpoint.wire import Said
-from pytest_llmeval.models.endpoint.wire import Tokens
 
 CHAT = parse_spec("m?base_url=http://h/v1")
 PLAIN = parse_spec("m?base_url=http://h/v1&api=completions")
@@ -262,6 +262,6 @@ def test_usage() -> None:
         "prompt_tokens_details": {"cached_tokens": 8},
         "completion_tokens_details": {"reasoning_tokens": 5},
     }
-    assert wire.tokens({"usage": usage}) == Tokens(10, 7, reasoning=5, cached=8)
+    assert wire.tokens({"usage": usage}) == TokenUsage(10, 7, reasoning=5, cached=8)
     for nothing in (None, {}, "?", {"prompt_tokens": "many", "prompt_tokens_details": None}):
-        assert wire.tokens({"usage": nothing}) == Tokens()
+        assert wire.tokens({"usage": nothing}) == TokenUsage()

@@ -1,13 +1,24 @@
-"""What answering has used so far, and what that costs."""
+"""What answers have used, and what that costs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from dataclasses import fields
 
-from pytest_llmeval.models.endpoint.wire import Tokens
-
 _MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class TokenUsage:
+    """Tokens of one HTTP request; None where the server does not report them.
+
+    ``cached``: the part of the prompt that the server had computed before.
+    """
+
+    prompt: int | None = None
+    completion: int | None = None
+    reasoning: int = 0
+    cached: int = 0
 
 
 @dataclass(slots=True)
@@ -31,7 +42,7 @@ class Usage:
     cached_tokens: int = 0
     waited: float = 0.0
 
-    def add(self, tokens: Tokens) -> None:
+    def add(self, tokens: TokenUsage) -> None:
         """Count what one request used."""
         self.prompt_tokens += tokens.prompt or 0
         self.completion_tokens += tokens.completion or 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from dataclasses import asdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from pytest_llmeval.gates import State
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import fold
 from pytest_llmeval.gates import worst_first
-from pytest_llmeval.reports.numbers import ALPHA
+from pytest_llmeval.runs.compare import ALPHA
+from pytest_llmeval.runs.compare import RunComparison
 from pytest_llmeval.runs.folder import RunFolder
 from pytest_llmeval.runs.records import latest_records
 from pytest_llmeval.runs.run import load_run
@@ -72,6 +74,34 @@ class JudgedRun:
     hybrids: Sequence[Mapping[str, Any]] = ()
     pairs: Sequence[Mapping[str, Any]] = ()
     items_failed: int = 0
+
+    def write(self, folder: RunFolder) -> None:
+        """Write ``metrics.json``, ``gates.json`` and, where there is one, ``comparison.json``.
+
+        Raises RunError where they cannot be written.
+        """
+        more = {"hybrids": self.hybrids, "pairs": self.pairs}
+        folder.write(
+            "metrics.json",
+            {"results": self.results, **{name: found for name, found in more.items() if found}},
+        )
+        folder.write(
+            "gates.json",
+            {
+                "thresholds": self.thresholds,
+                "path": self.thresholds_path,
+                "verdict": self.verdict,
+                "items_failed": self.items_failed,
+                "gates": [asdict(verdict) for verdict in self.verdicts],
+            },
+        )
+        if self.comparison is not None:
+            folder.write("comparison.json", self.comparison)
+
+    @property
+    def compared(self) -> RunComparison | None:
+        """The comparison as an object. Raises RunError for one of another version."""
+        return None if self.comparison is None else RunComparison.from_json(self.comparison)
 
     @property
     def models(self) -> list[str]:
@@ -137,7 +167,7 @@ def key_of(result: Mapping[str, Any]) -> Key:
 def read_judged(path: Path, comparison: Mapping[str, Any] | None = None) -> JudgedRun:
     """Read the documents of a run folder; metrics from its records where it was not finished.
 
-    ``comparison``: instead of the session's own, as ``comparison_json`` gives it. Raises RunError,
+    ``comparison``: instead of the session's own, as ``RunComparison.as_json`` gives it. Raises RunError,
     in one line, for what is missing or damaged.
     """
     folder = RunFolder(path)

@@ -1,4 +1,4 @@
-"""A run against a thresholds file: what a session and ``llmeval gate`` do alike."""
+"""From a stored run and a thresholds file to verdicts: for a session and ``llmeval gate`` alike."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.catalog import NAMES
+from pytest_llmeval.core import Outcome
 from pytest_llmeval.gates import FIRST_RUN
 from pytest_llmeval.gates import NO_BASELINE
 from pytest_llmeval.gates import CollectedBenchmark
@@ -22,12 +23,19 @@ from pytest_llmeval.gates import NotCompared
 from pytest_llmeval.gates import Thresholds
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import check_names
+from pytest_llmeval.gates import errors_allowed
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import nothing_decided
+from pytest_llmeval.gates import overall
 from pytest_llmeval.gates import unknown_models
+from pytest_llmeval.runs.compare import RunComparison
+from pytest_llmeval.runs.compare import compare
 from pytest_llmeval.runs.debiased import DEBIASED
+from pytest_llmeval.runs.folder import run_name
 from pytest_llmeval.runs.hybrids import first_outcomes
+from pytest_llmeval.runs.judged import JudgedRun
 from pytest_llmeval.runs.measurement import Measurement
+from pytest_llmeval.runs.run import Run
 from pytest_llmeval.scorers import SCORERS
 
 FIRST = "none"
@@ -56,7 +64,73 @@ def check_thresholds(
     check_names(thresholds, known, collected)
 
 
-def verdicts_on(
+def judge_run(
+    run: Run,
+    thresholds: Thresholds | None,
+    baseline: Run | NotCompared = NO_BASELINE,
+    *,
+    earlier: Iterable[Path] = (),
+    allow_undecided: bool = False,
+    allow_mismatch: bool = False,
+    gated: bool = True,
+) -> JudgedRun:
+    """The run with the verdicts on every gate of the file and its comparison with the baseline.
+
+    ``earlier``: folders of runs and of baselines, whose names the file may know. Without ``gated``
+    the file only says which errors are allowed (a shard has a part of what gates are about).
+    Raises MismatchError where the baseline has other protocols or data (``allow_mismatch`` shows
+    the numbers all the same), ConfigError where it has no result in common with the run.
+    """
+    measurements = run.measurements()
+    comparison: RunComparison | None = None
+    comparisons: Comparisons | NotCompared
+    if isinstance(baseline, NotCompared):
+        comparisons = baseline
+    else:
+        comparison = compare(baseline, run, allow_mismatch=allow_mismatch)
+        comparisons = comparison.for_gates()
+    file = None if thresholds is None else Path(thresholds.file)
+    verdicts: list[Verdict] = []
+    if thresholds is not None and file is not None and gated:
+        verdicts = _verdicts(
+            measurements,
+            thresholds,
+            file.name,
+            [planned.benchmark for planned in run.planned],
+            comparisons,
+            earlier=earlier,
+            allow_undecided=allow_undecided,
+        )
+    items_failed = _items_failed(thresholds, measurements) + run.manifest.get("failed_tests", 0)
+    verdict = "not gated" if file is None or not gated else overall(verdicts, allow_undecided)
+    metrics = run.metrics()
+    return JudgedRun(
+        path=run.path,
+        manifest=run.manifest,
+        results=metrics["results"],
+        verdict="fail" if items_failed else verdict,
+        verdicts=verdicts,
+        thresholds=None if file is None else file.name,
+        thresholds_path=None if file is None else run_name(file),
+        comparison=None if comparison is None else comparison.as_json(),
+        hybrids=metrics.get("hybrids", ()),
+        pairs=metrics.get("pairs", ()),
+        items_failed=items_failed,
+    )
+
+
+def _items_failed(thresholds: Thresholds | None, measurements: Iterable[Measurement]) -> int:
+    """Items with errors that the file does not allow for."""
+    return sum(
+        Outcome.ERROR in item.outcomes
+        and (thresholds is None or not errors_allowed(thresholds, one.result, item.subject))
+        for one in measurements
+        if not one.scored_again
+        for item in one.items.values()
+    )
+
+
+def _verdicts(
     measurements: Sequence[Measurement],
     thresholds: Thresholds,
     file: str,
