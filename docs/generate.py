@@ -19,15 +19,15 @@ from typing import Any
 from pytest_llmeval import catalog
 from pytest_llmeval import cli
 from pytest_llmeval import metrics
-from pytest_llmeval import options
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.gates import thresholds
 from pytest_llmeval.gates.verdict import Verdict
+from pytest_llmeval.plugin import options
 from pytest_llmeval.reports import export
-from pytest_llmeval.reports import notify
+from pytest_llmeval.reports.ci import webhooks
 from pytest_llmeval.runs.judged import JudgedRun
 from pytest_llmeval.scorers import SCORERS
 
@@ -297,7 +297,7 @@ def _scorers() -> str:
 
 def _data() -> str:
     rows = [(f"`{name}`", f"`{kind}`", meaning) for name, kind, meaning in export.COLUMNS]
-    told = notify.payload(_example(), "https://ci.example.com/jobs/7")
+    told = webhooks.payload(_example(), "https://ci.example.com/jobs/7")
     return "\n\n".join(
         [
             "# Exports and notifications",
@@ -307,8 +307,8 @@ def _data() -> str:
             " the JSON document. The metadata of the table has the rest of the document under the key"
             " `llmeval`.",
             _table(("field", "type", "meaning"), rows),
-            f"## Notification\n\nSchema `{notify.SCHEMA}`, version {notify.VERSION}. {_VERSIONS}"
-            f" A command or an address is given {notify.TIMEOUT:g} seconds.",
+            f"## Notification\n\nSchema `{webhooks.SCHEMA}`, version {webhooks.VERSION}. {_VERSIONS}"
+            f" A command or an address is given {webhooks.TIMEOUT:g} seconds.",
             _code(json.dumps(told, indent=2), "json"),
         ]
     )

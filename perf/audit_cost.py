@@ -20,11 +20,11 @@ from functools import partial
 
 from peer import data
 
+from pytest_llmeval.bias.arms import arms
+from pytest_llmeval.bias.arms import arrange
 from pytest_llmeval.catalog import mmlu
 from pytest_llmeval.core import Request
 from pytest_llmeval.models import load_model
-from pytest_llmeval.orders.permutations import arms
-from pytest_llmeval.orders.permutations import arrange
 
 BOUND = 3.0
 TOLERANCE = 1e-3

@@ -232,8 +232,8 @@ def prompts(count: int) -> list[str]:
 def save_tokenizer(folder: Path) -> None:
     """The demo model's tokenizer, which lm-eval needs to count a context's tokens."""
     from pytest_llmeval.models import demo
-    from pytest_llmeval.models.engine.loading import load
-    from pytest_llmeval.models.engine.spec import parse_spec
+    from pytest_llmeval.models.hf.loading import load
+    from pytest_llmeval.models.hf.spec import parse_spec
 
     path = demo.weights()
     if path is None:

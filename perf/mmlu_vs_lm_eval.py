@@ -238,8 +238,8 @@ def part_work(options: argparse.Namespace) -> None:
     from transformers import AutoTokenizer
 
     from pytest_llmeval.catalog import mmlu
-    from pytest_llmeval.models.engine.encoding import Encoder
-    from pytest_llmeval.models.engine.questions import group
+    from pytest_llmeval.models.hf.batching import group
+    from pytest_llmeval.models.hf.encoding import Encoder
 
     benchmark = mmlu()
     dataset = benchmark.source(data("mmlu"))

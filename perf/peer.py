@@ -53,8 +53,8 @@ def environment() -> dict[str, str]:
 def part_weights(options: argparse.Namespace) -> None:
     """The demo model as a folder of safetensors that both tools read."""
     from pytest_llmeval.models import demo
-    from pytest_llmeval.models.engine.loading import load
-    from pytest_llmeval.models.engine.spec import parse_spec
+    from pytest_llmeval.models.hf.loading import load
+    from pytest_llmeval.models.hf.spec import parse_spec
 
     path = demo.weights()
     if path is None:
@@ -70,8 +70,9 @@ def run_lm_eval(
     """lm-eval's own task on the same rows: seconds inside a method of its model, and its samples."""
     sys.path.insert(0, str(PARITY))
     import lm_eval
-    import lm_eval_rows
     from lm_eval.models.huggingface import HFLM
+
+    from support import lm_eval_rows
 
     lm_eval_rows.feed(data(benchmark))
     seconds = 0.0

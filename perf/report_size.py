@@ -27,12 +27,12 @@ from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
-from pytest_llmeval.planning.making import ways
-from pytest_llmeval.planning.plan import PlannedResult
-from pytest_llmeval.planning.suite import Evaluated
-from pytest_llmeval.runs.folder import RunFolder
-from pytest_llmeval.runs.prompts import write_prompts
-from pytest_llmeval.runs.records import RecordWriter
+from pytest_llmeval.core.plan import PlannedResult
+from pytest_llmeval.evaluation.planner import ways
+from pytest_llmeval.evaluation.suite import Evaluated
+from pytest_llmeval.storage.folder import RunFolder
+from pytest_llmeval.storage.prompts import write_prompts
+from pytest_llmeval.storage.records import RecordWriter
 
 LIMITS = {"seconds": 20.0, "MB of memory": 500.0, "MB of file": 15.0}
 

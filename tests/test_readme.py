@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parents[1] / "README.md"
+from support.paths import REPOSITORY
+
+README = REPOSITORY / "README.md"
 FILE = re.compile(r'^( *)```\w+ title="([^"]+)"\n(.*?)^ *```$', re.MULTILINE | re.DOTALL)
 
 

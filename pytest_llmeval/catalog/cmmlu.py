@@ -15,7 +15,7 @@ from typing import Any
 from zipfile import BadZipFile
 from zipfile import ZipFile
 
-from pytest_llmeval.catalog.matching import matching
+from pytest_llmeval.catalog.matched_protocols import matching
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import DataError
@@ -25,11 +25,11 @@ from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import subject_sizes
 from pytest_llmeval.prompts.cmmlu import LMEVAL_CMMLU
 from pytest_llmeval.sources import hub
-from pytest_llmeval.sources.doubts import doubts
-from pytest_llmeval.sources.find import check_sizes
-from pytest_llmeval.sources.find import load_first
-from pytest_llmeval.sources.local import read_csv
-from pytest_llmeval.sources.names import row_id
+from pytest_llmeval.sources.data_warnings import doubts
+from pytest_llmeval.sources.files import read_csv
+from pytest_llmeval.sources.item_ids import row_id
+from pytest_llmeval.sources.locate import check_sizes
+from pytest_llmeval.sources.locate import load_first
 
 REPO = "haonan-li/cmmlu"
 REVISION = "efcc940752ea4a1ea94d2727f11f83858d64fc8e"

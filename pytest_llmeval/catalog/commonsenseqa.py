@@ -11,18 +11,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.catalog.matching import matching
+from pytest_llmeval.catalog.matched_protocols import matching
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.prompts.cloze import CLOZE
 from pytest_llmeval.prompts.commonsenseqa import LMEVAL_COMMONSENSEQA
-from pytest_llmeval.sources.doubts import doubts
-from pytest_llmeval.sources.find import check_sizes
-from pytest_llmeval.sources.find import first_file
-from pytest_llmeval.sources.find import load_first
-from pytest_llmeval.sources.labelled import labelled_item
+from pytest_llmeval.sources.ai2_format import labelled_item
+from pytest_llmeval.sources.data_warnings import doubts
+from pytest_llmeval.sources.locate import check_sizes
+from pytest_llmeval.sources.locate import first_file
+from pytest_llmeval.sources.locate import load_first
 from pytest_llmeval.sources.rows import Rows
 from pytest_llmeval.sources.rows import hub_rows
 from pytest_llmeval.sources.rows import jsonl_rows

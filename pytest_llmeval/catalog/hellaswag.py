@@ -25,10 +25,10 @@ from pytest_llmeval.prompts.commonsenseqa import LMEVAL_COMMONSENSEQA
 from pytest_llmeval.prompts.hellaswag import LMEVAL_HELLASWAG
 from pytest_llmeval.prompts.hellaswag import clean
 from pytest_llmeval.prompts.hellaswag import context
-from pytest_llmeval.sources.doubts import doubts
-from pytest_llmeval.sources.find import check_sizes
-from pytest_llmeval.sources.find import first_file
-from pytest_llmeval.sources.find import load_first
+from pytest_llmeval.sources.data_warnings import doubts
+from pytest_llmeval.sources.locate import check_sizes
+from pytest_llmeval.sources.locate import first_file
+from pytest_llmeval.sources.locate import load_first
 from pytest_llmeval.sources.rows import Rows
 from pytest_llmeval.sources.rows import hub_rows
 from pytest_llmeval.sources.rows import jsonl_rows

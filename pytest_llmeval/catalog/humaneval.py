@@ -26,11 +26,11 @@ from pytest_llmeval.prompts.humaneval import HUMANEVAL_CHAT
 from pytest_llmeval.prompts.humaneval import HUMANEVAL_INSTRUCT
 from pytest_llmeval.prompts.humaneval import STOP
 from pytest_llmeval.sources import hub
-from pytest_llmeval.sources.find import check_sizes
-from pytest_llmeval.sources.find import first_file
-from pytest_llmeval.sources.find import load_first
-from pytest_llmeval.sources.local import read_jsonl
-from pytest_llmeval.sources.names import safe_id
+from pytest_llmeval.sources.files import read_jsonl
+from pytest_llmeval.sources.item_ids import safe_id
+from pytest_llmeval.sources.locate import check_sizes
+from pytest_llmeval.sources.locate import first_file
+from pytest_llmeval.sources.locate import load_first
 
 REPO = "openai/openai_humaneval"
 CONFIG = "openai_humaneval"

@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.catalog.matching import matching
+from pytest_llmeval.catalog.matched_protocols import matching
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
@@ -24,10 +24,10 @@ from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import subject_sizes
 from pytest_llmeval.prompts.include import INCLUDE
 from pytest_llmeval.prompts.include import LMEVAL_INCLUDE
-from pytest_llmeval.sources.doubts import doubts
-from pytest_llmeval.sources.find import first_file
-from pytest_llmeval.sources.find import load_first
-from pytest_llmeval.sources.names import row_id
+from pytest_llmeval.sources.data_warnings import doubts
+from pytest_llmeval.sources.item_ids import row_id
+from pytest_llmeval.sources.locate import first_file
+from pytest_llmeval.sources.locate import load_first
 from pytest_llmeval.sources.rows import Rows
 from pytest_llmeval.sources.rows import hub_rows
 from pytest_llmeval.sources.rows import jsonl_rows

@@ -36,14 +36,14 @@ from pytest_llmeval.prompts.mbpp import MBPP_CHAT
 from pytest_llmeval.prompts.mbpp import MBPP_INSTRUCT
 from pytest_llmeval.prompts.mbpp import STOP
 from pytest_llmeval.sources import hub
-from pytest_llmeval.sources.find import check_sizes
-from pytest_llmeval.sources.find import first_file
-from pytest_llmeval.sources.find import load_first
-from pytest_llmeval.sources.local import READ_ERRORS
-from pytest_llmeval.sources.local import open_binary
-from pytest_llmeval.sources.local import read_jsonl
-from pytest_llmeval.sources.local import unreadable
-from pytest_llmeval.sources.names import row_id
+from pytest_llmeval.sources.files import READ_ERRORS
+from pytest_llmeval.sources.files import open_binary
+from pytest_llmeval.sources.files import read_jsonl
+from pytest_llmeval.sources.files import unreadable
+from pytest_llmeval.sources.item_ids import row_id
+from pytest_llmeval.sources.locate import check_sizes
+from pytest_llmeval.sources.locate import first_file
+from pytest_llmeval.sources.locate import load_first
 
 REPO = "google-research-datasets/mbpp"
 REVISION = "4bb6404fdc6cacfda99d4ac4205087b89d32030c"

@@ -24,13 +24,13 @@ from pytest_llmeval.prompts.mgsm import MGSM_NATIVE_COT
 from pytest_llmeval.prompts.mgsm import STOP
 from pytest_llmeval.prompts.mgsm import WORDS
 from pytest_llmeval.sources import hub
-from pytest_llmeval.sources.find import check_sizes
-from pytest_llmeval.sources.find import first_file
-from pytest_llmeval.sources.find import load_first
-from pytest_llmeval.sources.local import READ_ERRORS
-from pytest_llmeval.sources.local import read_tsv
-from pytest_llmeval.sources.local import unreadable
-from pytest_llmeval.sources.names import row_id
+from pytest_llmeval.sources.files import READ_ERRORS
+from pytest_llmeval.sources.files import read_tsv
+from pytest_llmeval.sources.files import unreadable
+from pytest_llmeval.sources.item_ids import row_id
+from pytest_llmeval.sources.locate import check_sizes
+from pytest_llmeval.sources.locate import first_file
+from pytest_llmeval.sources.locate import load_first
 
 REPO = "juletxara/mgsm"
 REVISION = "b2f13d426afe3be8d69a7e739b36724db8b66bbc"

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.catalog.matching import matching
+from pytest_llmeval.catalog.matched_protocols import matching
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import ConfigError
@@ -23,15 +23,15 @@ from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
+from pytest_llmeval.core.suggestions import suggestion
 from pytest_llmeval.prompts.hendrycks import HENDRYCKS
 from pytest_llmeval.prompts.lmeval import LMEVAL_MMLU
 from pytest_llmeval.sources import hub
-from pytest_llmeval.sources.doubts import doubts
-from pytest_llmeval.sources.find import find
-from pytest_llmeval.sources.find import not_found
-from pytest_llmeval.sources.local import read_csv
-from pytest_llmeval.sources.names import row_id
-from pytest_llmeval.spelling import suggestion
+from pytest_llmeval.sources.data_warnings import doubts
+from pytest_llmeval.sources.files import read_csv
+from pytest_llmeval.sources.item_ids import row_id
+from pytest_llmeval.sources.locate import find
+from pytest_llmeval.sources.locate import not_found
 
 REPO = "cais/mmlu"
 REVISION = "c30699e8356da336a370243923dbaf21066bb9fe"

@@ -14,7 +14,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.catalog.matching import matching
+from pytest_llmeval.catalog.matched_protocols import matching
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import DataError
@@ -27,10 +27,10 @@ from pytest_llmeval.prompts.lmeval import LMEVAL_MMLU
 from pytest_llmeval.prompts.mmlu_pro import LMEVAL_MMLU_PRO
 from pytest_llmeval.prompts.mmlu_pro import MMLU_PRO
 from pytest_llmeval.prompts.mmlu_pro import PADDING
-from pytest_llmeval.sources.find import check_sizes
-from pytest_llmeval.sources.find import first_file
-from pytest_llmeval.sources.find import load_first
-from pytest_llmeval.sources.names import row_id
+from pytest_llmeval.sources.item_ids import row_id
+from pytest_llmeval.sources.locate import check_sizes
+from pytest_llmeval.sources.locate import first_file
+from pytest_llmeval.sources.locate import load_first
 from pytest_llmeval.sources.rows import Rows
 from pytest_llmeval.sources.rows import hub_rows
 from pytest_llmeval.sources.rows import jsonl_rows

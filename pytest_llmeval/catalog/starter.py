@@ -18,9 +18,9 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.prompts.cloze import CLOZE
 from pytest_llmeval.prompts.lmeval import LMEVAL_MMLU
-from pytest_llmeval.sources.local import read_jsonl
-from pytest_llmeval.sources.own import Fields
-from pytest_llmeval.sources.own import make_item
+from pytest_llmeval.sources.files import read_jsonl
+from pytest_llmeval.sources.jsonl_benchmark import Fields
+from pytest_llmeval.sources.jsonl_benchmark import make_item
 
 # Cloze with shots: SmolLM2-135M-Instruct on a draft of 365 items got 0.726 with five, 0.600 without
 # (62 items right only with shots, 16 only without), better or equal in 11 of 12 subjects; the

@@ -25,11 +25,11 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.prompts.commonsenseqa import LMEVAL_COMMONSENSEQA
 from pytest_llmeval.prompts.truthfulqa import LMEVAL_TRUTHFULQA
-from pytest_llmeval.sources.doubts import doubts
-from pytest_llmeval.sources.find import check_sizes
-from pytest_llmeval.sources.find import load_first
-from pytest_llmeval.sources.local import read_csv
-from pytest_llmeval.sources.names import safe_id
+from pytest_llmeval.sources.data_warnings import doubts
+from pytest_llmeval.sources.files import read_csv
+from pytest_llmeval.sources.item_ids import safe_id
+from pytest_llmeval.sources.locate import check_sizes
+from pytest_llmeval.sources.locate import load_first
 from pytest_llmeval.sources.rows import Rows
 from pytest_llmeval.sources.rows import hub_rows
 from pytest_llmeval.sources.rows import parquet_files

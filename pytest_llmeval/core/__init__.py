@@ -6,34 +6,34 @@ types, so a change here is a change everywhere: keep them small.
 
 from __future__ import annotations
 
-from .benchmark import Benchmark
-from .canonical import canonical_json
-from .errors import ConfigError
-from .errors import DataError
-from .errors import ModelError
-from .errors import RunError
-from .exchange import FILTERED
-from .exchange import REFUSED
-from .exchange import Ask
-from .exchange import Decoding
-from .exchange import Request
-from .exchange import Response
-from .exchange import mend
-from .items import ITEM_ID
-from .items import LABELS
-from .items import Dataset
-from .items import Item
-from .items import check_dataset
-from .items import subject_sizes
-from .prompt import Prompt
-from .prompt import Template
-from .protocol import LETTER_DECODING
-from .protocol import Arrange
-from .protocol import Draw
-from .protocol import Protocol
-from .records import Outcome
-from .records import Record
-from .records import Score
+from pytest_llmeval.core.benchmark import Benchmark
+from pytest_llmeval.core.errors import ConfigError
+from pytest_llmeval.core.errors import DataError
+from pytest_llmeval.core.errors import ModelError
+from pytest_llmeval.core.errors import RunError
+from pytest_llmeval.core.hashing import canonical_json
+from pytest_llmeval.core.items import ITEM_ID
+from pytest_llmeval.core.items import LABELS
+from pytest_llmeval.core.items import Dataset
+from pytest_llmeval.core.items import Item
+from pytest_llmeval.core.items import check_dataset
+from pytest_llmeval.core.items import subject_sizes
+from pytest_llmeval.core.protocol import LETTER_DECODING
+from pytest_llmeval.core.protocol import Arrange
+from pytest_llmeval.core.protocol import Draw
+from pytest_llmeval.core.protocol import Protocol
+from pytest_llmeval.core.record import Outcome
+from pytest_llmeval.core.record import Record
+from pytest_llmeval.core.record import Score
+from pytest_llmeval.core.request import FILTERED
+from pytest_llmeval.core.request import REFUSED
+from pytest_llmeval.core.request import Ask
+from pytest_llmeval.core.request import Decoding
+from pytest_llmeval.core.request import Request
+from pytest_llmeval.core.request import Response
+from pytest_llmeval.core.request import mend
+from pytest_llmeval.core.template import Prompt
+from pytest_llmeval.core.template import Template
 
 __all__ = [
     "FILTERED",

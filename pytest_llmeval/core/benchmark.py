@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from dataclasses import field
 from typing import Any
 
-from .checks import check_kind
-from .checks import check_several
-from .errors import ConfigError
-from .items import Dataset
-from .protocol import Protocol
+from pytest_llmeval.core.errors import ConfigError
+from pytest_llmeval.core.items import Dataset
+from pytest_llmeval.core.protocol import Protocol
+from pytest_llmeval.core.validation import check_kind
+from pytest_llmeval.core.validation import check_several
 
 Exclusion = tuple[tuple[str, tuple[str | int | float | None, ...]], ...]
 """Fields with the values whose items are left out."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from dataclasses import field
 from typing import Any
 
-from .canonical import canonical_json
-from .checks import check_text
-from .errors import DataError
+from pytest_llmeval.core.errors import DataError
+from pytest_llmeval.core.hashing import canonical_json
+from pytest_llmeval.core.validation import check_text
 
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

@@ -17,18 +17,18 @@ from typing import Any
 from typing import Literal
 from typing import get_args
 
-from .canonical import canonical_json
-from .checks import check_kind
-from .checks import check_number
-from .checks import check_several
-from .errors import ConfigError
-from .exchange import Ask
-from .exchange import Decoding
-from .exchange import Request
-from .items import Dataset
-from .items import Item
-from .prompt import Prompt
-from .prompt import Template
+from pytest_llmeval.core.errors import ConfigError
+from pytest_llmeval.core.hashing import canonical_json
+from pytest_llmeval.core.items import Dataset
+from pytest_llmeval.core.items import Item
+from pytest_llmeval.core.request import Ask
+from pytest_llmeval.core.request import Decoding
+from pytest_llmeval.core.request import Request
+from pytest_llmeval.core.template import Prompt
+from pytest_llmeval.core.template import Template
+from pytest_llmeval.core.validation import check_kind
+from pytest_llmeval.core.validation import check_number
+from pytest_llmeval.core.validation import check_several
 
 LETTER_DECODING = Decoding(max_tokens=16, stop=("\n\n",))
 """How a letter is generated that cannot be read from log-likelihoods: its first paragraph."""

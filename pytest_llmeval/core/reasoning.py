@@ -13,14 +13,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from string import ascii_letters
 
-from .quoted import Quoted
-from .reasoning_marks import ENDS
-from .reasoning_marks import FAMILIES
-from .reasoning_marks import FRAMES
-from .reasoning_marks import UNFINISHED
-from .reasoning_marks import WRAPPER_ENDS
-from .reasoning_marks import WRAPPERS
-from .reasoning_marks import Marks
+from pytest_llmeval.core.quoted import Quoted
+from pytest_llmeval.core.reasoning_marks import ENDS
+from pytest_llmeval.core.reasoning_marks import FAMILIES
+from pytest_llmeval.core.reasoning_marks import FRAMES
+from pytest_llmeval.core.reasoning_marks import UNFINISHED
+from pytest_llmeval.core.reasoning_marks import WRAPPER_ENDS
+from pytest_llmeval.core.reasoning_marks import WRAPPERS
+from pytest_llmeval.core.reasoning_marks import Marks
 
 
 def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:

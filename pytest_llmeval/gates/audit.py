@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pytest_llmeval.bias.arms import position_of
 from pytest_llmeval.metrics import Audit
-from pytest_llmeval.metrics.audit import FamilyResult
-from pytest_llmeval.orders.permutations import position_of
+from pytest_llmeval.metrics.bias.audit import FamilyResult
 
 AUDITED = ("position_range", "consistency", "recall_std")
 """Metrics of an audit. Only ``consistency`` has an interval."""

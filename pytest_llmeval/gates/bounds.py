@@ -17,9 +17,9 @@ from pydantic import AfterValidator
 from pydantic import BeforeValidator
 from pydantic import Field
 
-from .mistakes import kind
-from .tables import Table
-from .tables import problem
+from pytest_llmeval.core.toml_errors import kind
+from pytest_llmeval.gates.tables import Table
+from pytest_llmeval.gates.tables import problem
 
 
 def _probability(name: str) -> Callable[[float], float]:

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .verdict import STATES
-from .verdict import State
-from .verdict import Verdict
-from .verdict import worst_first
-from .words import NO_MEASUREMENT
+from pytest_llmeval.gates.verdict import STATES
+from pytest_llmeval.gates.verdict import State
+from pytest_llmeval.gates.verdict import Verdict
+from pytest_llmeval.gates.verdict import worst_first
+from pytest_llmeval.gates.wording import NO_MEASUREMENT
 
 FOLDED = frozenset({"fail", "undecided", "pass"})
 """Statuses of which subjects are folded unless the caller chooses."""

@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Mapping
 
+from pytest_llmeval.gates.bounds import Bound
+from pytest_llmeval.gates.decisions import decide
+from pytest_llmeval.gates.decisions import decide_by_interval
+from pytest_llmeval.gates.estimates import Estimate
+from pytest_llmeval.gates.estimates import Measured
+from pytest_llmeval.gates.locations import HYBRIDS
+from pytest_llmeval.gates.thresholds import BenchmarkGates
+from pytest_llmeval.gates.verdict import Scope
+from pytest_llmeval.gates.verdict import Status
+from pytest_llmeval.gates.verdict import Verdict
+from pytest_llmeval.gates.wording import answers
+from pytest_llmeval.gates.wording import no_measurement
+from pytest_llmeval.gates.wording import not_all
+from pytest_llmeval.gates.wording import too_many
 from pytest_llmeval.metrics import FirstOutcomes
 from pytest_llmeval.metrics import Hybrid
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import hybrid_of
 from pytest_llmeval.metrics import hybrid_weights
-
-from .bounds import Bound
-from .decide import decide
-from .decide import decide_by_interval
-from .measure import Estimate
-from .measure import Measured
-from .places import HYBRIDS
-from .thresholds import BenchmarkGates
-from .verdict import Scope
-from .verdict import Status
-from .verdict import Verdict
-from .words import answers
-from .words import no_measurement
-from .words import not_all
-from .words import too_many
 
 
 def judge_hybrids(

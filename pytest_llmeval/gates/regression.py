@@ -12,21 +12,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace
 
+from pytest_llmeval.gates.estimates import is_draw
+from pytest_llmeval.gates.thresholds import RegressionGates
+from pytest_llmeval.gates.verdict import TOLERANCE
+from pytest_llmeval.gates.verdict import Scope
+from pytest_llmeval.gates.verdict import Status
+from pytest_llmeval.gates.verdict import Verdict
+from pytest_llmeval.gates.wording import answers
+from pytest_llmeval.gates.wording import drawn
+from pytest_llmeval.gates.wording import no_measurement
+from pytest_llmeval.gates.wording import too_many
+from pytest_llmeval.gates.wording import too_many_together
 from pytest_llmeval.metrics import Comparison
 from pytest_llmeval.metrics import Difference
 from pytest_llmeval.metrics import Result
-
-from .measure import is_draw
-from .thresholds import RegressionGates
-from .verdict import TOLERANCE
-from .verdict import Scope
-from .verdict import Status
-from .verdict import Verdict
-from .words import answers
-from .words import drawn
-from .words import no_measurement
-from .words import too_many
-from .words import too_many_together
 
 Comparisons = Mapping[tuple[str, str, str], Comparison | str]
 """(model, benchmark, scorer) → the comparison with the baseline, or why there is none."""

@@ -12,9 +12,8 @@ from pydantic import ConfigDict
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
-from pytest_llmeval.spelling import suggestion
-
-from .mistakes import EMPTY_TABLE
+from pytest_llmeval.core.suggestions import suggestion
+from pytest_llmeval.core.toml_errors import EMPTY_TABLE
 
 
 def problem(text: str, key: str | None = None) -> PydanticCustomError:

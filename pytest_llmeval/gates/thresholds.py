@@ -17,29 +17,28 @@ from pydantic import Field
 from pydantic import ValidationError
 from pydantic import model_validator
 
+from pytest_llmeval.core.toml_errors import explain
+from pytest_llmeval.core.toml_errors import kind
+from pytest_llmeval.core.toml_errors import mistake
+from pytest_llmeval.core.toml_errors import read_text
+from pytest_llmeval.core.toml_errors import toml_problem
+from pytest_llmeval.gates.audit import AUDITED
+from pytest_llmeval.gates.bounds import Accuracy
+from pytest_llmeval.gates.bounds import Alpha
+from pytest_llmeval.gates.bounds import Bound
+from pytest_llmeval.gates.bounds import Drop
+from pytest_llmeval.gates.bounds import Errors
+from pytest_llmeval.gates.bounds import Gain
+from pytest_llmeval.gates.bounds import NotEmpty
+from pytest_llmeval.gates.bounds import PlainRate
+from pytest_llmeval.gates.bounds import PlainShare
+from pytest_llmeval.gates.bounds import Rate
+from pytest_llmeval.gates.bounds import Share
+from pytest_llmeval.gates.tables import Table
+from pytest_llmeval.gates.tables import merge
+from pytest_llmeval.gates.tables import problem
 from pytest_llmeval.metrics import hybrid_name
 from pytest_llmeval.metrics import hybrid_weights
-
-from .audit import AUDITED
-from .bounds import Accuracy
-from .bounds import Alpha
-from .bounds import Bound
-from .bounds import Drop
-from .bounds import Errors
-from .bounds import Gain
-from .bounds import NotEmpty
-from .bounds import PlainRate
-from .bounds import PlainShare
-from .bounds import Rate
-from .bounds import Share
-from .mistakes import explain
-from .mistakes import kind
-from .mistakes import mistake
-from .mistakes import read_text
-from .mistakes import toml_problem
-from .tables import Table
-from .tables import merge
-from .tables import problem
 
 # More digits than anybody has samples; int() itself refuses thousands of them.
 _PASS = re.compile(r"pass[@^]([1-9][0-9]{0,8})")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from typing import Literal
 
-from .bounds import Bound
+from pytest_llmeval.gates.bounds import Bound
 
 Status = Literal["pass", "fail", "undecided", "not run"]
 State = Literal["failed", "undecided", "warned", "passed", "not run"]

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from . import _checks
-from .proportions import wilson_interval
+from pytest_llmeval.metrics import _validation
+from pytest_llmeval.metrics.proportions import wilson_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def calibration(answers: Iterable[tuple[float, bool]], bins: int = 10) -> Calibr
         raise ValueError(f"bins = {bins} is below 1")
     groups: list[list[tuple[float, bool]]] = [[] for _ in range(bins)]
     for confidence, correct in answers:
-        value = _checks.proportion("confidence", confidence)
+        value = _validation.proportion("confidence", confidence)
         groups[min(bins, max(1, math.ceil(value * bins))) - 1].append((value, correct))
     items = sum(map(len, groups))
     if not items:

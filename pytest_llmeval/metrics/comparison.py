@@ -12,15 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_llmeval.core import Outcome
-
-from . import _checks
-from .paired import holm
-from .paired import paired_interval
-from .paired import sign_flip
-from .paired import stratified_change
-from .power import detectable_mean_change
-from .power import detectable_stratified_change
-from .result import ItemOutcomes
+from pytest_llmeval.metrics import _validation
+from pytest_llmeval.metrics.paired_tests import holm
+from pytest_llmeval.metrics.paired_tests import paired_interval
+from pytest_llmeval.metrics.paired_tests import sign_flip
+from pytest_llmeval.metrics.paired_tests import stratified_change
+from pytest_llmeval.metrics.power import detectable_mean_change
+from pytest_llmeval.metrics.power import detectable_stratified_change
+from pytest_llmeval.metrics.result import ItemOutcomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +166,7 @@ def compare_items(
     ``paired_interval``, ``holm``, ``detectable_paired_drop``. ValueError for an item of a subject
     that ``sizes`` lacks or of different subjects.
     """
-    _checks.confidence(confidence)
+    _validation.confidence(confidence)
     samples = _samples(baseline), _samples(candidate)
     pairs = _pairs(baseline, candidate, samples)
     by_subject: dict[str, list[_Pair]] = {name: [] for name in sorted(sizes)}

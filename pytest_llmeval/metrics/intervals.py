@@ -10,17 +10,17 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from . import _checks
-from ._normal import two_sided
-from .proportions import score_limits
-from .proportions import wilson_interval
-from .samples import Tally
-from .samples import clustered_standard_error
-from .samples import mean_pass_at_k
-from .samples import mean_pass_hat_k
-from .samples import pass_at_k
-from .samples import pass_hat_k
-from .samples import totals
+from pytest_llmeval.metrics import _validation
+from pytest_llmeval.metrics._normal import two_sided
+from pytest_llmeval.metrics.proportions import score_limits
+from pytest_llmeval.metrics.proportions import wilson_interval
+from pytest_llmeval.metrics.samples import Tally
+from pytest_llmeval.metrics.samples import clustered_standard_error
+from pytest_llmeval.metrics.samples import mean_pass_at_k
+from pytest_llmeval.metrics.samples import mean_pass_hat_k
+from pytest_llmeval.metrics.samples import pass_at_k
+from pytest_llmeval.metrics.samples import pass_hat_k
+from pytest_llmeval.metrics.samples import totals
 
 Interval = tuple[float, float]
 
@@ -37,10 +37,10 @@ def effective_size(tally: Tally, population: int | None = None) -> float:
     (N - 1) / (N - n) (Cochran 1977, "Sampling Techniques", sec. 3.2), infinite at n = N:
     it is about the benchmark's own value, which a full run would give. 0 without answers.
     """
-    cells = _checks.cells(tally)
+    cells = _validation.cells(tally)
     items, answers, correct = totals(cells)
     if population is not None:
-        items, population = _checks.part("items", items, "population", population)
+        items, population = _validation.part("items", items, "population", population)
     if items == 0:
         return 0.0
     size = float(items)
@@ -60,7 +60,7 @@ def score_interval(mean: float, size: float, confidence: float = 0.95) -> Interv
     (0, 1) at size 0, the point at infinity. ValueError for a mean outside [0, 1], a negative
     size, or a confidence outside (0, 1).
     """
-    mean = _checks.proportion("mean", mean)
+    mean = _validation.proportion("mean", mean)
     z = two_sided(confidence)
     if not size >= 0:
         raise ValueError(f"size must not be negative, but is {size!r}")
@@ -79,7 +79,7 @@ def tally_interval(
 
     With one answer per item and no population exactly ``wilson_interval``.
     """
-    items, answers, correct = totals(_checks.cells(tally))
+    items, answers, correct = totals(_validation.cells(tally))
     if population is None and answers == items:
         return wilson_interval(correct, answers, confidence)
     mean = correct / answers if answers else 0.0
@@ -144,7 +144,7 @@ def stratified_interval(
     ``finite``: about the benchmark's own value, with the finite-population correction, a point
     where every item was drawn; else about the model on items of this kind.
     """
-    _checks.confidence(confidence)
+    _validation.confidence(confidence)
     weights = _weights(subjects, populations)
     if weights is None:
         return 0.0, 1.0
@@ -181,8 +181,8 @@ def bootstrap_interval(
 
     ``value`` must give proportions. Strata without items are left out; (0, 1) without any.
     """
-    _checks.confidence(confidence)
-    if _checks.count("resamples", resamples) == 0:
+    _validation.confidence(confidence)
+    if _validation.count("resamples", resamples) == 0:
         raise ValueError("resamples must be at least 1")
     cells = [_values(tally, value) for tally in strata]
     cells = [present for present in cells if present]
@@ -194,7 +194,7 @@ def bootstrap_interval(
         return score_interval(estimate, size, confidence)
     import numpy as np
 
-    generator = np.random.default_rng(_checks.count("seed", seed))
+    generator = np.random.default_rng(_validation.count("seed", seed))
     means = np.zeros(resamples)
     for values in cells:
         rates, items = np.array(list(values)), np.array(list(values.values()))
@@ -242,7 +242,7 @@ def _one_size(tally: Tally) -> bool:
 
 
 def _present(subjects: Mapping[str, Tally]) -> dict[str, Tally]:
-    return {name: tally for name, tally in sorted(subjects.items()) if _checks.cells(tally)}
+    return {name: tally for name, tally in sorted(subjects.items()) if _validation.cells(tally)}
 
 
 def _weights(
@@ -252,8 +252,8 @@ def _weights(
     for name, tally in subjects.items():
         if name not in populations:
             raise ValueError(f"no population of {name!r}")
-        items, _, _ = totals(_checks.cells(tally))
-        _checks.part(f"items of {name!r}", items, "population", populations[name])
+        items, _, _ = totals(_validation.cells(tally))
+        _validation.part(f"items of {name!r}", items, "population", populations[name])
     weights = {name: size for name, size in sorted(populations.items()) if size}
     present = _present(subjects)
     return weights if weights and present.keys() == weights.keys() else None
@@ -262,7 +262,7 @@ def _weights(
 def _weighted_mean(subjects: Mapping[str, Tally], weights: Mapping[str, int]) -> float:
     means = []
     for name, weight in weights.items():
-        _, answers, correct = totals(_checks.cells(subjects[name]))
+        _, answers, correct = totals(_validation.cells(subjects[name]))
         means.append(weight * (correct / answers))
     # Divided last: the mean of ones is 1, and equal weights give macro_accuracy to the digit.
     return min(1.0, math.fsum(means) / sum(weights.values()))
@@ -286,7 +286,7 @@ def _stratified_limits(
         size = effective_size(subjects[name], (populations or {}).get(name))
         if math.isinf(size):  # all of its items were drawn: nothing about it is uncertain
             continue
-        items, answers, correct = totals(_checks.cells(subjects[name]))
+        items, answers, correct = totals(_validation.cells(subjects[name]))
         error = clustered_standard_error(subjects[name])
         variance = mean * (1 - mean) / items if error is None else error * error
         if populations is not None:
@@ -313,8 +313,8 @@ def _weights_size(subjects: Mapping[str, Tally], weights: Mapping[str, int]) -> 
 def _values(tally: Tally, value: Callable[[int, int], float]) -> dict[float, int]:
     """Value -> items that have it, ascending: the same whatever the order of the tally."""
     found: dict[float, int] = {}
-    for n, c, items in _checks.cells(tally):
-        one = _checks.proportion(f"value({n}, {c})", value(n, c))
+    for n, c, items in _validation.cells(tally):
+        one = _validation.proportion(f"value({n}, {c})", value(n, c))
         found[one] = found.get(one, 0) + items
     return dict(sorted(found.items()))
 

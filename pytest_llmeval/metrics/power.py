@@ -10,10 +10,10 @@ import math
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from . import _checks
-from ._normal import both_errors
-from ._normal import critical
-from ._normal import two_sided
+from pytest_llmeval.metrics import _validation
+from pytest_llmeval.metrics._normal import both_errors
+from pytest_llmeval.metrics._normal import critical
+from pytest_llmeval.metrics._normal import two_sided
 
 
 def detectable_drop(
@@ -25,7 +25,7 @@ def detectable_drop(
     (Am. Stat. 52, 119-126), with p~ = (c + z^2/2) / (n + z^2): all right is not certainty.
     At most 1; 0 for an infinite size, None for 0.
     """
-    mean = _checks.proportion("mean", mean)
+    mean = _validation.proportion("mean", mean)
     if not size >= 0:
         raise ValueError(f"size must not be negative, but is {size!r}")
     z = two_sided(confidence)
@@ -50,8 +50,10 @@ def detectable_paired_drop(
     the drop of which ``smallest_significant`` items or more become wrong with this power, which
     the exact test needs at least. At most 1; None with fewer items than that.
     """
-    changed = _checks.count("newly_wrong", newly_wrong) + _checks.count("newly_right", newly_right)
-    changed, items = _checks.part("changed", changed, "items", items)
+    changed = _validation.count("newly_wrong", newly_wrong) + _validation.count(
+        "newly_right", newly_right
+    )
+    changed, items = _validation.part("changed", changed, "items", items)
     return detectable_mean_change(items, changed, 1.0, alpha, power)
 
 
@@ -105,9 +107,9 @@ def smallest_significant(comparisons: int, alpha: float) -> int:
     The least k with an exact McNemar p, 2 / 2^k, of at most alpha / comparisons: the strictest
     step of Holm's adjustment. No smaller change can be told from chance, whatever its subject.
     """
-    if _checks.count("comparisons", comparisons) == 0:
+    if _validation.count("comparisons", comparisons) == 0:
         raise ValueError("comparisons must be at least 1")
-    alpha = _checks.confidence(alpha, "alpha")
+    alpha = _validation.confidence(alpha, "alpha")
     changed = 1
     while comparisons * 2.0 ** (1 - changed) > alpha:
         changed += 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from . import _checks
-from ._normal import two_sided
-from .samples import Tally
-from .samples import clustered_standard_error
+from pytest_llmeval.metrics import _validation
+from pytest_llmeval.metrics._normal import two_sided
+from pytest_llmeval.metrics.samples import Tally
+from pytest_llmeval.metrics.samples import clustered_standard_error
 
 
 def accuracy(correct: int, total: int) -> float | None:
@@ -17,7 +17,7 @@ def accuracy(correct: int, total: int) -> float | None:
     None without items. The published MMLU figure is this one (Hendrycks et al. 2021,
     "Measuring Massive Multitask Language Understanding", evaluate.py of hendrycks/test).
     """
-    correct, total = _checks.part("correct", correct, "total", total)
+    correct, total = _validation.part("correct", correct, "total", total)
     return correct / total if total else None
 
 
@@ -41,8 +41,8 @@ def normalized_gain(accuracy: float, chance: float) -> float | None:
     (Lord & Novick 1968, "Statistical Theories of Mental Test Scores", ch. 14) and of
     Hake's normalized gain (1998, Am. J. Phys. 66, 64-74) with chance as the starting point.
     """
-    accuracy = _checks.proportion("accuracy", accuracy)
-    chance = _checks.proportion("chance", chance)
+    accuracy = _validation.proportion("accuracy", accuracy)
+    chance = _validation.proportion("chance", chance)
     return (accuracy - chance) / (1 - chance) if chance < 1 else None
 
 
@@ -54,7 +54,7 @@ def standard_error(correct: int, total: int) -> float | None:
     None for fewer than two items. It is 0 at p = 0 and p = 1 whatever n, which is not
     certainty: show ``wilson_interval`` next to it.
     """
-    correct, total = _checks.part("correct", correct, "total", total)
+    correct, total = _validation.part("correct", correct, "total", total)
     if total < 2:
         return None
     # In integers up to one rounded division: no cancellation in 1 - p.
@@ -70,7 +70,7 @@ def macro_standard_error(subjects: Mapping[str, Tally]) -> float | None:
     without items are left out; None without any, or where one has a single item.
     """
     errors = [
-        clustered_standard_error(tally) for tally in subjects.values() if _checks.cells(tally)
+        clustered_standard_error(tally) for tally in subjects.values() if _validation.cells(tally)
     ]
     known = [error for error in errors if error is not None]
     if not known or len(known) < len(errors):
@@ -86,7 +86,7 @@ def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple
     Always contains the estimate; without items it says nothing, (0, 1), as the equation does
     for n -> 0. ValueError unless 0 < confidence < 1.
     """
-    correct, total = _checks.part("correct", correct, "total", total)
+    correct, total = _validation.part("correct", correct, "total", total)
     z = two_sided(confidence)
     if total == 0:
         return 0.0, 1.0
@@ -118,8 +118,8 @@ def exact_interval(correct: int, total: int, confidence: float = 0.95) -> tuple[
     beta(c + 1, n - c). Covers at least ``confidence`` at every rate, and is wider than Wilson's
     for it. (0, 1) without items. ValueError unless 0 < confidence < 1.
     """
-    correct, total = _checks.part("correct", correct, "total", total)
-    tail = (1 - _checks.confidence(confidence)) / 2
+    correct, total = _validation.part("correct", correct, "total", total)
+    tail = (1 - _validation.confidence(confidence)) / 2
     from scipy.special import betainccinv
     from scipy.special import betaincinv
 

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from dataclasses import fields
 
 from pytest_llmeval.core import Outcome
-
-from . import _checks
-from .audit import Audit
-from .proportions import accuracy
-from .proportions import macro_accuracy
-from .proportions import normalized_gain
-from .samples import Tally
+from pytest_llmeval.metrics import _validation
+from pytest_llmeval.metrics.bias.audit import Audit
+from pytest_llmeval.metrics.proportions import accuracy
+from pytest_llmeval.metrics.proportions import macro_accuracy
+from pytest_llmeval.metrics.proportions import normalized_gain
+from pytest_llmeval.metrics.samples import Tally
 
 ALL_TIED_SHOWN = 0.20
 """A larger share of answers whose choices all have the same log-likelihood is reported.
@@ -82,7 +81,7 @@ class Counts:
 
     def __post_init__(self) -> None:
         for name in _COUNTED:
-            _checks.count(name, getattr(self, name))
+            _validation.count(name, getattr(self, name))
         if self.missing < 0:
             raise ValueError(
                 f"{self.answered} answered and {self.error} errors are more than {self.total} items"
@@ -179,12 +178,12 @@ class Result:
 
     def __post_init__(self) -> None:
         if self.chance is not None:
-            _checks.proportion("chance", self.chance)
-        if _checks.count("samples", self.samples) == 0:
+            _validation.proportion("chance", self.chance)
+        if _validation.count("samples", self.samples) == 0:
             raise ValueError("samples must be at least 1")
-        _checks.count("dropped_shots", self.dropped_shots)
-        _checks.count("encoded_apart", self.encoded_apart)
-        _checks.count("ties", self.ties)
+        _validation.count("dropped_shots", self.dropped_shots)
+        _validation.count("encoded_apart", self.encoded_apart)
+        _validation.count("ties", self.ties)
 
     @property
     def name(self) -> str:

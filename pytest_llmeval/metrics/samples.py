@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from . import _checks
+from pytest_llmeval.metrics import _validation
 
 Tally = Mapping[tuple[int, int], int]
 """(answered, correct) of an item → how many items have it."""
@@ -65,7 +65,7 @@ def clustered_standard_error(tally: Tally) -> float | None:
     it is ``standard_error``. None for fewer than two items; 0 where all are equally good, which
     is not certainty.
     """
-    cells = _checks.cells(tally)
+    cells = _validation.cells(tally)
     items, answers, correct = totals(cells)
     if items < 2:
         return None
@@ -111,7 +111,7 @@ def variance_components(tally: Tally) -> VarianceComponents | None:
     mean of c (n - c) / (n (n - 1)), between the variance of c / n less within / n. None unless
     there are at least two items, all with the same n >= 2.
     """
-    cells = _checks.cells(tally)
+    cells = _validation.cells(tally)
     items, _, correct = totals(cells)
     sizes = {n for n, _, _ in cells}
     if items < 2 or len(sizes) != 1 or (n := sizes.pop()) < 2:
@@ -138,8 +138,8 @@ def sample_spread(accuracies: Sequence[float], confidence: float = 0.95) -> Samp
     Biometrika 6, 1-25), clipped to [0, 1]. It is about further samples of the same items and
     says nothing of other items. None for fewer than two samples.
     """
-    values = [_checks.proportion(f"accuracies[{i}]", a) for i, a in enumerate(accuracies)]
-    tail = (1 - _checks.confidence(confidence)) / 2
+    values = [_validation.proportion(f"accuracies[{i}]", a) for i, a in enumerate(accuracies)]
+    tail = (1 - _validation.confidence(confidence)) / 2
     if len(values) < 2:
         return None
     from scipy.special import stdtrit
@@ -154,7 +154,7 @@ def _mean_over_items(
     tally: Tally, value: Callable[[int, int, int], float | None], k: int
 ) -> float | None:
     total, items = [], 0
-    for n, c, m in _checks.cells(tally):
+    for n, c, m in _validation.cells(tally):
         one = value(n, c, k)
         if one is None:
             return None
@@ -176,8 +176,8 @@ def totals(cells: list[tuple[int, int, int]]) -> tuple[int, int, int]:
 
 
 def _arguments(n: int, c: int, k: int) -> tuple[int, int, int]:
-    c, n = _checks.part("c", c, "n", n)
-    k = _checks.count("k", k)
+    c, n = _validation.part("c", c, "n", n)
+    k = _validation.count("k", k)
     if k == 0:
         raise ValueError("k must be at least 1")
     return n, c, k

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .intervals import macro_interval
-from .intervals import pass_at_k_interval
-from .intervals import pass_hat_k_interval
-from .intervals import stratified_accuracy
-from .intervals import stratified_interval
-from .intervals import tally_interval
-from .proportions import accuracy
-from .proportions import macro_standard_error
-from .result import Counts
-from .result import Result
-from .samples import Tally
-from .samples import clustered_standard_error
-from .samples import mean_pass_at_k
-from .samples import mean_pass_hat_k
-from .samples import sample_spread
-from .samples import variance_components
+from pytest_llmeval.metrics.intervals import macro_interval
+from pytest_llmeval.metrics.intervals import pass_at_k_interval
+from pytest_llmeval.metrics.intervals import pass_hat_k_interval
+from pytest_llmeval.metrics.intervals import stratified_accuracy
+from pytest_llmeval.metrics.intervals import stratified_interval
+from pytest_llmeval.metrics.intervals import tally_interval
+from pytest_llmeval.metrics.proportions import accuracy
+from pytest_llmeval.metrics.proportions import macro_standard_error
+from pytest_llmeval.metrics.result import Counts
+from pytest_llmeval.metrics.result import Result
+from pytest_llmeval.metrics.samples import Tally
+from pytest_llmeval.metrics.samples import clustered_standard_error
+from pytest_llmeval.metrics.samples import mean_pass_at_k
+from pytest_llmeval.metrics.samples import mean_pass_hat_k
+from pytest_llmeval.metrics.samples import sample_spread
+from pytest_llmeval.metrics.samples import variance_components
 
 _KS = (1, 2, 5, 10, 20, 50, 100)
 

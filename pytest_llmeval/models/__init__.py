@@ -9,10 +9,10 @@ from typing import Any
 from typing import cast
 
 from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core.suggestions import nearest
+from pytest_llmeval.core.suggestions import suggestion
 from pytest_llmeval.models.base import Model
-from pytest_llmeval.models.wrapped import as_model
-from pytest_llmeval.spelling import nearest
-from pytest_llmeval.spelling import suggestion
+from pytest_llmeval.models.custom import as_model
 
 __all__ = ["Model", "as_model", "backends", "load_model"]
 

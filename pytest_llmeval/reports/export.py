@@ -18,7 +18,7 @@ from typing import NamedTuple
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import mend
-from pytest_llmeval.planning.plan import arm_fingerprint
+from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.runs.judged import JudgedRun
 from pytest_llmeval.runs.run import Run
 

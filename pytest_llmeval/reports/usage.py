@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pytest_llmeval.prices import Prices
-from pytest_llmeval.runs.usage import Counts
-from pytest_llmeval.runs.usage import Rows
-from pytest_llmeval.runs.usage import add
+from pytest_llmeval.core.prices import Prices
 from pytest_llmeval.runs.usage import cost
+from pytest_llmeval.storage.usage_log import Counts
+from pytest_llmeval.storage.usage_log import Rows
+from pytest_llmeval.storage.usage_log import add
 
 
 def usage_lines(rows: Rows, prices: Prices, *, resumed: bool = False) -> list[str]:

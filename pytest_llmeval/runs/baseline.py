@@ -13,11 +13,11 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
-from pytest_llmeval.runs.documents import check_document
-from pytest_llmeval.runs.folder import RunFolder
+from pytest_llmeval.core.suggestions import suggestion
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
-from pytest_llmeval.spelling import suggestion
+from pytest_llmeval.storage.folder import RunFolder
+from pytest_llmeval.storage.schema import check_document
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 """What a baseline may be called: the stem of its file."""

@@ -16,14 +16,14 @@ from pytest_llmeval.gates import State
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import fold
 from pytest_llmeval.gates import worst_first
-from pytest_llmeval.runs.compare import ALPHA
-from pytest_llmeval.runs.compare import RunComparison
-from pytest_llmeval.runs.folder import RunFolder
-from pytest_llmeval.runs.records import latest_records
+from pytest_llmeval.runs.comparison import ALPHA
+from pytest_llmeval.runs.comparison import RunComparison
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.runs.usage import Key
 from pytest_llmeval.runs.usage import Spent
 from pytest_llmeval.runs.usage import spent
+from pytest_llmeval.storage.folder import RunFolder
+from pytest_llmeval.storage.records import latest_records
 
 
 @dataclass(frozen=True)

@@ -28,15 +28,15 @@ from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import nothing_decided
 from pytest_llmeval.gates import overall
 from pytest_llmeval.gates import unknown_models
-from pytest_llmeval.runs.compare import RunComparison
-from pytest_llmeval.runs.compare import compare
-from pytest_llmeval.runs.debiased import DEBIASED
-from pytest_llmeval.runs.folder import run_name
-from pytest_llmeval.runs.hybrids import first_outcomes
+from pytest_llmeval.runs.comparison import RunComparison
+from pytest_llmeval.runs.comparison import compare
+from pytest_llmeval.runs.debiased_results import DEBIASED
 from pytest_llmeval.runs.judged import JudgedRun
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.run import Run
+from pytest_llmeval.runs.weighted_scores import first_outcomes
 from pytest_llmeval.scorers import SCORERS
+from pytest_llmeval.storage.folder import run_name
 
 FIRST = "none"
 """What ``--llm-baseline`` is for the first run, which there is nothing to compare with."""

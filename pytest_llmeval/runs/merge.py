@@ -13,14 +13,14 @@ from pytest_llmeval.core import RunError
 from pytest_llmeval.runs.differences import MismatchError
 from pytest_llmeval.runs.differences import describe_differences
 from pytest_llmeval.runs.differences import differing_fields
-from pytest_llmeval.runs.folder import RunFolder
-from pytest_llmeval.runs.folder import run_name
 from pytest_llmeval.runs.measurement import count_answers
-from pytest_llmeval.runs.prompts import merge_prompts
-from pytest_llmeval.runs.records import RecordWriter
-from pytest_llmeval.runs.records import key
 from pytest_llmeval.runs.run import Run
-from pytest_llmeval.runs.usage import merged_usage
+from pytest_llmeval.storage.folder import RunFolder
+from pytest_llmeval.storage.folder import run_name
+from pytest_llmeval.storage.prompts import merge_prompts
+from pytest_llmeval.storage.records import RecordWriter
+from pytest_llmeval.storage.records import key
+from pytest_llmeval.storage.usage_log import merged_usage
 
 # What run.json says of a shard's own making: kept beside its name.
 _MAKING = ("started", "finished", "resumed", "command", "versions", "platform", "git")

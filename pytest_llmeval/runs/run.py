@@ -17,25 +17,25 @@ from typing import Any
 
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
+from pytest_llmeval.core.plan import PlannedResult
+from pytest_llmeval.core.plan import Way
+from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
-from pytest_llmeval.planning.plan import PlannedResult
-from pytest_llmeval.planning.plan import Way
-from pytest_llmeval.planning.plan import arm_fingerprint
-from pytest_llmeval.runs.arms import InArm
-from pytest_llmeval.runs.arms import audit_of
-from pytest_llmeval.runs.debiased import debiased
-from pytest_llmeval.runs.debiased import what_is_lacking
+from pytest_llmeval.runs.audit import InArm
+from pytest_llmeval.runs.audit import audit_of
+from pytest_llmeval.runs.debiased_results import debiased
+from pytest_llmeval.runs.debiased_results import what_is_lacking
 from pytest_llmeval.runs.failures import failures_of
 from pytest_llmeval.runs.failures import lacked_modules
-from pytest_llmeval.runs.folder import RunFolder
-from pytest_llmeval.runs.hybrids import hybrids
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import count_answers
 from pytest_llmeval.runs.measurement import measure
-from pytest_llmeval.runs.pairs import pairs
-from pytest_llmeval.runs.records import latest_records
+from pytest_llmeval.runs.text_vs_letter import pairs
+from pytest_llmeval.runs.weighted_scores import hybrids
+from pytest_llmeval.storage.folder import RunFolder
+from pytest_llmeval.storage.records import latest_records
 
 _FAILURES = 10  # reasons of errors that metrics.json has
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.installation import install_hint
+from pytest_llmeval.core.installation import install_hint
 from pytest_llmeval.sandbox.bundle import COMMAND
 from pytest_llmeval.sandbox.bundle import ENVIRONMENT
 from pytest_llmeval.sandbox.cell import Cell

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.spelling import suggestion
+from pytest_llmeval.core.suggestions import suggestion
 
 IMAGE = "llmeval-sandbox"
 

@@ -19,9 +19,9 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.sandbox.cell import Cell
 from pytest_llmeval.sandbox.cell import CellLostError
 from pytest_llmeval.sandbox.cell import LaunchError
-from pytest_llmeval.sandbox.core import DETAIL_LENGTH
-from pytest_llmeval.sandbox.core import Execution
-from pytest_llmeval.sandbox.core import Program
+from pytest_llmeval.sandbox.types import DETAIL_LENGTH
+from pytest_llmeval.sandbox.types import Execution
+from pytest_llmeval.sandbox.types import Program
 
 _SLACK = 6.0
 """Seconds beyond a program's longest time in which a cell must have reported."""

@@ -23,8 +23,8 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
 from pytest_llmeval.sandbox import Execution
 from pytest_llmeval.sandbox import Program
-from pytest_llmeval.scorers.code import extract_code
-from pytest_llmeval.scorers.reply import what_is_wrong
+from pytest_llmeval.scorers.code.extract import extract_code
+from pytest_llmeval.scorers.response_text import what_is_wrong
 
 ProgramOf = Callable[[Item, Response], Program | Score]
 

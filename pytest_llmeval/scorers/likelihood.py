@@ -17,7 +17,7 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
-from pytest_llmeval.scorers.choice import choice
+from pytest_llmeval.scorers.choice.reader import choice
 
 SAME_VALUE = 1e-6
 """Relative (and, near 0, absolute) difference up to which log-likelihoods count as the same.

@@ -19,21 +19,21 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
-from pytest_llmeval.scorers import languages
-from pytest_llmeval.scorers import phrases
-from pytest_llmeval.scorers.candidates import Candidate
-from pytest_llmeval.scorers.candidates import Extraction
-from pytest_llmeval.scorers.candidates import Role
+from pytest_llmeval.scorers import answer_words
+from pytest_llmeval.scorers.choice import phrases
+from pytest_llmeval.scorers.choice.candidates import Candidate
+from pytest_llmeval.scorers.choice.candidates import Extraction
+from pytest_llmeval.scorers.choice.candidates import Role
+from pytest_llmeval.scorers.choice.tokens import lex
+from pytest_llmeval.scorers.normalization import any_of
 from pytest_llmeval.scorers.numerals import CODES
 from pytest_llmeval.scorers.numerals import DIGIT
 from pytest_llmeval.scorers.numerals import SIGNS
 from pytest_llmeval.scorers.numerals import Numeral
 from pytest_llmeval.scorers.numerals import numerals
-from pytest_llmeval.scorers.reply import own_answer
-from pytest_llmeval.scorers.reply import verdict
-from pytest_llmeval.scorers.reply import what_is_wrong
-from pytest_llmeval.scorers.tokens import lex
-from pytest_llmeval.scorers.wording import any_of
+from pytest_llmeval.scorers.response_text import own_answer
+from pytest_llmeval.scorers.response_text import verdict
+from pytest_llmeval.scorers.response_text import what_is_wrong
 
 # Of equal rank the last one wins.
 _RANKS = {Role.MARKED: 0, Role.BOXED: 1, Role.ANNOUNCED: 1, Role.BARE: 2, Role.SUPPOSED: 3}
@@ -59,13 +59,13 @@ _WORD = re.compile("[NB]|(?<=[~¶])a(?=:)")
 _LINK = re.compile("B|N(?=#)|N[^XWQx.:;?¶#]{0,9}?[Vvz:]:?[~¶]{0,2}|a:")
 _ASIDE = re.compile(
     r"(?<![-−–+*/×÷=≈^])[*_]{0,2}"
-    rf"(?:[,،]?\s(?:{any_of(languages.BECAUSE)})(?!\w)|,\s(?:as|which|not|where)\b"
-    rf"|{any_of(languages.BECAUSE_UNSPACED)}"
+    rf"(?:[,،]?\s(?:{any_of(answer_words.BECAUSE)})(?!\w)|,\s(?:as|which|not|where)\b"
+    rf"|{any_of(answer_words.BECAUSE_UNSPACED)}"
     # Brackets that close at the end of the statement.
     r"|\s?[(（](?<=\s\(|.（)(?=[^()（）\n]{0,300}[)）][\s.*_$。]{0,6}(?:\n|[.!?。](?:\s|$)|$)))"
 )
 _NEGATIVE = re.compile(
-    rf"[\s*_$({{\[]{{0,6}}(?:(?:{any_of(languages.MINUS)})\s{{1,2}}|[负負](?=\d)|(?<!\n)[-−–]\s(?=\d))",
+    rf"[\s*_$({{\[]{{0,6}}(?:(?:{any_of(answer_words.MINUS)})\s{{1,2}}|[负負](?=\d)|(?<!\n)[-−–]\s(?=\d))",
     re.IGNORECASE,
 )
 # The ends of a box, of a line, and of a sentence, with blank lines before it.
@@ -125,7 +125,7 @@ def explain_number(text: str, language: str | None = None) -> Extraction:
     reply = own_answer(text)
     if not reply:
         return Extraction("", ())
-    comma = (language or "")[:2].lower() in languages.DECIMAL_COMMA
+    comma = (language or "")[:2].lower() in answer_words.DECIMAL_COMMA
     found = [*_marked(reply, comma), *_stated(reply, comma)]
     found.extend(_bare(reply, comma, found))
     return Extraction(reply, tuple(sorted(found, key=lambda candidate: _RANKS[candidate.role])))

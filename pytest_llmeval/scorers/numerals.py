@@ -15,7 +15,7 @@ from decimal import Context
 from decimal import Decimal
 from unicodedata import normalize
 
-from pytest_llmeval.scorers.wording import any_of
+from pytest_llmeval.scorers.normalization import any_of
 
 _LONGEST = 400  # digits of a number
 _LONGEST_RUN = 2000  # characters of a number with its separators

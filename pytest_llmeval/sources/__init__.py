@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_llmeval.sources.find import find
-from pytest_llmeval.sources.names import safe_id
-from pytest_llmeval.sources.own import jsonl
+from pytest_llmeval.sources.item_ids import safe_id
+from pytest_llmeval.sources.jsonl_benchmark import jsonl
+from pytest_llmeval.sources.locate import find
 
 __all__ = ["find", "jsonl", "safe_id"]

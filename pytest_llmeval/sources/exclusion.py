@@ -17,9 +17,9 @@ from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core.benchmark import Exclusion
-from pytest_llmeval.sources.doubts import few
-from pytest_llmeval.sources.doubts import without_items
-from pytest_llmeval.spelling import suggestion
+from pytest_llmeval.core.suggestions import suggestion
+from pytest_llmeval.sources.data_warnings import few
+from pytest_llmeval.sources.data_warnings import without_items
 
 _LISTED = 5
 """Values of a field that are named in the words on what was left out."""

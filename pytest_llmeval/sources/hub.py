@@ -9,8 +9,8 @@ from typing import Any
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import DataError
-from pytest_llmeval.hub import hub_access
-from pytest_llmeval.installation import install_hint
+from pytest_llmeval.core.installation import install_hint
+from pytest_llmeval.sources.hub_access import hub_access
 
 
 def load_rows(path: str, config: str | None, split: str, revision: str) -> list[dict[str, Any]]:

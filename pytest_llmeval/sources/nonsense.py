@@ -22,8 +22,8 @@ from importlib import resources
 
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
-from pytest_llmeval.draw import Draws
-from pytest_llmeval.sources.names import row_id
+from pytest_llmeval.core.seeded_random import Draws
+from pytest_llmeval.sources.item_ids import row_id
 
 RECIPE = "1"
 SUBJECT = "miscellaneous"

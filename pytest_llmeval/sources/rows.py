@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.sources import hub
-from pytest_llmeval.sources.local import read_jsonl
-from pytest_llmeval.sources.local import read_parquet
+from pytest_llmeval.sources.files import read_jsonl
+from pytest_llmeval.sources.files import read_parquet
 
 Rows = Iterable[tuple[str, dict[str, Any]]]
 """Where a row stands, for the message about an unusable one, and the row."""

@@ -6,19 +6,19 @@ import re
 from dataclasses import replace
 
 import pytest
-from report_runs import HOSTILE
-from report_runs import PROTOCOL
-from report_runs import graded
-from report_runs import planned
-from report_runs import prompt_of
-from report_runs import question
-from report_runs import run_of
-from report_runs import sources
-from report_runs import written
 
 from pytest_llmeval.reports.html import html_report
 from pytest_llmeval.reports.html.shown import visible
 from pytest_llmeval.runs import compare
+from support.report_runs import HOSTILE
+from support.report_runs import PROTOCOL
+from support.report_runs import graded
+from support.report_runs import planned
+from support.report_runs import prompt_of
+from support.report_runs import question
+from support.report_runs import run_of
+from support.report_runs import sources
+from support.report_runs import written
 
 SUBJECTS = ("anatomy", "college_mathematics", "virology")
 

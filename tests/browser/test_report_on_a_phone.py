@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import pytest
-from report_runs import graded
-from report_runs import sources
 
 from pytest_llmeval.catalog.mmlu import TEST_ROWS
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import parse_thresholds
-from pytest_llmeval.reports.history import Point
-from pytest_llmeval.reports.history import Series
-from pytest_llmeval.reports.history_html import history_html
 from pytest_llmeval.reports.html import html_report
+from pytest_llmeval.reports.html.history import history_html
+from pytest_llmeval.reports.terminal.history import Point
+from pytest_llmeval.reports.terminal.history import Series
 from pytest_llmeval.runs import compare
+from support.report_runs import graded
+from support.report_runs import sources
 
 GATES = """
 version = 1

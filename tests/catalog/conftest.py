@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-_DATA = Path(os.environ.get("LLMEVAL_DATA") or Path(__file__).parents[3] / "shared" / "data")
+from support.paths import DATA
 
 
 @pytest.fixture
 def data() -> Path:
     """The folder of public data files, which is not part of the repository."""
-    if not (_DATA / "mmlu").is_dir():
-        pytest.skip(f"no public data: {_DATA}/mmlu does not exist (set LLMEVAL_DATA)")
-    return _DATA
+    if not (DATA / "mmlu").is_dir():
+        pytest.skip(f"no public data: {DATA}/mmlu does not exist (set LLMEVAL_DATA)")
+    return DATA
 
 
 @pytest.fixture(autouse=True)

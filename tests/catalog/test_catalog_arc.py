@@ -7,10 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hub_copies import Rows
-from hub_copies import fake_hub
-from hub_copies import write_clone
-from hub_copies import write_jsonl
 
 from pytest_llmeval.catalog import arc_challenge
 from pytest_llmeval.catalog import arc_easy
@@ -20,6 +16,10 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import check_dataset
 from pytest_llmeval.scorers import get_scorer
+from support.hub_copies import Rows
+from support.hub_copies import fake_hub
+from support.hub_copies import write_clone
+from support.hub_copies import write_jsonl
 
 HASHES = {"ARC-Challenge": "ee79f6e887e61c04", "ARC-Easy": "ebefb54625864dab"}
 BENCHMARKS = {"ARC-Challenge": arc_challenge(), "ARC-Easy": arc_easy()}

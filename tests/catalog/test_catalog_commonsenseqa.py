@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hub_copies import Rows
-from hub_copies import fake_hub
-from hub_copies import write_clone
-from hub_copies import write_jsonl
 
 from pytest_llmeval.catalog import commonsenseqa
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import check_dataset
+from support.hub_copies import Rows
+from support.hub_copies import fake_hub
+from support.hub_copies import write_clone
+from support.hub_copies import write_jsonl
 
 CONTENT_HASH = "5e4e38a7ae594beb"
 FILES = {"validation": "dev_rand_split.jsonl", "train": "train_rand_split.jsonl.gz"}

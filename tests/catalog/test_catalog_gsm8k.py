@@ -20,7 +20,7 @@ from pytest_llmeval.catalog.gsm8k import load
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import check_dataset
-from pytest_llmeval.planning.fingerprint import fingerprint
+from pytest_llmeval.evaluation.fingerprint import fingerprint
 from pytest_llmeval.sources import hub
 
 CONTENT_HASH = "61e5dd5d23eb7ba2"

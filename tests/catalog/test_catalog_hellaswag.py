@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hub_copies import fake_hub
-from hub_copies import write_clone
-from hub_copies import write_jsonl
 
 from pytest_llmeval.catalog import hellaswag
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import check_dataset
 from pytest_llmeval.prompts.hellaswag import clean
 from pytest_llmeval.prompts.hellaswag import context
+from support.hub_copies import fake_hub
+from support.hub_copies import write_clone
+from support.hub_copies import write_jsonl
 
 SAMPLE_HASH = "d60c69a1c13117dc"
 WHOLE, TRAIN = 10042, 39905

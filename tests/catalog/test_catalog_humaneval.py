@@ -20,7 +20,7 @@ from pytest_llmeval.catalog.humaneval import from_package
 from pytest_llmeval.catalog.humaneval import load
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import check_dataset
-from pytest_llmeval.planning.fingerprint import fingerprint
+from pytest_llmeval.evaluation.fingerprint import fingerprint
 from pytest_llmeval.scorers.execution import reference_program
 
 CONTENT_HASH = "3f189d20e70f6ba7"

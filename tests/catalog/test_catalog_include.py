@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hub_copies import Rows
-from hub_copies import fake_hub
-from hub_copies import write_clone
-from hub_copies import write_jsonl
 
 from pytest_llmeval.catalog import include
 from pytest_llmeval.catalog.include import LANGUAGES
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import check_dataset
+from support.hub_copies import Rows
+from support.hub_copies import fake_hub
+from support.hub_copies import write_clone
+from support.hub_copies import write_jsonl
 
 
 def row(language: str, number: int, /, **changes: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from pytest_llmeval.catalog.mbpp import all_tasks
 from pytest_llmeval.catalog.mbpp import load
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import check_dataset
-from pytest_llmeval.planning.fingerprint import fingerprint
+from pytest_llmeval.evaluation.fingerprint import fingerprint
 from pytest_llmeval.scorers.execution import reference_program
 
 FULL_HASH = "446f51f09e9ca2c2"

@@ -13,7 +13,7 @@ from pytest_llmeval.catalog import starter
 from pytest_llmeval.catalog.starter import from_file
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import check_dataset
-from pytest_llmeval.planning.fingerprint import fingerprint
+from pytest_llmeval.evaluation.fingerprint import fingerprint
 from pytest_llmeval.scorers import get_scorer
 
 

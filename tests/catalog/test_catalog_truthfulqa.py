@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hub_copies import fake_hub
-from hub_copies import write_clone
 
 from pytest_llmeval.catalog import truthfulqa
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import check_dataset
+from support.hub_copies import fake_hub
+from support.hub_copies import write_clone
 
 CONTENT_HASH = "c6279d4ca12f3405"
 HEADER = ["Type", "Category", "Question", "Best Answer", "Correct Answers", "Incorrect Answers"]

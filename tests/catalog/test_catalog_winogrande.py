@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hub_copies import fake_hub
-from hub_copies import write_clone
-from hub_copies import write_jsonl
 
 from pytest_llmeval.catalog import winogrande
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import check_dataset
+from support.hub_copies import fake_hub
+from support.hub_copies import write_clone
+from support.hub_copies import write_jsonl
 
 CONTENT_HASH = "3b8df3d199fdfa9e"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_llmeval.catalog.matching import GREEDY
-from pytest_llmeval.catalog.matching import SAMPLED
-from pytest_llmeval.catalog.matching import matching
+from pytest_llmeval.catalog.matched_protocols import GREEDY
+from pytest_llmeval.catalog.matched_protocols import SAMPLED
+from pytest_llmeval.catalog.matched_protocols import matching
 from pytest_llmeval.catalog.nonsenseqa import nonsenseqa
-from pytest_llmeval.prompts.dashed import LETTERED
-from pytest_llmeval.prompts.dashed import randomly_labelled
+from pytest_llmeval.prompts.uniform_labels import LETTERED
+from pytest_llmeval.prompts.uniform_labels import randomly_labelled
 
 
 def test_names_scorers_and_decoding() -> None:

@@ -29,11 +29,12 @@ from pytest_llmeval import Response
 from pytest_llmeval.catalog import starter
 from pytest_llmeval.cli import main
 from pytest_llmeval.cli import make_parser
+from pytest_llmeval.core.prices import load_prices
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.models import demo
-from pytest_llmeval.prices import load_prices
+from support.paths import REPOSITORY
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = REPOSITORY / "docs"
 PAGES = sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
 TUTORIAL = "tutorial.md"
 LITERAL = os.environ.get("LLMEVAL_DOCS_LITERAL") == "1"

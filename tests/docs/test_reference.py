@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,9 @@ from pytest_llmeval import metrics
 from pytest_llmeval.gates import thresholds
 from pytest_llmeval.reports.export import COLUMNS
 from pytest_llmeval.scorers import SCORERS
+from support.paths import REPOSITORY
 
-SCRIPT = Path(__file__).parents[2] / "docs" / "generate.py"
+SCRIPT = REPOSITORY / "docs" / "generate.py"
 
 
 @pytest.fixture(scope="module")

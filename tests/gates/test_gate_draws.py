@@ -5,11 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from gate_results import measured
-from gate_results import one
-from gate_results import result
-from gate_results import right
-from gate_results import verdicts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +17,11 @@ from pytest_llmeval.metrics import stratified_accuracy
 from pytest_llmeval.metrics import stratified_effective_size
 from pytest_llmeval.metrics import stratified_interval
 from pytest_llmeval.metrics import wilson_interval
+from support.gate_results import measured
+from support.gate_results import one
+from support.gate_results import result
+from support.gate_results import right
+from support.gate_results import verdicts
 
 ALL = {"a": 400, "b": 100}
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from gate_results import LETTERS
-from gate_results import result
-from gate_results import verdicts
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.gates import CollectedBenchmark
@@ -16,6 +13,9 @@ from pytest_llmeval.gates import noise_warnings
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import hybrid_of
+from support.gate_results import LETTERS
+from support.gate_results import result
+from support.gate_results import verdicts
 
 NAME = "0.7*matched+0.3*letter"
 PLACE = "[benchmarks.x.hybrids]\n"

@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from gate_results import Answers
-from gate_results import measured
-from gate_results import one
-from gate_results import result
-from gate_results import right
-from gate_results import verdicts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +19,12 @@ from pytest_llmeval.metrics import pass_at_k_interval
 from pytest_llmeval.metrics import score_interval
 from pytest_llmeval.metrics import tally_interval
 from pytest_llmeval.metrics import wilson_interval
+from support.gate_results import Answers
+from support.gate_results import measured
+from support.gate_results import one
+from support.gate_results import result
+from support.gate_results import right
+from support.gate_results import verdicts
 
 # Rates ----------------------------------------------------------------------------------
 

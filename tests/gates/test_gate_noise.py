@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from gate_results import one
-from gate_results import right
 
 from pytest_llmeval.gates import CollectedBenchmark
 from pytest_llmeval.gates import noise_warnings
 from pytest_llmeval.gates import parse_thresholds
+from support.gate_results import one
+from support.gate_results import right
 
 SIZES = {"anatomy": 10, "law": 100, "maths": 390}
 

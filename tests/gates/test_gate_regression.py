@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from gate_results import Answers
-from gate_results import compared
-from gate_results import measured
-from gate_results import result
-from gate_results import right
-from gate_results import verdicts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +13,12 @@ from pytest_llmeval.gates import fold
 from pytest_llmeval.gates import overall
 from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import Result
+from support.gate_results import Answers
+from support.gate_results import compared
+from support.gate_results import measured
+from support.gate_results import result
+from support.gate_results import right
+from support.gate_results import verdicts
 
 KEY = ("m", "x", "letter")
 DROP = "[benchmarks.x.regression]\nmax_drop = 0.01\n"

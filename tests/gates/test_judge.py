@@ -5,10 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from gate_results import one
-from gate_results import result
-from gate_results import right
-from gate_results import verdicts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +16,10 @@ from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import wilson_interval
+from support.gate_results import one
+from support.gate_results import result
+from support.gate_results import right
+from support.gate_results import verdicts
 
 ACCURACY = "[benchmarks.x]\naccuracy = "
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tomllib
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,11 +11,12 @@ from hypothesis import strategies as st
 
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import parse_thresholds
-from pytest_llmeval.gates.places import places
+from pytest_llmeval.gates.locations import places
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import aggregate
+from support.paths import REPOSITORY
 
-SUITE = Path(__file__).parents[2] / "thresholds.toml"
+SUITE = REPOSITORY / "thresholds.toml"
 
 
 def lines_of(text: str, **more) -> dict[str, int | None]:

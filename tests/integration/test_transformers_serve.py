@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import demo_folder
-from served import running
 
 from pytest_llmeval.catalog import starter
 from pytest_llmeval.core import LETTER_DECODING
-from pytest_llmeval.models.engine.stopping import end_of
+from pytest_llmeval.models.hf.stopping import end_of
+from support.served import demo_folder
+from support.served import running
 
 TEST = """
 import pytest

@@ -13,13 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from served import demo_folder
-from served import running
 
 from pytest_llmeval.catalog import starter
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
 from pytest_llmeval.models import load_model
+from support.served import demo_folder
+from support.served import running
 
 
 @pytest.fixture(scope="session")

@@ -10,18 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
-from planted import Double
-from planted import always_first
-from planted import always_last
-from planted import at_random
-from planted import copies_last_shot
-from planted import flips_on_third
-from planted import items
-from planted import knows
-from planted import leaning
-from planted import silent
-from planted import table
 
+from pytest_llmeval.bias.arms import arms
+from pytest_llmeval.bias.arms import same_options
 from pytest_llmeval.core import Item
 from pytest_llmeval.metrics import Answer
 from pytest_llmeval.metrics import Audit
@@ -29,8 +20,17 @@ from pytest_llmeval.metrics import FamilyResult
 from pytest_llmeval.metrics import answered
 from pytest_llmeval.metrics import audit_table
 from pytest_llmeval.metrics import diagnose
-from pytest_llmeval.orders.permutations import arms
-from pytest_llmeval.orders.permutations import same_options
+from support.planted import Double
+from support.planted import always_first
+from support.planted import always_last
+from support.planted import at_random
+from support.planted import copies_last_shot
+from support.planted import flips_on_third
+from support.planted import items
+from support.planted import knows
+from support.planted import leaning
+from support.planted import silent
+from support.planted import table
 
 ASKED = items(200)
 SHOTS = items(6, prefix="shot")  # the last one's answer is B

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_metrics_result import CORRECT
-from test_metrics_result import UNPARSED
-from test_metrics_result import counts
-from test_metrics_result import item
-from test_metrics_result import result
-from test_metrics_result import single
-from test_metrics_result import total
 
 from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import standard_error
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.metrics import wilson_interval
+from support.metric_results import CORRECT
+from support.metric_results import UNPARSED
+from support.metric_results import counts
+from support.metric_results import item
+from support.metric_results import result
+from support.metric_results import single
+from support.metric_results import total
 
 SEVERAL = ("pass@k", "pass^k", "variance")
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import statistics
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,9 +25,9 @@ from pytest_llmeval.metrics import pass_hat_k
 from pytest_llmeval.metrics import sample_spread
 from pytest_llmeval.metrics import standard_error
 from pytest_llmeval.metrics import variance_components
+from support.paths import DATA
 
-SHARED = Path(os.environ.get("LLMEVAL_DATA") or Path(__file__).parents[3] / "shared" / "data")
-EXPECTED = SHARED / "outputs" / "humaneval" / "expected_results.json"
+EXPECTED = DATA / "outputs" / "humaneval" / "expected_results.json"
 
 
 @st.composite

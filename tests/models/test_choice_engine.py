@@ -14,9 +14,9 @@ from pytest_llmeval.core import Request
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytest.importorskip("transformers", reason="the extra hf is not installed")
 
-from pytest_llmeval.models.engine.choices import ChoiceEngine
-from pytest_llmeval.models.engine.loading import Loaded
-from pytest_llmeval.models.engine.memory import is_out_of_memory
+from pytest_llmeval.models.hf.loading import Loaded
+from pytest_llmeval.models.hf.loglikelihood import ChoiceEngine
+from pytest_llmeval.models.hf.memory import is_out_of_memory
 
 
 @pytest.fixture

@@ -16,19 +16,19 @@ from pytest_llmeval.core import ModelError
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
 from pytest_llmeval.models import load_model
-from pytest_llmeval.models.engine.identity import fingerprint
-from pytest_llmeval.models.engine.identity import template_date
-from pytest_llmeval.models.engine.spec import parse_spec
+from pytest_llmeval.models.hf.spec import parse_spec
+from pytest_llmeval.models.hf.weights_fingerprint import fingerprint
+from pytest_llmeval.models.hf.weights_fingerprint import template_date
 
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytest.importorskip("transformers", reason="the extra hf is not installed")
 
 import transformers.utils.chat_template_utils as rendering
 
-from pytest_llmeval.models.engine.choices import ChoiceEngine
-from pytest_llmeval.models.engine.dated import at
-from pytest_llmeval.models.engine.encoding import Encoder
-from pytest_llmeval.models.engine.loading import Loaded
+from pytest_llmeval.models.hf.encoding import Encoder
+from pytest_llmeval.models.hf.loading import Loaded
+from pytest_llmeval.models.hf.loglikelihood import ChoiceEngine
+from pytest_llmeval.models.hf.template_date import at
 
 TURNS = (
     "{% for m in messages %}[{{ m['role'] }}]{{ m['content'] }}\n{% endfor %}"

@@ -10,12 +10,12 @@ import pytest
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytest.importorskip("transformers", reason="the extra hf is not installed")
 
-from pytest_llmeval.models.engine import attention
-from pytest_llmeval.models.engine.cache import RowCache
-from pytest_llmeval.models.engine.decoder import Decoder
-from pytest_llmeval.models.engine.forward import PackedForward
-from pytest_llmeval.models.engine.probe import find_paths
-from pytest_llmeval.models.engine.probe import proven_decoder
+from pytest_llmeval.models.hf import packed_attention
+from pytest_llmeval.models.hf.decoder import Decoder
+from pytest_llmeval.models.hf.forward import PackedForward
+from pytest_llmeval.models.hf.kv_cache import RowCache
+from pytest_llmeval.models.hf.self_check import find_paths
+from pytest_llmeval.models.hf.self_check import proven_decoder
 
 WORDS = 300
 
@@ -73,7 +73,7 @@ def test_every_row_predicts_as_if_alone(
     model = build(family, head_dim=8) if family in ("Qwen3", "Gemma3Text") else build(family)
     if kernel == "written out":
         # What other devices compute, on the CPU; prompts are then padded, too.
-        monkeypatch.setattr(attention, "_flash", None)
+        monkeypatch.setattr(packed_attention, "_flash", None)
     device = torch.device("cpu")
     decoder = Decoder(PackedForward(model, device), device)
     rng = random.Random(5)
@@ -145,13 +145,13 @@ def test_a_step_attends_to_a_prefix_once_for_all_rows(
     decoder.begin([prefix + words(rng, 3 + n) for n in range(4)], prefix)
     decoder.begin([prefix + words(rng, 7 + n) for n in range(2)], prefix)
     seen: list[tuple[int, ...]] = []
-    compute = attention.with_log_sum_exp
+    compute = packed_attention.with_log_sum_exp
 
     def counting(query: Any, key: Any, *rest: Any) -> Any:
         seen.append((*query.shape[:3], key.shape[2]))
         return compute(query, key, *rest)
 
-    monkeypatch.setattr("pytest_llmeval.models.engine.cache.with_log_sum_exp", counting)
+    monkeypatch.setattr("pytest_llmeval.models.hf.kv_cache.with_log_sum_exp", counting)
     decoder.step([1] * 6)
     layers = llama.config.num_hidden_layers
     # Two key heads, each shared by two query heads.

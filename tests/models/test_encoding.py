@@ -11,9 +11,9 @@ import pytest
 from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
-from pytest_llmeval.models.engine.encoding import Encoder
-from pytest_llmeval.models.engine.questions import Opening
-from pytest_llmeval.models.engine.questions import Question
+from pytest_llmeval.models.hf.batching import Opening
+from pytest_llmeval.models.hf.batching import Question
+from pytest_llmeval.models.hf.encoding import Encoder
 
 
 def encode(tokenizer: Any, request: Request, window: int | None = None) -> Question:

@@ -22,10 +22,10 @@ from tokenizers import normalizers
 from tokenizers import pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from pytest_llmeval.models.engine.choices import ChoiceEngine
-from pytest_llmeval.models.engine.encoding import Encoder
-from pytest_llmeval.models.engine.loading import Loaded
-from pytest_llmeval.models.engine.questions import Question
+from pytest_llmeval.models.hf.batching import Question
+from pytest_llmeval.models.hf.encoding import Encoder
+from pytest_llmeval.models.hf.loading import Loaded
+from pytest_llmeval.models.hf.loglikelihood import ChoiceEngine
 
 Merges = Sequence[tuple[str, str]]
 

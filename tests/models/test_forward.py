@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.models.engine.questions import Question
-from pytest_llmeval.models.engine.questions import tree_of
+from pytest_llmeval.models.hf.batching import Question
+from pytest_llmeval.models.hf.batching import tree_of
 
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytest.importorskip("transformers", reason="the extra hf is not installed")
 
-from pytest_llmeval.models.engine.forward import FullForward
-from pytest_llmeval.models.engine.forward import PackedForward
-from pytest_llmeval.models.engine.limits import packed_reach
-from pytest_llmeval.models.engine.limits import window_of
-from pytest_llmeval.models.engine.probe import proven
+from pytest_llmeval.models.hf.forward import FullForward
+from pytest_llmeval.models.hf.forward import PackedForward
+from pytest_llmeval.models.hf.model_limits import packed_reach
+from pytest_llmeval.models.hf.model_limits import window_of
+from pytest_llmeval.models.hf.self_check import proven
 
 WORDS = 300
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
-from pytest_llmeval.models.engine.generations import Generation
-from pytest_llmeval.models.engine.generations import Schedule
-from pytest_llmeval.models.engine.generations import key_of
-from pytest_llmeval.models.engine.questions import Opening
-from pytest_llmeval.models.engine.stopping import Watch
+from pytest_llmeval.models.hf.batching import Opening
+from pytest_llmeval.models.hf.generation_state import Generation
+from pytest_llmeval.models.hf.generation_state import Schedule
+from pytest_llmeval.models.hf.generation_state import key_of
+from pytest_llmeval.models.hf.stopping import Watch
 
 END = 9
 

@@ -16,12 +16,12 @@ from pytest_llmeval.core import Request
 from pytest_llmeval.models import Model
 from pytest_llmeval.models import demo
 from pytest_llmeval.models import load_model
-from pytest_llmeval.models.engine.spec import parse_spec
+from pytest_llmeval.models.hf.spec import parse_spec
 
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytest.importorskip("transformers", reason="the extra hf is not installed")
 
-from pytest_llmeval.models.engine import loading
+from pytest_llmeval.models.hf import loading
 
 
 @pytest.fixture(autouse=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.models.engine import identity
-from pytest_llmeval.models.engine.identity import fingerprint
-from pytest_llmeval.models.engine.identity import sampled_hash
-from pytest_llmeval.models.engine.spec import parse_spec
+from pytest_llmeval.core.hashing import sampled_hash
+from pytest_llmeval.models.hf import weights_fingerprint
+from pytest_llmeval.models.hf.spec import parse_spec
+from pytest_llmeval.models.hf.weights_fingerprint import fingerprint
 
 
 @pytest.fixture
@@ -54,10 +54,10 @@ def test_what_training_leaves_behind_does_not_count(checkpoint: Path) -> None:
 
 
 def test_dtype_counts_as_used(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "has_cuda", lambda: False)
+    monkeypatch.setattr(weights_fingerprint, "has_cuda", lambda: False)
     assert of(checkpoint, "") == of(checkpoint) == of(checkpoint, "?dtype=fp32")
     assert of(checkpoint, "?dtype=bf16") != of(checkpoint)
-    monkeypatch.setattr(identity, "has_cuda", lambda: True)
+    monkeypatch.setattr(weights_fingerprint, "has_cuda", lambda: True)
     assert of(checkpoint, "") == of(checkpoint, "?dtype=bf16")
 
 

@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from pytest_llmeval.models.engine.questions import Question
-from pytest_llmeval.models.engine.questions import batches
-from pytest_llmeval.models.engine.questions import common_length
-from pytest_llmeval.models.engine.questions import group
-from pytest_llmeval.models.engine.questions import joined
-from pytest_llmeval.models.engine.questions import segment_of
-from pytest_llmeval.models.engine.questions import tree_of
+from pytest_llmeval.models.hf.batching import Question
+from pytest_llmeval.models.hf.batching import batches
+from pytest_llmeval.models.hf.batching import common_length
+from pytest_llmeval.models.hf.batching import group
+from pytest_llmeval.models.hf.batching import joined
+from pytest_llmeval.models.hf.batching import segment_of
+from pytest_llmeval.models.hf.batching import tree_of
 
 
 def question(context: tuple[int, ...], *choices: tuple[int, ...], index: int = 0) -> Question:

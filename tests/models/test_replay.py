@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import tracemalloc
 import zipfile
@@ -24,6 +23,7 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.models.base import Model
 from pytest_llmeval.models.replay import open_model
 from pytest_llmeval.sources import safe_id
+from support.paths import DATA
 
 
 def write(path: Path, *rows: dict[str, Any], end: bytes = b"") -> Path:
@@ -264,7 +264,7 @@ def test_published_outputs_are_read_as_they_are(public: Path) -> None:
 
 @pytest.fixture
 def public() -> Path:
-    folder = Path(os.environ.get("LLMEVAL_DATA") or Path(__file__).parents[3] / "shared" / "data")
+    folder = DATA
     if not (folder / "mmlu_pro_outputs").is_dir():
         pytest.skip(f"no public data: {folder}/mmlu_pro_outputs does not exist (set LLMEVAL_DATA)")
     return folder

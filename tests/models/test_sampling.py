@@ -17,8 +17,8 @@ pytest.importorskip("torch", reason="the extra hf is not installed")
 
 import torch as real_torch
 
-from pytest_llmeval.models.engine.sampling import choose
-from pytest_llmeval.models.engine.sampling import weights
+from pytest_llmeval.models.hf.sampling import choose
+from pytest_llmeval.models.hf.sampling import weights
 
 LOGITS = [2.0, 1.0, 0.0, -1.0, -2.0]
 

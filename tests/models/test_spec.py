@@ -12,8 +12,8 @@ import pytest
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.models import demo
 from pytest_llmeval.models import hf
-from pytest_llmeval.models.engine.spec import check_installed
-from pytest_llmeval.models.engine.spec import parse_spec
+from pytest_llmeval.models.hf.spec import check_installed
+from pytest_llmeval.models.hf.spec import parse_spec
 
 
 @pytest.fixture

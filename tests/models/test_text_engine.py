@@ -17,10 +17,10 @@ from pytest_llmeval.core import Response
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytest.importorskip("transformers", reason="the extra hf is not installed")
 
-from pytest_llmeval.models.engine import attention
-from pytest_llmeval.models.engine import text as text_module
-from pytest_llmeval.models.engine.loading import Loaded
-from pytest_llmeval.models.engine.text import TextEngine
+from pytest_llmeval.models.hf import generation as text_module
+from pytest_llmeval.models.hf import packed_attention
+from pytest_llmeval.models.hf.generation import TextEngine
+from pytest_llmeval.models.hf.loading import Loaded
 
 LENGTH = 24
 
@@ -146,7 +146,7 @@ def test_what_other_devices_compute_gives_the_same(
 ) -> None:
     """Without the CPU's fused kernel: prompts padded side by side, steps written out."""
     expected = texts(make(), asked)
-    monkeypatch.setattr(attention, "_flash", None)
+    monkeypatch.setattr(packed_attention, "_flash", None)
     engine = make(rows=4)
     assert engine._packed is not None
     assert engine._packed.pads

@@ -11,10 +11,10 @@ from pytest_llmeval.core import Decoding
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytest.importorskip("transformers", reason="the extra hf is not installed")
 
-from pytest_llmeval.models.engine.generations import Generation
-from pytest_llmeval.models.engine.questions import Opening
-from pytest_llmeval.models.engine.stopping import Watch
-from pytest_llmeval.models.engine.whole import WholeTexts
+from pytest_llmeval.models.hf.batching import Opening
+from pytest_llmeval.models.hf.generate_fallback import WholeTexts
+from pytest_llmeval.models.hf.generation_state import Generation
+from pytest_llmeval.models.hf.stopping import Watch
 
 
 def text(prompt: tuple[int, ...], limit: int, ends: frozenset[int] = frozenset()) -> Generation:

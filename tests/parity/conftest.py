@@ -28,8 +28,8 @@ def data() -> Path:
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo model as safetensors: both tools read these very weights."""
     from pytest_llmeval.models import demo
-    from pytest_llmeval.models.engine.loading import load
-    from pytest_llmeval.models.engine.spec import parse_spec
+    from pytest_llmeval.models.hf.loading import load
+    from pytest_llmeval.models.hf.spec import parse_spec
 
     path = demo.weights()
     if path is None:

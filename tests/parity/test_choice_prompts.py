@@ -103,7 +103,7 @@ def bound(benchmark: Benchmark, dataset: Dataset, shots: int, *, chat: bool = Fa
 
 def read(benchmark: Benchmark, data: Path) -> Dataset:
     """The benchmark's items, and as pool what lm-eval is given where there is none."""
-    from choice_rows import STAND_INS
+    from support.choice_rows import STAND_INS
 
     dataset = benchmark.source(data)
     if benchmark.name in ("hellaswag", "winogrande"):
@@ -163,7 +163,7 @@ def test_cmmlu(data: Path, shots: int) -> None:
 
 
 def test_include(data: Path, tmp_path: Path) -> None:
-    from choice_rows import INCLUDE
+    from support.choice_rows import INCLUDE
 
     (tmp_path / "include").mkdir()
     lines = "".join(json.dumps(row) + "\n" for row in INCLUDE)

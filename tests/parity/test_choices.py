@@ -27,7 +27,7 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
 from pytest_llmeval.models import load_model
-from pytest_llmeval.models.engine.encoding import Encoder
+from pytest_llmeval.models.hf.encoding import Encoder
 from pytest_llmeval.scorers import get_scorer
 
 PER_SUBJECT = 10

@@ -24,12 +24,12 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
-from pytest_llmeval.models.engine.encoding import Encoder
-from pytest_llmeval.models.engine.generations import Generation
-from pytest_llmeval.models.engine.loading import Loaded
-from pytest_llmeval.models.engine.loading import load
-from pytest_llmeval.models.engine.spec import parse_spec
-from pytest_llmeval.models.engine.text import TextEngine
+from pytest_llmeval.models.hf.encoding import Encoder
+from pytest_llmeval.models.hf.generation import TextEngine
+from pytest_llmeval.models.hf.generation_state import Generation
+from pytest_llmeval.models.hf.loading import Loaded
+from pytest_llmeval.models.hf.loading import load
+from pytest_llmeval.models.hf.spec import parse_spec
 from pytest_llmeval.scorers import get_scorer
 
 GSM8K_ITEMS = 50

@@ -163,9 +163,8 @@ def test_mmlu_pro(data: Path) -> None:
 
 @pytest.mark.parametrize("shots", [0, 2])
 def test_mgsm(data: Path, shots: int) -> None:
-    from lm_eval_rows import EXEMPLARS
-
     from pytest_llmeval.catalog.mgsm import _exemplar
+    from support.lm_eval_rows import EXEMPLARS
 
     dataset = mgsm().source(data)
     tasks = [f"mgsm_{name}_{language}" for name in ("direct", "native_cot") for language in WORDS]

@@ -18,7 +18,7 @@ import pytest
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
 from pytest_llmeval.models import load_model
-from pytest_llmeval.models.engine.encoding import Encoder
+from pytest_llmeval.models.hf.encoding import Encoder
 
 TOLERANCE = 1e-3
 

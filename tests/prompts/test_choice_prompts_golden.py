@@ -6,14 +6,13 @@ The files were written by lm-evaluation-harness 0.4.13 from rows with these text
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Template
-from pytest_llmeval.planning.fingerprint import fingerprint
+from pytest_llmeval.evaluation.fingerprint import fingerprint
 from pytest_llmeval.prompts import CLOZE
 from pytest_llmeval.prompts import INCLUDE
 from pytest_llmeval.prompts import LMEVAL_CMMLU
@@ -24,8 +23,9 @@ from pytest_llmeval.prompts import LMEVAL_TRUTHFULQA
 from pytest_llmeval.prompts import LMEVAL_WINOGRANDE
 from pytest_llmeval.prompts.hellaswag import clean
 from pytest_llmeval.prompts.hellaswag import context
+from support.paths import GOLDEN_FILES
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = GOLDEN_FILES
 LETTERS = ("A", "B", "C", "D")
 
 RED = " Which card is red?\n(one of them) "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,9 +13,10 @@ from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
-from pytest_llmeval.planning.fingerprint import fingerprint
+from pytest_llmeval.evaluation.fingerprint import fingerprint
+from support.paths import GOLDEN_FILES
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = GOLDEN_FILES
 
 PROMPT = '''from typing import List
 

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_llmeval.bias.arms import arms
+from pytest_llmeval.bias.arms import arrange
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Template
-from pytest_llmeval.orders.permutations import arms
-from pytest_llmeval.orders.permutations import arrange
-from pytest_llmeval.planning.fingerprint import fingerprint
-from pytest_llmeval.prompts.dashed import DASHED
-from pytest_llmeval.prompts.dashed import DASHED_COT
-from pytest_llmeval.prompts.dashed import LETTERED
-from pytest_llmeval.prompts.dashed import LETTERED_COT
-from pytest_llmeval.prompts.dashed import dashed
-from pytest_llmeval.prompts.dashed import randomly_labelled
+from pytest_llmeval.evaluation.fingerprint import fingerprint
+from pytest_llmeval.prompts.uniform_labels import DASHED
+from pytest_llmeval.prompts.uniform_labels import DASHED_COT
+from pytest_llmeval.prompts.uniform_labels import LETTERED
+from pytest_llmeval.prompts.uniform_labels import LETTERED_COT
+from pytest_llmeval.prompts.uniform_labels import dashed
+from pytest_llmeval.prompts.uniform_labels import randomly_labelled
 
 COT = "A: Let's think step by step. Water boils at sea level, so (B) is right. The answer is (B)."
 SHOT = Item("s", "high_school_physics", "Boils at?", 1, ("0°C", "100°C", "50°C."), {"cot": COT})

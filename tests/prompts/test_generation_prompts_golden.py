@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,10 +13,11 @@ from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
-from pytest_llmeval.planning.fingerprint import protocol_content
+from pytest_llmeval.evaluation.fingerprint import protocol_content
 from pytest_llmeval.prompts import mgsm as mgsm_prompts
+from support.paths import GOLDEN_FILES
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = GOLDEN_FILES
 
 SUM = Item("s", "gsm8k", "Cy’s kite rises 5 m an hour. How high is it after 3 hours?\n", "15")
 SUMS = (

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Template
-from pytest_llmeval.planning.fingerprint import fingerprint
+from pytest_llmeval.evaluation.fingerprint import fingerprint
 from pytest_llmeval.prompts import CLOZE
 from pytest_llmeval.prompts import HENDRYCKS
 from pytest_llmeval.prompts import LMEVAL_MMLU
+from support.paths import GOLDEN_FILES
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = GOLDEN_FILES
 SUBJECT = "college_card_games"
 
 POOL = (

@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from judged_runs import REGRESSION
-from judged_runs import THRESHOLDS
-from judged_runs import judged
-from judged_runs import stored
-from judged_runs import write_documents
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.reports.codequality import code_quality
-from pytest_llmeval.reports.codequality import in_project
+from pytest_llmeval.reports.ci.gitlab import code_quality
+from pytest_llmeval.reports.ci.gitlab import in_project
 from pytest_llmeval.runs.judged import JudgedRun
+from support.judged_runs import REGRESSION
+from support.judged_runs import THRESHOLDS
+from support.judged_runs import judged
+from support.judged_runs import stored
+from support.judged_runs import write_documents
 
 GOOD, WORSE = "c" * 80 + "w" * 20, "c" * 40 + "w" * 60
 SEVERITIES = ("info", "minor", "major", "critical", "blocker")

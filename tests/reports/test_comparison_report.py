@@ -14,16 +14,16 @@ from pytest_llmeval.core import RunError
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import aggregate
 from pytest_llmeval.metrics import compare_items
-from pytest_llmeval.reports.comparison import comparison_markdown
-from pytest_llmeval.reports.comparison import comparison_parts
-from pytest_llmeval.reports.league import league_json
-from pytest_llmeval.reports.league import league_markdown
-from pytest_llmeval.reports.league import league_parts
-from pytest_llmeval.runs.compare import RunComparison
+from pytest_llmeval.reports.terminal.comparison import comparison_markdown
+from pytest_llmeval.reports.terminal.comparison import comparison_parts
+from pytest_llmeval.reports.terminal.leaderboard import league_json
+from pytest_llmeval.reports.terminal.leaderboard import league_markdown
+from pytest_llmeval.reports.terminal.leaderboard import league_parts
+from pytest_llmeval.runs.comparison import RunComparison
 from pytest_llmeval.runs.differences import ABSENT
 from pytest_llmeval.runs.differences import Mismatch
-from pytest_llmeval.runs.league import League
-from pytest_llmeval.runs.league import Standing
+from pytest_llmeval.runs.leaderboard import League
+from pytest_llmeval.runs.leaderboard import Standing
 
 LETTERS = {"c": Outcome.CORRECT, "w": Outcome.WRONG, "e": Outcome.ERROR}
 LONGEST = "high_school_government_and_politics"

@@ -7,17 +7,17 @@ import math
 from dataclasses import replace
 
 import pytest
-from judged_runs import THRESHOLDS
-from judged_runs import judged
-from judged_runs import write_documents
-from stored_runs import make_run
-from stored_runs import store
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.reports import export
-from pytest_llmeval.reports.formats import Material
-from pytest_llmeval.reports.formats import write
+from pytest_llmeval.reports.registry import Material
+from pytest_llmeval.reports.registry import write
 from pytest_llmeval.runs import load_run
+from support.judged_runs import THRESHOLDS
+from support.judged_runs import judged
+from support.judged_runs import write_documents
+from support.stored_runs import make_run
+from support.stored_runs import store
 
 HOSTILE = "\x00\x1b[31m<script>\u202e]]>\ud800\U0001f600\r\n\t" + "x" * 1_000_000
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 
 import pytest
-from report_runs import compared
-from report_runs import question
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.reports.extraction import why
+from support.report_runs import compared
+from support.report_runs import question
 
 
 def printed(capsys, *arguments):

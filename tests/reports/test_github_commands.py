@@ -7,14 +7,14 @@ from urllib.parse import unquote
 
 from hypothesis import given
 from hypothesis import strategies as st
-from judged_runs import REGRESSION
-from judged_runs import THRESHOLDS
-from judged_runs import judged
 
-from pytest_llmeval.reports.github import annotate
-from pytest_llmeval.reports.github import command
-from pytest_llmeval.reports.github import job_link
+from pytest_llmeval.reports.ci.github import annotate
+from pytest_llmeval.reports.ci.github import command
+from pytest_llmeval.reports.ci.github import job_link
 from pytest_llmeval.reports.text import visible
+from support.judged_runs import REGRESSION
+from support.judged_runs import THRESHOLDS
+from support.judged_runs import judged
 
 
 @given(st.text(max_size=150), st.text(max_size=900))

@@ -8,21 +8,21 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from judged_runs import items
-from judged_runs import judged
-from judged_runs import write_documents
 from rich.console import Console
 from rich.text import Text
-from stored_runs import PLAIN
-from stored_runs import make_run
-from stored_runs import store
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.reports.history import history_parts
-from pytest_llmeval.reports.history import make_series
-from pytest_llmeval.reports.history import sparkline
-from pytest_llmeval.reports.history_html import history_html
+from pytest_llmeval.reports.html.history import history_html
+from pytest_llmeval.reports.terminal.history import history_parts
+from pytest_llmeval.reports.terminal.history import make_series
+from pytest_llmeval.reports.terminal.history import sparkline
 from pytest_llmeval.runs import save_baseline
+from support.judged_runs import items
+from support.judged_runs import judged
+from support.judged_runs import write_documents
+from support.stored_runs import PLAIN
+from support.stored_runs import make_run
+from support.stored_runs import store
 
 GATE = "[benchmarks.mmlu]\naccuracy = 0.5\n"
 

@@ -9,16 +9,16 @@ from hypothesis import HealthCheck
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
-from judged_runs import REGRESSION
-from judged_runs import THRESHOLDS
-from judged_runs import judged
-from judged_runs import stored
-from workflow_log import commands
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.reports.github import annotate
-from pytest_llmeval.reports.markdown import run_markdown
-from pytest_llmeval.reports.runner import harmless
+from pytest_llmeval.reports.ci.github import annotate
+from pytest_llmeval.reports.ci.workflow_commands import harmless
+from pytest_llmeval.reports.markdown.run import run_markdown
+from support.judged_runs import REGRESSION
+from support.judged_runs import THRESHOLDS
+from support.judged_runs import judged
+from support.judged_runs import stored
+from support.workflow_log import commands
 
 COMMANDS = (
     "::error::new",

@@ -6,15 +6,15 @@ import re
 from dataclasses import replace
 
 import pytest
-from judged_runs import REGRESSION
-from judged_runs import THRESHOLDS
-from judged_runs import judged
-from judged_runs import stored
-from judged_runs import write_documents
 
-from pytest_llmeval.reports.markdown import run_markdown
+from pytest_llmeval.reports.markdown.run import run_markdown
 from pytest_llmeval.runs.judged import read_judged
 from pytest_llmeval.runs.usage import Spent
+from support.judged_runs import REGRESSION
+from support.judged_runs import THRESHOLDS
+from support.judged_runs import judged
+from support.judged_runs import stored
+from support.judged_runs import write_documents
 
 GOOD, WORSE = "c" * 80 + "w" * 20, "c" * 40 + "w" * 60
 

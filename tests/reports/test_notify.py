@@ -13,12 +13,12 @@ from http.server import BaseHTTPRequestHandler
 from http.server import HTTPServer
 
 import pytest
-from judged_runs import REGRESSION
-from judged_runs import THRESHOLDS
-from judged_runs import judged
 
-from pytest_llmeval.reports.notify import notify
-from pytest_llmeval.reports.notify import payload
+from pytest_llmeval.reports.ci.webhooks import notify
+from pytest_llmeval.reports.ci.webhooks import payload
+from support.judged_runs import REGRESSION
+from support.judged_runs import THRESHOLDS
+from support.judged_runs import judged
 
 BEFORE = {"art": "c" * 100}
 AFTER = {"art": "c" * 40 + "w" * 60}

@@ -8,19 +8,19 @@ from dataclasses import asdict
 from dataclasses import replace
 
 import pytest
-from stored_runs import PLAIN
-from stored_runs import planned
-from stored_runs import records_of
 
 from pytest_llmeval.core import Outcome
+from pytest_llmeval.core.plan import Plan
+from pytest_llmeval.core.plan import PlannedItem
+from pytest_llmeval.evaluation.planner import ways
 from pytest_llmeval.metrics import wilson_interval
 from pytest_llmeval.models.hf import Loading
-from pytest_llmeval.planning.making import ways
-from pytest_llmeval.planning.plan import Plan
-from pytest_llmeval.planning.plan import PlannedItem
-from pytest_llmeval.reports.progress import Progress
-from pytest_llmeval.reports.tracking import Tracking
-from pytest_llmeval.runs.records import to_line
+from pytest_llmeval.plugin.progress import Progress
+from pytest_llmeval.plugin.progress_counts import Tracking
+from pytest_llmeval.storage.records import to_line
+from support.stored_runs import PLAIN
+from support.stored_runs import planned
+from support.stored_runs import records_of
 
 ITEMS = {f"art-{n}": "c" for n in range(6)} | {f"law-{n}": "w" for n in range(4)}
 
@@ -155,7 +155,7 @@ class Watched:
 
     def __init__(self, tmp_path, monkeypatch, plan, tty=False, loads=False):
         self.now = 100.0
-        monkeypatch.setattr("pytest_llmeval.reports.progress.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("pytest_llmeval.plugin.progress.time.monotonic", lambda: self.now)
         self.loads, self.loading = loads, Loading()
         self.file = tmp_path / "records.jsonl"
         self.stream = io.StringIO()

@@ -6,14 +6,14 @@ import json
 from dataclasses import replace
 
 import pytest
-from judged_runs import items
-from judged_runs import judged
-from judged_runs import write_documents
-from stored_runs import make_run
-from stored_runs import store
 
 from pytest_llmeval.core import RunError
 from pytest_llmeval.runs.judged import read_judged
+from support.judged_runs import items
+from support.judged_runs import judged
+from support.judged_runs import write_documents
+from support.stored_runs import make_run
+from support.stored_runs import store
 
 SUBJECTS = {"art": "cccw", "law": "ccww"}
 

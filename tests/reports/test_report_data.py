@@ -7,31 +7,31 @@ from dataclasses import asdict
 from dataclasses import replace
 
 import pytest
-from report_runs import PROTOCOL
-from report_runs import compared
-from report_runs import graded
-from report_runs import planned
-from report_runs import prompt_of
-from report_runs import question
-from report_runs import run_of
-from report_runs import sources
-from report_runs import store
-from report_runs import written
 
 from pytest_llmeval.catalog.mmlu import TEST_ROWS
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
+from pytest_llmeval.evaluation.planner import ways
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.metrics import wilson_interval
-from pytest_llmeval.planning.making import ways
 from pytest_llmeval.reports.html import gather
 from pytest_llmeval.reports.html import html_report
 from pytest_llmeval.reports.html.areas import areas_of
 from pytest_llmeval.reports.html.data import report_data
 from pytest_llmeval.runs import compare
 from pytest_llmeval.scorers.likelihood import cloze
+from support.report_runs import PROTOCOL
+from support.report_runs import compared
+from support.report_runs import graded
+from support.report_runs import planned
+from support.report_runs import prompt_of
+from support.report_runs import question
+from support.report_runs import run_of
+from support.report_runs import sources
+from support.report_runs import store
+from support.report_runs import written
 
 TOKENS = {"requests": 2, "prompt_tokens": 10**6, "completion_tokens": 10**5, "cached_tokens": 0}
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from report_runs import graded
-from report_runs import store
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import RunError
-from pytest_llmeval.reports import formats
-from pytest_llmeval.reports.formats import Format
-from pytest_llmeval.reports.formats import Material
-from pytest_llmeval.reports.formats import read_formats
-from pytest_llmeval.reports.formats import write
+from pytest_llmeval.reports import registry
+from pytest_llmeval.reports.registry import Format
+from pytest_llmeval.reports.registry import Material
+from pytest_llmeval.reports.registry import read_formats
+from pytest_llmeval.reports.registry import write
+from support.report_runs import graded
+from support.report_runs import store
 
 
 def test_a_list_of_formats(monkeypatch):
     known = {name: Format(name, None) for name in ("html", "other")}
-    monkeypatch.setattr(formats, "FORMATS", known)
+    monkeypatch.setattr(registry, "FORMATS", known)
     assert read_formats(" other,html, other,") == ("other", "html")
     assert read_formats(None) == ()
 
@@ -30,7 +30,7 @@ def test_an_unknown_format_is_refused_with_the_nearest():
 
 def test_what_is_not_installed_is_told_before_anything_runs(monkeypatch):
     absent = Format("report.html", None, needs=("no_such_module",), extra="report")
-    monkeypatch.setattr(formats, "FORMATS", {"html": absent})
+    monkeypatch.setattr(registry, "FORMATS", {"html": absent})
     with pytest.raises(ConfigError, match=r"needs no_such_module: .*'\.\[report\]'"):
         read_formats("html")
 

@@ -16,16 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
-from report_runs import HOSTILE
-from report_runs import PROTOCOL
-from report_runs import compared
-from report_runs import graded
-from report_runs import planned
-from report_runs import prompt_of
-from report_runs import question
-from report_runs import run_of
-from report_runs import sources
-from report_runs import written
 
 from pytest_llmeval.reports.html.data import report_data
 from pytest_llmeval.reports.html.page import render_page
@@ -33,6 +23,16 @@ from pytest_llmeval.reports.html.plots import rows as row_plots
 from pytest_llmeval.reports.html.shown import visible
 from pytest_llmeval.reports.text import HIDDEN
 from pytest_llmeval.runs import compare
+from support.report_runs import HOSTILE
+from support.report_runs import PROTOCOL
+from support.report_runs import compared
+from support.report_runs import graded
+from support.report_runs import planned
+from support.report_runs import prompt_of
+from support.report_runs import question
+from support.report_runs import run_of
+from support.report_runs import sources
+from support.report_runs import written
 
 SURROGATE = "\ud800 alone"
 TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens")

@@ -13,8 +13,8 @@ from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import Result
-from pytest_llmeval.reports.terminal import print_parts
-from pytest_llmeval.reports.terminal import summary_parts
+from pytest_llmeval.reports.terminal.summary import print_parts
+from pytest_llmeval.reports.terminal.summary import summary_parts
 
 SUBJECTS = {
     f"subject_{number:02d}": Counts(250, correct=100 + number, wrong=150 - number)

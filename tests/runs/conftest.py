@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import stored_runs
 
 from pytest_llmeval.runs import Run
+from support import stored_runs
 
 
 @pytest.fixture

@@ -10,12 +10,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stored_runs import LETTERS
-from stored_runs import PLAIN
-from stored_runs import planned
-from stored_runs import records_of
-from stored_runs import store
-from stored_runs import together
 
 from pytest_llmeval.catalog.mmlu import TEST_ROWS
 from pytest_llmeval.core import ConfigError
@@ -28,6 +22,12 @@ from pytest_llmeval.runs import compare
 from pytest_llmeval.runs import load_baseline
 from pytest_llmeval.runs import save_baseline
 from pytest_llmeval.runs.baseline import read_baseline
+from support.stored_runs import LETTERS
+from support.stored_runs import PLAIN
+from support.stored_runs import planned
+from support.stored_runs import records_of
+from support.stored_runs import store
+from support.stored_runs import together
 
 ITEMS = {"art-0000": "c", "art-0001": "w", "law-0000": "u", "law-0001": "e", "zoo-0000": "c"}
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from stored_runs import planned
-from stored_runs import records_of
 
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.runs.failures import failures_of
 from pytest_llmeval.runs.failures import gather
 from pytest_llmeval.runs.failures import lacked_modules
 from pytest_llmeval.runs.failures import lacked_words
-from pytest_llmeval.runs.replies import reply_notes
+from pytest_llmeval.runs.reply_problems import reply_notes
+from support.stored_runs import planned
+from support.stored_runs import records_of
 
 ITEMS = {f"art-{n:04d}": "w" for n in range(8)}
 

@@ -8,20 +8,20 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
-import stored_runs
 from hypothesis import given
 from hypothesis import strategies as st
-from stored_runs import PLAIN
-from stored_runs import store
-from stored_runs import together
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import RunError
 from pytest_llmeval.runs import MismatchError
 from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs import merge
-from pytest_llmeval.runs.folder import RunFolder
-from pytest_llmeval.runs.records import read_records
+from pytest_llmeval.storage.folder import RunFolder
+from pytest_llmeval.storage.records import read_records
+from support import stored_runs
+from support.stored_runs import PLAIN
+from support.stored_runs import store
+from support.stored_runs import together
 
 ITEMS = {f"{subject}-{n}": "cwue"[(n * n) % 4] for subject in ("art", "law") for n in range(6)}
 
@@ -238,7 +238,7 @@ def test_nothing_is_overwritten(make_run, tmp_path):
 def test_a_disk_that_fills_up_leaves_nothing_behind(make_run, tmp_path, monkeypatch):
     write = os.write
     monkeypatch.setattr(
-        "pytest_llmeval.runs.appending.os.write", lambda handle, data: write(handle, data[:10])
+        "pytest_llmeval.storage.line_writer.os.write", lambda handle, data: write(handle, data[:10])
     )
     shards = cut(make_run, 2)
     with pytest.raises(RunError, match="no space left"):

@@ -8,25 +8,25 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stored_runs import PLAIN
-from stored_runs import planned
-from stored_runs import records_of
 
 from pytest_llmeval.core import RunError
+from pytest_llmeval.core.prices import Prices
 from pytest_llmeval.core.usage import Price
 from pytest_llmeval.core.usage import Usage
-from pytest_llmeval.prices import Prices
 from pytest_llmeval.runs import merge
 from pytest_llmeval.runs.usage import Cost
-from pytest_llmeval.runs.usage import UsageLog
 from pytest_llmeval.runs.usage import costs
-from pytest_llmeval.runs.usage import merged_usage
-from pytest_llmeval.runs.usage import prices_of
-from pytest_llmeval.runs.usage import read_usage
-from pytest_llmeval.runs.usage import rows_of
 from pytest_llmeval.runs.usage import spent
 from pytest_llmeval.runs.usage import total_cost
-from pytest_llmeval.runs.usage import with_usage
+from pytest_llmeval.storage.usage_log import UsageLog
+from pytest_llmeval.storage.usage_log import merged_usage
+from pytest_llmeval.storage.usage_log import prices_of
+from pytest_llmeval.storage.usage_log import read_usage
+from pytest_llmeval.storage.usage_log import rows_of
+from pytest_llmeval.storage.usage_log import with_usage
+from support.stored_runs import PLAIN
+from support.stored_runs import planned
+from support.stored_runs import records_of
 
 EUR = Prices("EUR", {"openai:m": Price(1.0, 10.0, 0.5)})
 USD = Prices("USD", {"openai:m": Price(2.0, 20.0)})

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from opened_sandbox import opened
 
 from pytest_llmeval.sandbox import Sandbox
-
-_DATA = Path(os.environ.get("LLMEVAL_DATA") or Path(__file__).parents[3] / "shared" / "data")
+from support.opened_sandbox import opened
+from support.paths import DATA
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +21,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture
 def humaneval_file() -> Path:
-    path = _DATA / "humaneval" / "HumanEval.jsonl.gz"
+    path = DATA / "humaneval" / "HumanEval.jsonl.gz"
     if not path.is_file():
         pytest.skip(f"no public data: {path.parent} does not exist (set LLMEVAL_DATA)")
     return path
@@ -31,7 +29,7 @@ def humaneval_file() -> Path:
 
 @pytest.fixture
 def mbpp_file() -> Path:
-    path = _DATA / "mbpp" / "mbpp.jsonl"
+    path = DATA / "mbpp" / "mbpp.jsonl"
     if not path.is_file():
         pytest.skip(f"no public data: {path.parent} does not exist (set LLMEVAL_DATA)")
     return path

@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.sandbox.guest.values import DEPTH
-from pytest_llmeval.sandbox.guest.values import BadValueError
-from pytest_llmeval.sandbox.guest.values import dumps
-from pytest_llmeval.sandbox.guest.values import loads
-from pytest_llmeval.sandbox.guest.values import pack
+from pytest_llmeval.sandbox.guest.serialization import DEPTH
+from pytest_llmeval.sandbox.guest.serialization import BadValueError
+from pytest_llmeval.sandbox.guest.serialization import dumps
+from pytest_llmeval.sandbox.guest.serialization import loads
+from pytest_llmeval.sandbox.guest.serialization import pack
 
 
 def _not_lent(value: Any) -> dict[str, Any]:

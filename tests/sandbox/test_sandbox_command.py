@@ -7,7 +7,6 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from opened_sandbox import opened
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.core import ConfigError
@@ -17,6 +16,7 @@ from pytest_llmeval.sandbox.docker import connect
 from pytest_llmeval.sandbox.docker import find_image
 from pytest_llmeval.sandbox.image import dockerfile
 from pytest_llmeval.sandbox.limits import IMAGE
+from support.opened_sandbox import opened
 
 
 def test_check_runs_a_program_of_each_status(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import hostile_programs as hostile
 import pytest
 
 from pytest_llmeval.sandbox import Execution
@@ -17,6 +16,7 @@ from pytest_llmeval.sandbox.docker import LABEL
 from pytest_llmeval.sandbox.docker import OWNER
 from pytest_llmeval.sandbox.docker import connect
 from pytest_llmeval.sandbox.docker import owner
+from support import hostile_programs as hostile
 
 _LIMIT, _ROOMY = 1.0, 20.0
 """Seconds for the hostile programs, and for those beside them."""

@@ -10,9 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import hostile_programs as hostile
 import pytest
-from opened_sandbox import opened
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.sandbox import Program
@@ -28,6 +26,8 @@ from pytest_llmeval.sandbox.docker import owner
 from pytest_llmeval.sandbox.docker import owner_lives
 from pytest_llmeval.sandbox.docker import remove_left
 from pytest_llmeval.sandbox.limits import IMAGE
+from support import hostile_programs as hostile
+from support.opened_sandbox import opened
 
 _PATIENCE = 20.0
 _HOLD = """

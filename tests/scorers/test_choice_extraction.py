@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from linear import assert_linear
-from prose import PROSE
-from reported_cases import CHOICES
 
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Response
 from pytest_llmeval.scorers import extract_choice
 from pytest_llmeval.scorers import get_scorer
-from pytest_llmeval.scorers.choice import explain_choice
+from pytest_llmeval.scorers.choice.reader import explain_choice
+from support.linear import assert_linear
+from support.prose import PROSE
+from support.reported_cases import CHOICES
 
 OPTIONS = ("iron", "iron oxide", "copper", "zinc")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from statements import STATEMENTS
 
 from pytest_llmeval.scorers import extract_choice
+from support.statements import STATEMENTS
 
 OPTIONS = ("1492", "1498", "1502", "1519")
 CITIES = ("Paris", "Rome", "Berlin", "Madrid")

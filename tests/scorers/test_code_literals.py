@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from code_replies import PROMPT
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
 from pytest_llmeval.scorers import extract_code
+from support.code_replies import PROMPT
 
 # What a program about models, templates, Markdown or prompts has in its literals.
 TEXTS = [

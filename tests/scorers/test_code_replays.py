@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recorded import codet
-from recorded import humaneval_solutions
-from recorded import wizardcoder
 
 from pytest_llmeval import sandbox as sandboxes
 from pytest_llmeval.catalog import humaneval
@@ -26,6 +23,9 @@ from pytest_llmeval.core import Score
 from pytest_llmeval.scorers import get_scorer
 from pytest_llmeval.scorers.execution import reference_program
 from pytest_llmeval.scorers.execution import score_of
+from support.recorded import codet
+from support.recorded import humaneval_solutions
+from support.recorded import wizardcoder
 
 WIZARD_15B = "humaneval.59.8.gen.zip", "T0.0_N1_reproduce.results.59.8.jsonl"
 WIZARD_33B = "humaneval_mbpp_wizardcoder33b_v1.1_results.zip"

@@ -17,14 +17,14 @@ import pytest
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import ModelError
 from pytest_llmeval.core import Protocol
-from pytest_llmeval.planning.fingerprint import fingerprint
-from pytest_llmeval.planning.fingerprint import protocol_content
-from pytest_llmeval.prompts.dashed import DASHED
-from pytest_llmeval.scorers import embedding
-from pytest_llmeval.scorers.embedding import DEFAULT
-from pytest_llmeval.scorers.embedding import Embedder
-from pytest_llmeval.scorers.embedding import identity
-from pytest_llmeval.scorers.embedding import load_embedder
+from pytest_llmeval.evaluation.fingerprint import fingerprint
+from pytest_llmeval.evaluation.fingerprint import protocol_content
+from pytest_llmeval.prompts.uniform_labels import DASHED
+from pytest_llmeval.scorers.matched import embedding
+from pytest_llmeval.scorers.matched.embedding import DEFAULT
+from pytest_llmeval.scorers.matched.embedding import Embedder
+from pytest_llmeval.scorers.matched.embedding import identity
+from pytest_llmeval.scorers.matched.embedding import load_embedder
 
 
 def lengths(texts: Sequence[str]) -> np.typing.NDArray[np.float32]:

@@ -8,23 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from code_replies import AROUND
-from code_replies import BODY
-from code_replies import LIST_PROMPT
-from code_replies import LIST_TESTS
-from code_replies import NO_CODE
-from code_replies import PROMPT
-from code_replies import REPORTED
-from code_replies import SHAPES
-from code_replies import TESTS
-from code_replies import WHOLE
-from code_replies import WRONG
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
-from linear import assert_linear
 
 from pytest_llmeval.scorers import extract_code
+from support.code_replies import AROUND
+from support.code_replies import BODY
+from support.code_replies import LIST_PROMPT
+from support.code_replies import LIST_TESTS
+from support.code_replies import NO_CODE
+from support.code_replies import PROMPT
+from support.code_replies import REPORTED
+from support.code_replies import SHAPES
+from support.code_replies import TESTS
+from support.code_replies import WHOLE
+from support.code_replies import WRONG
+from support.linear import assert_linear
 
 
 def passes(program: str, tests: str) -> bool:

@@ -6,12 +6,14 @@ import tomllib
 from importlib.resources import files
 
 import pytest
-from statements import STATEMENTS
 
-from pytest_llmeval.scorers import languages
-from pytest_llmeval.scorers.tokens import lex
+from pytest_llmeval.scorers import answer_words
+from pytest_llmeval.scorers.choice.tokens import lex
+from support.statements import STATEMENTS
 
-TABLE = tomllib.loads((files(languages.__package__) / "languages.toml").read_text(encoding="utf-8"))
+TABLE = tomllib.loads(
+    (files(answer_words.__package__) / "languages.toml").read_text(encoding="utf-8")
+)
 CLASSES = TABLE.pop("classes")
 ROWS = {codes: row for codes, row in TABLE.items() if codes != "any"}
 OTHER_COLUMNS = {"letters", "minus", "question", "traits"}
@@ -47,7 +49,7 @@ def test_every_language_of_the_statements_has_a_row() -> None:
     ],
 )
 def test_languages_of_a_text(text: str, found: set[str]) -> None:
-    assert languages.languages_of(text.split(), text) == found
+    assert answer_words.languages_of(text.split(), text) == found
 
 
 @pytest.mark.parametrize(
@@ -71,5 +73,5 @@ def test_tokens(text: str, classes: str) -> None:
 
 
 def test_decimal_comma() -> None:
-    assert {"de", "fr", "nb", "ru", "tr"} <= languages.DECIMAL_COMMA
-    assert not {"en", "bn", "ja", "sw", "th", "zh"} & languages.DECIMAL_COMMA
+    assert {"de", "fr", "nb", "ru", "tr"} <= answer_words.DECIMAL_COMMA
+    assert not {"en", "bn", "ja", "sw", "th", "zh"} & answer_words.DECIMAL_COMMA

@@ -15,8 +15,8 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.scorers import get_scorer
 from pytest_llmeval.scorers.matched import equal_options
 from pytest_llmeval.scorers.matched import matched_by
-from pytest_llmeval.scorers.reading import Reading
-from pytest_llmeval.scorers.reading import summarise
+from pytest_llmeval.scorers.matched.detail import Reading
+from pytest_llmeval.scorers.matched.detail import summarise
 
 CITIES = ("Paris", "Lyon", "London", "New York")
 

@@ -7,9 +7,6 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from linear import assert_linear
-from prose import PROSE
-from reported_cases import NUMBERS
 
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Response
@@ -17,6 +14,9 @@ from pytest_llmeval.scorers import extract_number
 from pytest_llmeval.scorers import get_scorer
 from pytest_llmeval.scorers import numbers_equal
 from pytest_llmeval.scorers.number import explain_number
+from support.linear import assert_linear
+from support.prose import PROSE
+from support.reported_cases import NUMBERS
 
 
 @pytest.mark.parametrize("case", NUMBERS)

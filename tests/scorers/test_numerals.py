@@ -8,10 +8,10 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from linear import assert_linear
 
 from pytest_llmeval.scorers import extract_number
 from pytest_llmeval.scorers.numerals import numerals
+from support.linear import assert_linear
 
 
 def values(text: str, *, comma: bool = False) -> list[str | None]:

@@ -8,20 +8,20 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from linear import assert_linear
-from reported_cases import CHOICES
-from reported_cases import NUMBERS
-from reported_cases import TOOLS_CHOICES
-from reported_cases import TOOLS_NUMBERS
 
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
 from pytest_llmeval.scorers import get_scorer
 from pytest_llmeval.scorers import with_random_guesses
-from pytest_llmeval.scorers.lmeval import gsm8k_normal
-from pytest_llmeval.scorers.mmlu_pro import official_answer
-from pytest_llmeval.scorers.simple_evals import simple_evals_answer
+from pytest_llmeval.scorers.published.lmeval import gsm8k_normal
+from pytest_llmeval.scorers.published.mmlu_pro import official_answer
+from pytest_llmeval.scorers.published.simple_evals import simple_evals_answer
+from support.linear import assert_linear
+from support.reported_cases import CHOICES
+from support.reported_cases import NUMBERS
+from support.reported_cases import TOOLS_CHOICES
+from support.reported_cases import TOOLS_NUMBERS
 
 
 def scored(scorer: str, text: str, gold: str | int = 0, options: int = 10) -> Score:

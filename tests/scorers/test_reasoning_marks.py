@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
-from linear import assert_linear
 
-from pytest_llmeval.answering.scoring import filled_in
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
@@ -18,12 +16,14 @@ from pytest_llmeval.core.reasoning import split_reasoning
 from pytest_llmeval.core.reasoning_marks import FAMILIES
 from pytest_llmeval.core.reasoning_marks import mark_tokens
 from pytest_llmeval.core.reasoning_marks import open_at_the_end
+from pytest_llmeval.evaluation.scoring import filled_in
 from pytest_llmeval.scorers import extract_choice
 from pytest_llmeval.scorers import extract_code
 from pytest_llmeval.scorers import extract_number
 from pytest_llmeval.scorers import get_scorer
-from pytest_llmeval.scorers.reply import own_answer
-from pytest_llmeval.scorers.reply import without_reasoning
+from pytest_llmeval.scorers.response_text import own_answer
+from pytest_llmeval.scorers.response_text import without_reasoning
+from support.linear import assert_linear
 
 OPTIONS = ("iron", "zinc", "lead", "tin")
 # gpt-oss, as in openai/harmony, docs/format.md; and with its special tokens not decoded.

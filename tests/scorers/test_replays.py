@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from recorded import commonsenseqa_davinci
-from recorded import gsm8k_davinci
-from recorded import gsm8k_examples
-from recorded import gsm8k_tora
-from recorded import mmlu_pro
-from recorded import outcomes
-from recorded import scores
 
 from pytest_llmeval.scorers import with_random_guesses
+from support.recorded import commonsenseqa_davinci
+from support.recorded import gsm8k_davinci
+from support.recorded import gsm8k_examples
+from support.recorded import gsm8k_tora
+from support.recorded import mmlu_pro
+from support.recorded import outcomes
+from support.recorded import scores
 
 # The two local models were published with the first pattern alone, gemini with the chain.
 MMLU_PRO = [

@@ -8,11 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from recorded import commonsenseqa_davinci
-from recorded import gsm8k_davinci
-from recorded import gsm8k_tora
-from recorded import mmlu_pro
-from recorded import outcomes
+
+from support.recorded import commonsenseqa_davinci
+from support.recorded import gsm8k_davinci
+from support.recorded import gsm8k_tora
+from support.recorded import mmlu_pro
+from support.recorded import outcomes
 
 
 @pytest.mark.parametrize(

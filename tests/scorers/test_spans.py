@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from linear import assert_linear
 
-from pytest_llmeval.scorers.spans import LEVELS
-from pytest_llmeval.scorers.spans import find_span
+from pytest_llmeval.scorers.matched.spans import LEVELS
+from pytest_llmeval.scorers.matched.spans import find_span
+from support.linear import assert_linear
 
 CITIES = ("Paris", "Lyon", "London", "New York")
 

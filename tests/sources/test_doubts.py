@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_llmeval.core import Item
-from pytest_llmeval.sources.doubts import doubts
+from pytest_llmeval.sources.data_warnings import doubts
 
 
 def item(name: str, question: str, gold: int, *options: str) -> Item:

@@ -6,7 +6,6 @@ import ast
 import csv
 import io
 import json
-import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -23,11 +22,11 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.prompts import LMEVAL_MMLU
 from pytest_llmeval.sources import jsonl
-from pytest_llmeval.sources.doubts import doubts
+from pytest_llmeval.sources.data_warnings import doubts
 from pytest_llmeval.sources.exclusion import without
+from support.paths import DATA
 
 PROTOCOL = Protocol("letter", LMEVAL_MMLU, scorer="letter")
-_DATA = Path(os.environ.get("LLMEVAL_DATA") or Path(__file__).parents[3] / "shared" / "data")
 
 
 def benchmark(exclude: Any) -> Benchmark:
@@ -163,7 +162,7 @@ def test_doubts_are_those_of_the_items_that_are_left() -> None:
 @pytest.fixture(scope="module")
 def redux(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """MMLU-Redux's annotations as a file of one's own, rows as the annotators left them."""
-    folder = _DATA / "mmlu_redux"
+    folder = DATA / "mmlu_redux"
     if not folder.is_dir():
         pytest.skip(f"no public data: {folder} does not exist (set LLMEVAL_DATA)")
     file = tmp_path_factory.mktemp("redux") / "redux.jsonl"
@@ -201,10 +200,10 @@ def test_wrong_keys_of_mmlu_redux_are_left_out_however_they_are_spelt(redux: Pat
 
 
 def test_ids_of_a_benchmark_of_the_catalog() -> None:
-    if not (_DATA / "mmlu").is_dir():
-        pytest.skip(f"no public data: {_DATA}/mmlu does not exist (set LLMEVAL_DATA)")
+    if not (DATA / "mmlu").is_dir():
+        pytest.skip(f"no public data: {DATA}/mmlu does not exist (set LLMEVAL_DATA)")
     one = replace(mmlu(), exclude=["anatomy-0003"])
-    whole = one.source(_DATA)
+    whole = one.source(DATA)
     rest, words = without(one.name, whole, one.exclusion)
     assert words == "excluded 1 of 14,042 items: id = anatomy-0003"
     assert (rest.subject_sizes()["anatomy"], rest.pool) == (134, whole.pool)

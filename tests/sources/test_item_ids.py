@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.sources.names import row_id
-from pytest_llmeval.sources.names import safe_id
+from pytest_llmeval.sources.item_ids import row_id
+from pytest_llmeval.sources.item_ids import safe_id
 
 
 def test_very_long_ids_stay_different() -> None:

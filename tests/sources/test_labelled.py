@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval.core import DataError
-from pytest_llmeval.sources.labelled import labelled_item
+from pytest_llmeval.sources.ai2_format import labelled_item
 
 LABELS = st.sampled_from(["ABCDE", "12345", "FGHJK"]).flatmap(
     lambda letters: st.integers(2, 5).flatmap(lambda n: st.permutations(letters[:n]))

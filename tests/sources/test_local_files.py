@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import DataError
-from pytest_llmeval.sources.local import _parse_csv
-from pytest_llmeval.sources.local import read_csv
-from pytest_llmeval.sources.local import read_jsonl
-from pytest_llmeval.sources.local import read_parquet
-from pytest_llmeval.sources.local import read_tsv
+from pytest_llmeval.sources.files import _parse_csv
+from pytest_llmeval.sources.files import read_csv
+from pytest_llmeval.sources.files import read_jsonl
+from pytest_llmeval.sources.files import read_parquet
+from pytest_llmeval.sources.files import read_tsv
 
 
 def csv_file(folder: Path, content: bytes, name: str = "f.csv") -> Path:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .data import report_data
-from .gather import Sources
-from .gather import gather
-from .page import render_page
+from pytest_llmeval.reports.html.data import report_data
+from pytest_llmeval.reports.html.page import render_page
+from pytest_llmeval.reports.html.sources import Sources
+from pytest_llmeval.reports.html.sources import gather
 
 __all__ = ["Sources", "gather", "html_report"]
 

@@ -12,37 +12,36 @@ from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import count_states
 from pytest_llmeval.gates import fold
 from pytest_llmeval.gates import worst_first
+from pytest_llmeval.reports.html.result import answered
+from pytest_llmeval.reports.html.result import result_data
+from pytest_llmeval.reports.html.sources import Sources
 from pytest_llmeval.reports.notes import models_of
-from pytest_llmeval.reports.pairs import HEADER
-from pytest_llmeval.reports.pairs import Pair
-from pytest_llmeval.reports.pairs import pair_rows
-from pytest_llmeval.reports.pairs import pair_title
-from pytest_llmeval.reports.pairs import pair_words
+from pytest_llmeval.reports.terminal.text_vs_letter import HEADER
+from pytest_llmeval.reports.terminal.text_vs_letter import Pair
+from pytest_llmeval.reports.terminal.text_vs_letter import pair_rows
+from pytest_llmeval.reports.terminal.text_vs_letter import pair_title
+from pytest_llmeval.reports.terminal.text_vs_letter import pair_words
 from pytest_llmeval.reports.usage import duration
-from pytest_llmeval.reports.words import gate_words
-from pytest_llmeval.reports.words import model_words
-from pytest_llmeval.reports.words import undecided_words
-from pytest_llmeval.reports.words import unfinished_words
-from pytest_llmeval.reports.words import verdict_words
-from pytest_llmeval.runs.hybrids import hybrid_line
+from pytest_llmeval.reports.wording import gate_words
+from pytest_llmeval.reports.wording import model_words
+from pytest_llmeval.reports.wording import undecided_words
+from pytest_llmeval.reports.wording import unfinished_words
+from pytest_llmeval.reports.wording import verdict_words
 from pytest_llmeval.runs.judged import JudgedRun
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import disagreements
 from pytest_llmeval.runs.measurement import exclusions
-from pytest_llmeval.runs.replies import reply_notes
+from pytest_llmeval.runs.reply_problems import reply_notes
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.usage import Key
 from pytest_llmeval.runs.usage import Spent
 from pytest_llmeval.runs.usage import cost
 from pytest_llmeval.runs.usage import costs
-from pytest_llmeval.runs.usage import prices_of
-from pytest_llmeval.runs.usage import rows_of
 from pytest_llmeval.runs.usage import spent
 from pytest_llmeval.runs.usage import total_cost
-
-from .gather import Sources
-from .result import answered
-from .result import result_data
+from pytest_llmeval.runs.weighted_scores import hybrid_line
+from pytest_llmeval.storage.usage_log import prices_of
+from pytest_llmeval.storage.usage_log import rows_of
 
 
 def report_data(sources: Sources) -> dict[str, Any]:

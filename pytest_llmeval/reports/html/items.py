@@ -16,10 +16,9 @@ from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.reports.extraction import why
+from pytest_llmeval.reports.html.scored import scored_values
 from pytest_llmeval.reports.text import shorten
-from pytest_llmeval.runs.prompts import StoredPrompt
-
-from .scored import scored_values
+from pytest_llmeval.storage.prompts import StoredPrompt
 
 TEXT_LIMIT = 100_000
 """Characters of a response that are shown; a longer one ends with a pointer to its record."""

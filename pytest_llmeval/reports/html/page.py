@@ -22,25 +22,24 @@ from jinja2 import Environment
 from jinja2 import StrictUndefined
 from markupsafe import Markup
 
-from pytest_llmeval.reports.numbers import gain_interval
-from pytest_llmeval.reports.numbers import interval
-from pytest_llmeval.reports.numbers import number
-from pytest_llmeval.reports.numbers import signed
+from pytest_llmeval.reports.formatting import gain_interval
+from pytest_llmeval.reports.formatting import interval
+from pytest_llmeval.reports.formatting import number
+from pytest_llmeval.reports.formatting import signed
+from pytest_llmeval.reports.html.items import BLOCK
+from pytest_llmeval.reports.html.plots import bullet
+from pytest_llmeval.reports.html.plots import drop_plot
+from pytest_llmeval.reports.html.plots import outcome_bar
+from pytest_llmeval.reports.html.plots import pass_curve
+from pytest_llmeval.reports.html.plots import position_bars
+from pytest_llmeval.reports.html.plots import radar
+from pytest_llmeval.reports.html.plots import reliability
+from pytest_llmeval.reports.html.plots import subject_bars
+from pytest_llmeval.reports.html.plots import summary_rows
+from pytest_llmeval.reports.html.shown import visible
+from pytest_llmeval.reports.html.svg import readable
 from pytest_llmeval.reports.text import sentence
-from pytest_llmeval.runs.compare import ALPHA
-
-from .items import BLOCK
-from .plots import bullet
-from .plots import drop_plot
-from .plots import outcome_bar
-from .plots import pass_curve
-from .plots import position_bars
-from .plots import radar
-from .plots import reliability
-from .plots import subject_bars
-from .plots import summary_rows
-from .shown import visible
-from .svg import readable
+from pytest_llmeval.runs.comparison import ALPHA
 
 _FEW = 12
 _FEWEST = 3  # subjects that make an outline

@@ -20,24 +20,23 @@ from pytest_llmeval.metrics import calibration
 from pytest_llmeval.metrics import choice_confidence
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.metrics import tally_interval
-from pytest_llmeval.reports.words import all_tied_words
-from pytest_llmeval.reports.words import protocol_words
-from pytest_llmeval.reports.words import tie_words
-from pytest_llmeval.reports.words import truncated_words
+from pytest_llmeval.reports.html.areas import areas_of
+from pytest_llmeval.reports.html.items import ItemRecords
+from pytest_llmeval.reports.html.items import details
+from pytest_llmeval.reports.html.items import index
+from pytest_llmeval.reports.html.scored import CLOZE
+from pytest_llmeval.reports.html.scored import scored_values
+from pytest_llmeval.reports.html.sources import Sources
+from pytest_llmeval.reports.wording import all_tied_words
+from pytest_llmeval.reports.wording import protocol_words
+from pytest_llmeval.reports.wording import tie_words
+from pytest_llmeval.reports.wording import truncated_words
 from pytest_llmeval.runs.failures import failures_of
 from pytest_llmeval.runs.judged import key_of
 from pytest_llmeval.runs.measurement import Measurement
-from pytest_llmeval.runs.prompts import StoredPrompt
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import samples_of
-
-from .areas import areas_of
-from .gather import Sources
-from .items import ItemRecords
-from .items import details
-from .items import index
-from .scored import CLOZE
-from .scored import scored_values
+from pytest_llmeval.storage.prompts import StoredPrompt
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Record
-from pytest_llmeval.runs.prompts import StoredPrompt
 from pytest_llmeval.scorers.likelihood import per_character
+from pytest_llmeval.storage.prompts import StoredPrompt
 
 CLOZE = "cloze"
 """The scorer that compares other values than the log-likelihoods themselves."""

@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from markupsafe import Markup
 from markupsafe import escape
 
+from pytest_llmeval.reports.html.shown import visible
 from pytest_llmeval.reports.text import shorten
-
-from .shown import visible
 
 Value = str | float | int | None
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from pytest_llmeval.sandbox.guest.channel import ClosedError
 from pytest_llmeval.sandbox.guest.channel import Line
-from pytest_llmeval.sandbox.guest.values import BadValueError
-from pytest_llmeval.sandbox.guest.values import dumps
-from pytest_llmeval.sandbox.guest.values import pack
+from pytest_llmeval.sandbox.guest.serialization import BadValueError
+from pytest_llmeval.sandbox.guest.serialization import dumps
+from pytest_llmeval.sandbox.guest.serialization import pack
 
 _MESSAGE_LENGTH = 1_000
 _MUTABLE = (list, dict, set, bytearray)

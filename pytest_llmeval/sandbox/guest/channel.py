@@ -7,11 +7,11 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from pytest_llmeval.sandbox.guest.values import MESSAGE_BYTES
-from pytest_llmeval.sandbox.guest.values import BadValueError
-from pytest_llmeval.sandbox.guest.values import Resolve
-from pytest_llmeval.sandbox.guest.values import dumps
-from pytest_llmeval.sandbox.guest.values import loads
+from pytest_llmeval.sandbox.guest.serialization import MESSAGE_BYTES
+from pytest_llmeval.sandbox.guest.serialization import BadValueError
+from pytest_llmeval.sandbox.guest.serialization import Resolve
+from pytest_llmeval.sandbox.guest.serialization import dumps
+from pytest_llmeval.sandbox.guest.serialization import loads
 
 _HEAD = struct.Struct(">I")
 

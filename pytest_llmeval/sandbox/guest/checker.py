@@ -11,9 +11,9 @@ from typing import Any
 
 from pytest_llmeval.sandbox.guest.channel import ClosedError
 from pytest_llmeval.sandbox.guest.channel import Line
-from pytest_llmeval.sandbox.guest.remote import Remote
-from pytest_llmeval.sandbox.guest.values import BadValueError
-from pytest_llmeval.sandbox.guest.values import pack
+from pytest_llmeval.sandbox.guest.proxies import Remote
+from pytest_llmeval.sandbox.guest.serialization import BadValueError
+from pytest_llmeval.sandbox.guest.serialization import pack
 
 _CHECKS = "<checks>"
 _NAMED = "candidate_error"

@@ -13,8 +13,8 @@ import sys
 import time
 from typing import Any
 
-from pytest_llmeval.sandbox.guest import confine
-from pytest_llmeval.sandbox.guest import tidy
+from pytest_llmeval.sandbox.guest import cleanup
+from pytest_llmeval.sandbox.guest import confinement
 from pytest_llmeval.sandbox.guest.channel import ClosedError
 from pytest_llmeval.sandbox.guest.channel import receive
 from pytest_llmeval.sandbox.guest.channel import send
@@ -42,7 +42,9 @@ _LOST = {"status": "lost", "detail": ""}
 class _Pair:
     """A candidate and a checker process, forked and waiting for a program."""
 
-    def __init__(self, home: tidy.Home, candidate: int, checker: int, ours: socket.socket) -> None:
+    def __init__(
+        self, home: cleanup.Home, candidate: int, checker: int, ours: socket.socket
+    ) -> None:
         self.home = home
         self._processes = (candidate, checker)
         self.ours = ours
@@ -55,7 +57,7 @@ class _Pair:
 
     def waited_for_cpu(self) -> float | None:
         """Seconds in which one of the two was ready and had no CPU; None where one cannot know."""
-        waited = [tidy.waited_for_cpu(one) for one in self._processes]
+        waited = [cleanup.waited_for_cpu(one) for one in self._processes]
         return None if None in waited else sum(one for one in waited if one)
 
     def close(self) -> None:
@@ -72,9 +74,9 @@ class Supervisor:
         if config["own_users"]:
             users = [config["first_user"] + one for one in range(config["users"])]
             self._checker_user = config["first_user"] + config["users"]
-        self._homes = tidy.make_homes(users, config["own_machine"])
-        confine.hide_memory()
-        confine.adopt_orphans()
+        self._homes = cleanup.make_homes(users, config["own_machine"])
+        confinement.hide_memory()
+        confinement.adopt_orphans()
         preload()
         self._candidates = Zygote(serve_candidate, config)
         self._checkers = Zygote(serve_checker, config)
@@ -88,7 +90,7 @@ class Supervisor:
             self._end()  # The kernel took it while it waited: no fault of this program's.
             self.prepare()
         pair, limit = self._pair, float(program["limit"])
-        kills = tidy.memory_kills()
+        kills = cleanup.memory_kills()
         started = time.monotonic()
         with contextlib.suppress(ClosedError):
             send(pair.ours.fileno(), json.dumps(program).encode())
@@ -127,7 +129,7 @@ class Supervisor:
         self._checkers.end()
         ended = self._candidates.told()
         self._checkers.told()
-        tidy.clear(self._pair.home, self._known)
+        cleanup.clear(self._pair.home, self._known)
         return ended
 
 
@@ -192,7 +194,7 @@ def _judged(
         return {"status": "failed", "detail": detail}
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
-        if number == signal.SIGKILL and tidy.memory_kills() > kills:
+        if number == signal.SIGKILL and cleanup.memory_kills() > kills:
             return {"status": "memory", "detail": "ended by the kernel: out of memory"}
         return {"status": "failed", "detail": f"ended by signal {_signal_name(number)}"}
     code = os.WEXITSTATUS(status)
@@ -208,7 +210,7 @@ def _signal_name(number: int) -> str:
 
 def describe(preloaded: list[str]) -> dict[str, Any]:
     """What a verdict may depend on inside this sandbox."""
-    return {"python": platform.python_version(), "packages": tidy.packages(), "warm": preloaded}
+    return {"python": platform.python_version(), "packages": cleanup.packages(), "warm": preloaded}
 
 
 def main(config: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_llmeval.sandbox.guest import checker
-from pytest_llmeval.sandbox.guest import confine
+from pytest_llmeval.sandbox.guest import confinement
 from pytest_llmeval.sandbox.guest.candidate import Candidate
 from pytest_llmeval.sandbox.guest.channel import receive
 from pytest_llmeval.sandbox.guest.channel import send
@@ -71,7 +71,7 @@ class Zygote:
 def _serve(requests: socket.socket, serve: Serve, config: dict[str, Any]) -> None:
     try:
         if serve is serve_candidate:
-            confine.refuse_system_calls()
+            confinement.refuse_system_calls()
     except OSError as error:
         requests.send(json.dumps({"error": str(error)}).encode())
         return
@@ -121,17 +121,17 @@ def _load(name: str) -> None:
 def serve_candidate(config: dict[str, Any], how: dict[str, Any], descriptors: list[int]) -> None:
     (line,) = descriptors
     os.setsid()
-    confine.be_first_to_die()
-    confine.become(how["user"])
+    confinement.be_first_to_die()
+    confinement.become(how["user"])
     os.chdir(how["home"])
     os.environ["HOME"] = os.environ["TMPDIR"] = how["home"]
-    confine.limit_process(config)
+    confinement.limit_process(config)
     Candidate(line).serve()
 
 
 def serve_checker(config: dict[str, Any], how: dict[str, Any], descriptors: list[int]) -> None:
     supervisor, line = descriptors
-    confine.become(how["user"])
-    confine.limit_memory(config)
+    confinement.become(how["user"])
+    confinement.limit_memory(config)
     program = json.loads(receive(supervisor, 64_000_000))
     send(supervisor, json.dumps(checker.check(line, program)).encode())

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from .bars import bullet
-from .bars import outcome_bar
-from .curves import pass_curve
-from .curves import position_bars
-from .curves import reliability
-from .radar import radar
-from .rows import drop_plot
-from .rows import subject_bars
-from .rows import summary_rows
+from pytest_llmeval.reports.html.plots.bars import bullet
+from pytest_llmeval.reports.html.plots.bars import outcome_bar
+from pytest_llmeval.reports.html.plots.curves import pass_curve
+from pytest_llmeval.reports.html.plots.curves import position_bars
+from pytest_llmeval.reports.html.plots.curves import reliability
+from pytest_llmeval.reports.html.plots.radar import radar
+from pytest_llmeval.reports.html.plots.rows import drop_plot
+from pytest_llmeval.reports.html.plots.rows import subject_bars
+from pytest_llmeval.reports.html.plots.rows import summary_rows
 
 __all__ = [
     "bullet",

@@ -7,12 +7,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pytest_llmeval.reports.axis import scale
-
-from ..svg import box
-from ..svg import circle
-from ..svg import drawing
-from ..svg import line
+from pytest_llmeval.reports.html.plots.axes import scale
+from pytest_llmeval.reports.html.svg import box
+from pytest_llmeval.reports.html.svg import circle
+from pytest_llmeval.reports.html.svg import drawing
+from pytest_llmeval.reports.html.svg import line
 
 
 def bullet(gate: Mapping[str, Any]) -> Markup | None:

@@ -9,16 +9,15 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pytest_llmeval.reports.axis import Scale
-from pytest_llmeval.reports.axis import scale
-from pytest_llmeval.reports.axis import ticks
-
-from ..svg import box
-from ..svg import circle
-from ..svg import drawing
-from ..svg import line
-from ..svg import polyline
-from ..svg import text
+from pytest_llmeval.reports.html.plots.axes import Scale
+from pytest_llmeval.reports.html.plots.axes import scale
+from pytest_llmeval.reports.html.plots.axes import ticks
+from pytest_llmeval.reports.html.svg import box
+from pytest_llmeval.reports.html.svg import circle
+from pytest_llmeval.reports.html.svg import drawing
+from pytest_llmeval.reports.html.svg import line
+from pytest_llmeval.reports.html.svg import polyline
+from pytest_llmeval.reports.html.svg import text
 
 _LEFT, _RIGHT, _HIGH, _LOW = 38, 320, 20, 300
 

@@ -10,18 +10,17 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pytest_llmeval.reports.axis import ticks
+from pytest_llmeval.reports.html.plots.axes import ticks
+from pytest_llmeval.reports.html.svg import PHONE
+from pytest_llmeval.reports.html.svg import circle
+from pytest_llmeval.reports.html.svg import drawing
+from pytest_llmeval.reports.html.svg import line
+from pytest_llmeval.reports.html.svg import pick
+from pytest_llmeval.reports.html.svg import polyline
+from pytest_llmeval.reports.html.svg import readable
+from pytest_llmeval.reports.html.svg import tag
+from pytest_llmeval.reports.html.svg import text
 from pytest_llmeval.reports.text import shorten
-
-from ..svg import PHONE
-from ..svg import circle
-from ..svg import drawing
-from ..svg import line
-from ..svg import pick
-from ..svg import polyline
-from ..svg import readable
-from ..svg import tag
-from ..svg import text
 
 _LEVEL = 16  # up to so many names stand level round the circle
 _LONG, _SHORT = 26, 12  # characters of a name round the circle, on a wide page and on a phone

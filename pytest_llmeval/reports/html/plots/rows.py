@@ -16,20 +16,19 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pytest_llmeval.reports.axis import Scale
-from pytest_llmeval.reports.axis import scale
-from pytest_llmeval.reports.axis import ticks
+from pytest_llmeval.reports.html.plots.axes import Scale
+from pytest_llmeval.reports.html.plots.axes import scale
+from pytest_llmeval.reports.html.plots.axes import ticks
+from pytest_llmeval.reports.html.svg import PHONE
+from pytest_llmeval.reports.html.svg import box
+from pytest_llmeval.reports.html.svg import circle
+from pytest_llmeval.reports.html.svg import drawing
+from pytest_llmeval.reports.html.svg import line
+from pytest_llmeval.reports.html.svg import pick
+from pytest_llmeval.reports.html.svg import readable
+from pytest_llmeval.reports.html.svg import tag
+from pytest_llmeval.reports.html.svg import text
 from pytest_llmeval.reports.text import shorten
-
-from ..svg import PHONE
-from ..svg import box
-from ..svg import circle
-from ..svg import drawing
-from ..svg import line
-from ..svg import pick
-from ..svg import readable
-from ..svg import tag
-from ..svg import text
 
 _TOP = 26
 _LONGEST = 28  # characters of a name above its plot

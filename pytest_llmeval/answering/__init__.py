@@ -1,1 +1,0 @@
-"""Where the model is: chunks are asked for, scored and written, and tests get their answers."""

@@ -1,0 +1,1 @@
+"""The option-order experiment: other orders, content-free prompts, debiasing. Pure functions."""

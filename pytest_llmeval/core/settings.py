@@ -1,0 +1,53 @@
+"""Settings of a session, from the command line and the ini file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.prices import Prices
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user asked for, whichever way it was said.
+
+    ``endpoint``: what was said of endpoints, as options of their ``open_model``. ``decoding``: what
+    is to be another than the protocol's, as fields of ``Decoding``.
+
+    ``shard`` is (i, n), counted from 1. ``baseline`` is a path, or a name to be looked for in the
+    folder ``baselines``.
+    """
+
+    models: tuple[str, ...]
+    endpoint: Mapping[str, Any]
+    prices: Prices
+    dry_run: bool
+    cache: Path | None
+    data: Path | None
+    protocol: str | None
+    shots: int | None
+    samples: int
+    decoding: Mapping[str, Any]
+    permutations: str | None
+    debias: tuple[str, ...]
+    hybrid: Mapping[str, float]
+    seed: int
+    limit: int | None
+    shard: tuple[int, int] | None
+    thresholds: Path | None
+    baseline: str | None
+    baselines: Path
+    allow_mismatch: bool
+    sandbox: str
+    runs: Path
+    resume: bool
+    reports: tuple[str, ...]
+    junit: str
+    notify: str | None
+    wrong_fails: bool
+    allow_undecided: bool

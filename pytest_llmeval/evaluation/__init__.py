@@ -1,0 +1,1 @@
+"""From a plan to records: requests, responses, scores, and code that is run. No pytest in it."""

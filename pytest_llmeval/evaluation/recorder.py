@@ -1,0 +1,304 @@
+"""From responses to records: scored under every scorer, on disk at once, kept for their tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
+
+from pytest_llmeval.bias.arms import Arm
+from pytest_llmeval.bias.arms import order
+from pytest_llmeval.bias.content_free import shown
+from pytest_llmeval.core import LABELS
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core import Item
+from pytest_llmeval.core import ModelError
+from pytest_llmeval.core import Outcome
+from pytest_llmeval.core import Protocol
+from pytest_llmeval.core import Record
+from pytest_llmeval.core import Response
+from pytest_llmeval.core import RunError
+from pytest_llmeval.core import Score
+from pytest_llmeval.core.plan import Plan
+from pytest_llmeval.core.plan import PlannedItem
+from pytest_llmeval.core.plan import arm_fingerprint
+from pytest_llmeval.evaluation.code_executor import Executor
+from pytest_llmeval.evaluation.scoring import filled_in
+from pytest_llmeval.evaluation.scoring import in_original_order
+from pytest_llmeval.evaluation.scoring import read
+from pytest_llmeval.evaluation.scoring import under_other_scorers
+from pytest_llmeval.evaluation.suite import Evaluated
+from pytest_llmeval.models import Model
+from pytest_llmeval.scorers.execution import reference_program
+from pytest_llmeval.scorers.execution import score_of
+from pytest_llmeval.storage.records import RecordWriter
+
+
+class Unanswerable(Exception):
+    """The whole session cannot go on: no model, or no place to write the records."""
+
+
+@dataclass(frozen=True)
+class _Undecided:
+    """A response of which a scorer waits for programs to end: program id → scorer."""
+
+    planned: PlannedItem
+    blank: Record
+    response: Response
+    verdicts: dict[str, Score]
+    waiting: dict[str, str]
+    from_disk: bool
+    stored: Record | None
+
+
+def _settled(record: Record) -> tuple[object, ...]:
+    """What a test, or a later version of the scorer, may change in a record on disk."""
+    return record.outcome, record.left_out, record.error, record.all_tied
+
+
+class Recorder:
+    """Scores responses and writes what becomes of them, as they come.
+
+    A response is on disk when ``take`` returns, scored or with its program still to be run, unless
+    it is held (``hold``).
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        evaluated: Sequence[Evaluated],
+        items: Mapping[str, Item],
+        writer: RecordWriter,
+        programs: Executor,
+    ) -> None:
+        """``items``: by node id."""
+        #: By node id and sample: records that their test has not asked for yet.
+        self.ready: dict[str, dict[int, Record]] = {}
+        #: What is odd about the sandbox, to be told once.
+        self.warnings: list[str] = []
+        self._plan = plan
+        self._evaluated = evaluated
+        self._items = items
+        self._writer = writer
+        self._programs = programs
+        #: Planned results whose reference solutions were run.
+        self._checked: set[int] = set()
+        #: By program: what waits for it.
+        self._undecided: dict[str, _Undecided] = {}
+        #: By node id and sample: what the disk says last.
+        self._written: dict[tuple[str, int], Record] = {}
+        self._others: dict[str, dict[int, tuple[Record, ...]]] = {}
+        #: Records that are written together, while such come; None otherwise.
+        self._held: list[Record] | None = None
+
+    def take(
+        self,
+        planned: PlannedItem,
+        blank: Record,
+        response: Response,
+        from_disk: bool = False,
+        stored: Record | None = None,
+    ) -> None:
+        """Score a response under all scorers; where programs are to be run, begin with that.
+
+        ``from_disk``: the response is there already; ``stored`` is the record, if it is the last
+        word about it.
+        """
+        item = self._items[planned.nodeid]
+        if response.sample != blank.sample:
+            # What a scorer draws is drawn for the sample, which a function or a record leaves out.
+            response = replace(response, sample=blank.sample)
+        if blank.order:
+            arm = self._evaluated[planned.result].arms[blank.sample - 1]
+            item = shown(item, arm) or item
+        others = under_other_scorers(self._plan, planned.result, blank)
+        verdicts: dict[str, Score] = {}
+        waiting: dict[str, str] = {}
+        for scorer in (blank.scorer, *(one.scorer for one in others)):
+            try:
+                made = read(item, response, scorer)
+            except ModelError as error:
+                # What was answered is kept: to be scored when the scorer has its model.
+                unscored = Score(Outcome.ERROR, error=f"scorer {scorer}: {error}")
+                if not from_disk:
+                    self._save(filled_in(blank, response, unscored), ())
+                raise Unanswerable(unscored.error) from None
+            if isinstance(made, Score):
+                verdicts[scorer] = in_original_order(made, blank.order)
+            else:
+                program = replace(made, id=f"{planned.nodeid} {blank.sample} {scorer}")
+                waiting[program.id] = scorer
+                self._executor(planned).submit(program)
+        scoring = sum(score.seconds for score in verdicts.values())
+        if scoring and response.seconds is not None and not from_disk:
+            # Part of what the answer cost, beside answers that are read without a model.
+            response = replace(response, seconds=response.seconds + scoring)
+        one = _Undecided(planned, blank, response, verdicts, waiting, from_disk, stored)
+        if not waiting:
+            self._enter(one)
+            return
+        for name in waiting:
+            self._undecided[name] = one
+        if not from_disk:
+            # A killed run keeps the response, which is paid for; its programs are run again then.
+            unscored = Score(Outcome.ERROR, error="its program has not been run")
+            self._save(filled_in(blank, response, unscored), ())
+
+    def fail(self, planned: PlannedItem, record: Record) -> None:
+        """Save and keep the record of an error."""
+        others = under_other_scorers(self._plan, planned.result, record)
+        self._save(record, others)
+        self._keep(planned, record, record, others)
+
+    def waits_for(self, chunk: int) -> bool:
+        """Whether programs of a chunk's responses are still to end."""
+        return any(one.planned.chunk == chunk for one in self._undecided.values())
+
+    def decide(self) -> None:
+        """Enter responses whose programs have all ended."""
+        if not self._undecided:
+            return
+        try:
+            executions = self._programs.finished()
+        except ConfigError as error:
+            raise Unanswerable(str(error)) from None
+        except Exception as error:
+            raise Unanswerable(f"sandbox: {type(error).__name__}: {error}") from None
+        for execution in executions:
+            one = self._undecided.pop(execution.id)
+            one.verdicts[one.waiting.pop(execution.id)] = score_of(execution)
+            if not one.waiting:
+                self._enter(one)
+
+    def settle(self, nodeid: str, record: Record) -> None:
+        """Write a test's final record, unless the disk says the same already."""
+        written = self._written.pop((nodeid, record.sample), None)
+        if written is None or _settled(written) != _settled(record):
+            known = self._others.setdefault(nodeid, {})
+            # A body that overrules the scorer says nothing about other scorers.
+            others = known.get(record.sample) or under_other_scorers(
+                self._plan, self._plan.by_nodeid[nodeid].result, record
+            )
+            known[record.sample] = tuple(
+                replace(other, left_out=record.left_out)
+                if record.outcome is not Outcome.ERROR
+                else replace(other, outcome=record.outcome, error=record.error)
+                for other in others
+            )
+            self._save(record, known[record.sample])
+
+    def hold(self) -> None:
+        """Write nothing until ``release``: responses are taken that a model gave all at once."""
+        self._held = []
+
+    def release(self) -> None:
+        """Write all that was held, in one piece. Raises Unanswerable."""
+        held, self._held = self._held, None
+        if held:
+            self._write(held)
+
+    def close(self) -> None:
+        """Give up what runs in the sandbox, remove it, and close the file of records."""
+        self._programs.close()
+        self._writer.close()
+
+    def _executor(self, planned: PlannedItem) -> Executor:
+        """The executor, which has seen that the benchmark's own solutions pass."""
+        if planned.result not in self._checked:
+            self._checked.add(planned.result)
+            dataset = self._evaluated[planned.result].dataset
+            solved = [item for item in dataset.items if "solution" in item.fields]
+            try:
+                failing = self._programs.check([reference_program(item) for item in solved])
+            except ConfigError as error:
+                raise Unanswerable(str(error)) from None
+            self.warnings += failing
+        return self._programs
+
+    def _enter(self, one: _Undecided) -> None:
+        """Save and keep a response whose scores are all known."""
+        scored = filled_in(one.blank, one.response, one.verdicts[one.blank.scorer])
+        others = tuple(
+            replace(
+                filled_in(other, one.response, one.verdicts[other.scorer]),
+                text=None,
+                reasoning=None,
+                logprobs=(),
+                seconds=None,
+            )
+            for other in under_other_scorers(self._plan, one.planned.result, scored)
+        )
+        if one.from_disk:
+            self._keep(one.planned, scored, one.stored, others)
+        else:
+            self._save(scored, others)
+            self._keep(one.planned, scored, scored, others)
+
+    def _keep(
+        self,
+        planned: PlannedItem,
+        record: Record,
+        written: Record | None,
+        others: tuple[Record, ...],
+    ) -> None:
+        self.ready.setdefault(planned.nodeid, {})[record.sample] = record
+        if written is not None:
+            self._written[planned.nodeid, record.sample] = written
+        if others:
+            self._others.setdefault(planned.nodeid, {})[record.sample] = others
+
+    def _save(self, record: Record, others: Iterable[Record]) -> None:
+        if self._held is None:
+            self._write([record, *others])
+        else:
+            self._held += [record, *others]
+
+    def _write(self, records: Iterable[Record]) -> None:
+        try:
+            self._writer.append(*records)
+        except RunError as error:
+            raise Unanswerable(str(error)) from None
+
+
+def blanks_of(
+    shared: Record, item: Item, number: int, arm: Arm, protocol: Protocol, **about: Any
+) -> list[Record]:
+    """The blank records of an item in an arm that it is in.
+
+    As it is (number 0) it has one a sample, in every other arm one. ``shared``: the fields that all
+    items of the chunk have in common; ``about``: further fields of this one.
+    """
+    about |= {"item": item.id, "subject": item.subject, "gold": item.gold_label}
+    if number == 0:
+        return [replace(shared, sample=n, **about) for n in range(protocol.answers_per_item)]
+    if arm.instead is not None:
+        about["gold"] = ""  # nothing is right where nothing was asked
+    positions = order(item, arm.item) or ()
+    return [
+        replace(
+            shared,
+            sample=number,
+            protocol=arm_fingerprint(shared.protocol, arm.name),
+            order="".join(LABELS[index] for index in positions),
+            **about,
+        )
+    ]
+
+
+def answerable(protocol: Protocol, model: Model) -> Protocol:
+    """The protocol as this model can answer it.
+
+    A model that gives only text is asked to generate the letter instead, which is another
+    scorer and another fingerprint. Raises Unanswerable where there is no such way.
+    """
+    if protocol.ask in model.asks:
+        return protocol
+    if "text" in model.asks:
+        return protocol.with_generation()
+    raise Unanswerable(
+        f"model {model.name} compares choices only; protocol {protocol.name!r} needs it to"
+        " generate text"
+    )

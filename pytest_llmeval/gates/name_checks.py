@@ -1,0 +1,234 @@
+"""Names in a thresholds file against what was collected, checked before any weights load."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field
+from typing import NamedTuple
+
+from pytest_llmeval.core.suggestions import nearest
+from pytest_llmeval.core.suggestions import suggestion
+from pytest_llmeval.core.toml_errors import dotted
+from pytest_llmeval.core.toml_errors import mistake
+from pytest_llmeval.gates.thresholds import BenchmarkGates
+from pytest_llmeval.gates.thresholds import ScorerGates
+from pytest_llmeval.gates.thresholds import SubjectGates
+from pytest_llmeval.gates.thresholds import Thresholds
+from pytest_llmeval.gates.thresholds import pass_key
+from pytest_llmeval.metrics import hybrid_weights
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedBenchmark:
+    """What the gates need to know about a benchmark that this run collected.
+
+    ``sizes``: subject → items, of all of the benchmark, selected or not. ``samples``: answers
+    per item, the most that any of its scorers asks for. ``chance`` is its chance level, if any.
+    """
+
+    name: str
+    sizes: Mapping[str, int]
+    scorers: tuple[str, ...]
+    chance: float | None
+    samples: int = 1
+
+
+def collected_benchmarks(
+    results: Iterable[tuple[str, str, Mapping[str, int], float | None, int]],
+) -> dict[str, CollectedBenchmark]:
+    """What a run evaluates, by benchmark, from its (benchmark, scorer, sizes, chance, samples)."""
+    found: dict[str, CollectedBenchmark] = {}
+    for name, scorer, sizes, chance, samples in results:
+        others = found[name].scorers if name in found else ()
+        scorers = tuple(dict.fromkeys((*others, scorer)))
+        most = max(samples, found[name].samples) if name in found else samples
+        found[name] = CollectedBenchmark(name, dict(sizes), scorers, chance, most)
+    return found
+
+
+class EarlierNames(NamedTuple):
+    """Models and benchmarks of the runs that were made before."""
+
+    models: frozenset[str] = frozenset()
+    benchmarks: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNames:
+    """The names that a thresholds file may refer to.
+
+    ``benchmarks`` are those of the catalog. ``tests``: name of a test function → the benchmark it
+    evaluates. ``models``: spec of a model of this run → the name it is printed with, None where
+    models are known only once they have answered. ``earlier`` is called for names that are not
+    known otherwise.
+    """
+
+    benchmarks: Collection[str]
+    scorers: Collection[str] = ()
+    tests: Mapping[str, str] = field(default_factory=dict)
+    models: Mapping[str, str] | None = None
+    earlier: Callable[[], EarlierNames] = EarlierNames
+
+
+def check_names(
+    thresholds: Thresholds, known: KnownNames, collected: Mapping[str, CollectedBenchmark]
+) -> None:
+    """Raise ConfigError for the first name or metric in the file that cannot be right.
+
+    A table refers to a benchmark of the catalog, of this run or of an earlier one, or says
+    ``required = false``; likewise that of a model. Subjects and scorers are checked for collected
+    benchmarks only: those of the others are not known.
+    """
+    for place, name, table in thresholds.tables():
+        if name in collected:
+            _check_collected(thresholds.file, place, table, collected[name], known.scorers)
+        elif not (
+            name in known.benchmarks
+            or _declared_absent(thresholds, name)
+            or name in known.earlier().benchmarks
+        ):
+            problem = _unknown_benchmark(name, place, known, collected)
+            raise mistake(thresholds.file, place, problem)
+    if known.models is not None:
+        for model in unknown_models(thresholds, known.models, known.earlier):
+            problem = _unknown_model(model, known.models, known.earlier().models)
+            raise mistake(thresholds.file, ("models", model), problem)
+
+
+def unknown_models(
+    thresholds: Thresholds, models: Collection[str], earlier: Callable[[], EarlierNames]
+) -> list[str]:
+    """The models with tables of their own that neither this run nor an earlier one has."""
+    return [
+        name
+        for name, table in thresholds.models.items()
+        if name not in models and table.required is not False and name not in earlier().models
+    ]
+
+
+_ELSEWHERE = "add required = false to the table if another command evaluates it"
+_PRINTED = re.compile(r"([^\[\]]+)\[([^\[\]]+)\]")
+
+
+def _unknown_benchmark(
+    name: str,
+    place: tuple[str, ...],
+    known: KnownNames,
+    collected: Mapping[str, CollectedBenchmark],
+) -> str:
+    """Explain an unknown benchmark: as a printed form, a test's name, or a misspelling."""
+    names = {*known.benchmarks, *collected}
+    printed = _PRINTED.fullmatch(name)
+    if printed and printed[1] in names:
+        table = dotted((*place[:-1], printed[1], "scorers", printed[2]))
+        return f"{name!r} is a benchmark under one scorer: write [{table}]"
+    first, *inner = name.split("::")
+    if inner and first in names:
+        keys = [key for part in inner for key in part.split(".", 1)]
+        return f"{name!r} is the name of a gate: write {dotted((*place[:-1], first, *keys))}"
+    test = known.tests.get(name) or known.tests.get(name.rpartition("::")[2].partition("[")[0])
+    if test is not None:
+        table = dotted((*place[:-1], test))
+        return f"{name!r} is a test; it evaluates benchmark {test!r}: write [{table}]"
+    return _unknown(
+        "benchmark", name, names, "not in the catalog, in this run or in an earlier one"
+    )
+
+
+def _unknown_model(model: str, models: Mapping[str, str], earlier: Collection[str]) -> str:
+    """Explain an unknown model: by the name it is printed with, or as a misspelling."""
+    spec = next((spec for spec, name in models.items() if name == model), None)
+    if spec is not None:
+        return f"{model!r} is how {spec!r} is printed: write [{dotted(('models', spec))}]"
+    return _unknown("model", model, {*models, *earlier}, "not in this run or in an earlier one")
+
+
+def _unknown(kind: str, name: str, known: Collection[str], where: str) -> str:
+    """Name what begins with the unknown name, or is spelled like it."""
+    longer = [other for other in sorted(known) if other.startswith(name)][:3]
+    near = nearest(name, known)
+    meant = " or ".join(map(repr, longer)) or (repr(near) if near is not None else "")
+    if meant:
+        return f"unknown {kind} {name!r}, did you mean {meant}? (Or {_ELSEWHERE}.)"
+    return f"unknown {kind} {name!r}: {where} ({_ELSEWHERE})"
+
+
+def _declared_absent(thresholds: Thresholds, name: str) -> bool:
+    """Whether a table of the benchmark says that it may be absent (``required = false``)."""
+    return any(table.required is False for _, other, table in thresholds.tables() if other == name)
+
+
+def _check_collected(
+    file: str,
+    place: tuple[str, ...],
+    table: BenchmarkGates,
+    benchmark: CollectedBenchmark,
+    known_scorers: Collection[str],
+) -> None:
+    if table.direct and len(benchmark.scorers) > 1:
+        raise mistake(
+            file,
+            (*place, table.direct[0]),
+            f"benchmark {benchmark.name!r} runs under {len(benchmark.scorers)} scorers"
+            f" ({', '.join(benchmark.scorers)}): put its gates under"
+            f" [{dotted((*place, 'scorers'))}.NAME]",
+        )
+    _check_gates(file, place, table, benchmark)
+    for scorer, gates in table.scorers.items():
+        where = (*place, "scorers", scorer)
+        # A known scorer that this benchmark does not run under is judged as not run.
+        if scorer not in benchmark.scorers and scorer not in known_scorers:
+            names = {*benchmark.scorers, *known_scorers}
+            raise mistake(file, where, f"unknown scorer {scorer!r}{suggestion(scorer, names)}")
+        _check_gates(file, where, gates, benchmark)
+    for name in table.hybrids:
+        for scorer in hybrid_weights(name):
+            names = {*benchmark.scorers, *known_scorers}
+            if scorer not in names:
+                text = f"unknown scorer {scorer!r}{suggestion(scorer, names)}"
+                raise mistake(file, (*place, "hybrids", name), text)
+
+
+def _check_gates(
+    file: str, place: tuple[str, ...], gates: ScorerGates, benchmark: CollectedBenchmark
+) -> None:
+    for subject in gates.subjects:
+        if subject not in benchmark.sizes:
+            raise mistake(
+                file,
+                (*place, "subjects", subject),
+                f"benchmark {benchmark.name!r} has no subject {subject!r}"
+                f"{suggestion(subject, benchmark.sizes)}",
+            )
+    _check_bounds(file, place, gates, benchmark)
+    if gates.every_subject is not None:
+        _check_bounds(file, (*place, "every_subject"), gates.every_subject, benchmark)
+    for subject, table in gates.subjects.items():
+        _check_bounds(file, (*place, "subjects", subject), table, benchmark)
+
+
+def _check_bounds(
+    file: str,
+    place: tuple[str, ...],
+    gates: ScorerGates | SubjectGates,
+    benchmark: CollectedBenchmark,
+) -> None:
+    """Refuse what this benchmark cannot have: a chance level, or enough samples."""
+    for metric, bound in gates.bounds().items():
+        if benchmark.chance is None and (bound.chance or metric == "normalized_gain"):
+            raise mistake(
+                file,
+                (*place, metric),
+                f"benchmark {benchmark.name!r} has no chance level (not every item has options)",
+            )
+        key = pass_key(metric)
+        if key is not None and key[1] > benchmark.samples:
+            k = key[1]
+            raise mistake(
+                file, (*place, metric), f"{metric} needs at least {k} samples: --llm-samples {k}"
+            )

@@ -1,1 +1,0 @@
-"""Where the run is: outcomes are gathered, gates judged, and the exit code is set."""

@@ -1,1 +1,0 @@
-"""The engine behind ``hf:`` and ``demo``: choices compared and text made with transformers."""

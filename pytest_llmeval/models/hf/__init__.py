@@ -1,0 +1,120 @@
+"""``hf:NAME_OR_FOLDER_OR_GGUF[?key=value&…]``: models that transformers loads.
+
+Keys: ``device`` (cpu, cuda, cuda:N, mps), ``dtype`` (float32, bfloat16, float16), ``revision``
+(of a hub name), ``batch_tokens`` (tokens computed at a time), ``date`` (YYYY-MM-DD, the current date
+for a chat template that writes it; 2024-07-26 by default), ``name`` (in ids and reports).
+By default float32 on a CPU and bfloat16 on a GPU; one GPU per xdist worker.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.core import Ask
+from pytest_llmeval.core import Request
+from pytest_llmeval.core import Response
+from pytest_llmeval.models.hf.spec import Spec
+from pytest_llmeval.models.hf.spec import check_installed
+from pytest_llmeval.models.hf.spec import parse_spec
+from pytest_llmeval.models.hf.weights_fingerprint import fingerprint
+from pytest_llmeval.models.hf.weights_fingerprint import template_date
+
+if TYPE_CHECKING:
+    from pytest_llmeval.models.hf.engine import Engine
+
+log = logging.getLogger("pytest_llmeval.models.hf")
+
+
+def open_model(rest: str) -> HfModel:
+    """The model of the spec ``hf:<rest>``. Nothing is loaded, torch is not imported.
+
+    Raises ConfigError for a missing extra and for everything that is wrong with the spec.
+    """
+    spec = parse_spec(rest)
+    modules = ("torch", "transformers", *(("gguf",) if spec.kind == "gguf" else ()))
+    check_installed(spec.text, modules)
+    return HfModel(spec)
+
+
+class Loading:
+    """How long this process has been loading weights: what progress shows, and does not count."""
+
+    def __init__(self) -> None:
+        self._before = 0.0
+        self._since: float | None = None
+
+    @property
+    def now(self) -> bool:
+        """Whether weights are being loaded."""
+        return self._since is not None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds spent on loading so far; 0 before the first."""
+        since = self._since
+        return self._before + (0.0 if since is None else time.monotonic() - since)
+
+    @contextmanager
+    def take(self) -> Iterator[None]:
+        """Count the time within the context."""
+        self._since = time.monotonic()
+        try:
+            yield
+        finally:
+            self._before, self._since = self.seconds, None
+
+
+LOADING = Loading()
+
+
+class HfModel:
+    """Log-likelihoods and text by a causal language model, loaded by the first ``answer``."""
+
+    asks: frozenset[Ask] = frozenset({"choices", "text"})
+
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+        self._engine: Engine | None = None
+        self.name = spec.name
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._spec.text}>"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """16 hex digits for weights, tokenizer, chat template with its date, revision and dtype."""
+        return fingerprint(self._spec)
+
+    @cached_property
+    def template_date(self) -> str:
+        """The date that the chat template reads, as ``2024-07-26``; empty where it reads none."""
+        return template_date(self._spec)
+
+    def answer(self, requests: Iterable[Request]) -> Iterator[Response]:
+        """Yield a response a request, as it completes; where both kinds are asked, choices first.
+
+        Raises ModelError where the weights cannot be loaded.
+        """
+        waiting = list(requests)
+        if not waiting:
+            return
+        setup_seconds = 0.0
+        if self._engine is None:
+            started = time.perf_counter()
+            with LOADING.take():
+                self._engine = self._load()
+            setup_seconds = time.perf_counter() - started
+            log.info("%s ready after %.2f s", self._spec.text, setup_seconds)
+        yield from self._engine.answer(waiting, setup_seconds)
+
+    def _load(self) -> Engine:
+        from pytest_llmeval.models.hf.engine import Engine
+        from pytest_llmeval.models.hf.loading import load
+
+        return Engine(load(self._spec), self._spec.batch_tokens)

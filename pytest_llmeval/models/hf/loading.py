@@ -1,0 +1,196 @@
+"""Weights and tokenizer from a spec. The only module that loads anything through transformers."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import importlib
+import logging
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+
+from pytest_llmeval.core import ModelError
+from pytest_llmeval.models.hf.memory import worker
+from pytest_llmeval.models.hf.onednn_linear import lay_out
+from pytest_llmeval.models.hf.spec import DEFAULT_DATE
+from pytest_llmeval.models.hf.spec import READS_DATE
+from pytest_llmeval.models.hf.spec import Spec
+from pytest_llmeval.models.hf.weights_fingerprint import dtype_used
+from pytest_llmeval.sources.hub_access import hub_access
+
+log = logging.getLogger("pytest_llmeval.models.hf")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model ready to be asked: in evaluation mode, on its device, with its tokenizer.
+
+    ``day``: the date for a chat template that writes one.
+    """
+
+    model: Any
+    tokenizer: Any
+    device: torch.device
+    day: date = DEFAULT_DATE
+
+
+def load(spec: Spec) -> Loaded:
+    """Load what the spec names.
+
+    Under pytest-xdist worker i takes CUDA device i modulo their number, and CPU threads are
+    divided among the workers. Raises ModelError, in one line, where loading fails.
+    """
+    # The tokenizers library deadlocks in a forked child of a process whose threads it uses.
+    # It reads the variable when it is first used; a user's own choice stands.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    started = time.perf_counter()
+    try:
+        device = choose_device(spec)
+        with _quiet():
+            model, tokenizer = _load(spec, getattr(torch, dtype_used(spec)))
+        model.to(device)
+    except (ModelError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [""])[0]
+        raise ModelError(
+            f"{spec.text}: cannot be loaded: {type(error).__name__}: {reason}"
+        ) from error
+    model.eval()
+    model.requires_grad_(False)
+    lay_out(model)
+    if spec.day and READS_DATE not in str(tokenizer.chat_template):
+        log.warning("%s: the chat template writes no date: date has no effect", spec.text)
+    log.info("%s: weights on %s after %.2f s", spec.text, device, time.perf_counter() - started)
+    return Loaded(model, tokenizer, device, spec.day or DEFAULT_DATE)
+
+
+def choose_device(spec: Spec) -> torch.device:
+    """The device asked for, else CUDA where there is one, else the CPU with its share of threads.
+
+    Raises ModelError for a device that this machine does not have.
+    """
+    number, workers = worker()
+    name = spec.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if name == "cpu":
+        if workers > 1:
+            torch.set_num_threads(max(1, _available_cpus() // workers))
+        return torch.device("cpu")
+    if name == "mps":
+        if not torch.backends.mps.is_available():
+            raise ModelError(f"{spec.text}: this machine has no device mps")
+        return torch.device("mps")
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if name == "cuda" and count:
+        return torch.device("cuda", number % count)
+    device = torch.device(name)
+    if device.index is None or device.index >= count:
+        raise ModelError(f"{spec.text}: no device {name}; this machine has {count} CUDA devices")
+    return device
+
+
+def _available_cpus() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _load(spec: Spec, dtype: torch.dtype) -> tuple[Any, Any]:
+    if spec.kind == "gguf":
+        return _load_gguf(Path(spec.target), dtype)
+    revision = {"revision": spec.revision} if spec.revision else {}
+    transformers = _transformers()
+    with hub_access() if spec.kind == "hub" else contextlib.nullcontext() as unreachable:
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(spec.target, **revision)
+            model = transformers.AutoModelForCausalLM.from_pretrained(
+                spec.target, dtype=dtype, **revision
+            )
+        except OSError as error:
+            if unreachable is None:
+                raise
+            reason = f"it is not in the hub's cache, and {unreachable}"
+            raise ModelError(f"{spec.text}: cannot be loaded: {reason}") from error
+    return model, tokenizer
+
+
+def _transformers() -> Any:
+    # Of no type: parts of it are annotated, parts are not.
+    return importlib.import_module("transformers")
+
+
+def _load_gguf(path: Path, dtype: torch.dtype) -> tuple[Any, Any]:
+    """Model and tokenizer of a GGUF file, dequantised.
+
+    ``from_pretrained(gguf_file=…)`` needs accelerate, parses the file's header three times and
+    builds the table of tensor names once a submodule (13 s for 135 M parameters, where this
+    takes 4 s), so its parts are called here with both remembered.
+    """
+    transformers = _transformers()
+    reading: Any = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
+    with _remembered_gguf(reading):
+        where = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
+        tokenizer = transformers.AutoTokenizer.from_pretrained(**where)
+        config = transformers.AutoConfig.from_pretrained(**where)
+        with torch.device("meta"):
+            shape = transformers.AutoModelForCausalLM.from_config(config)
+        tensors = reading.load_gguf_checkpoint(
+            str(path), return_tensors=True, model_to_load=shape, torch_dtype=dtype
+        )["tensors"]
+    model = type(shape).from_pretrained(None, config=config, state_dict=tensors, dtype=dtype)
+    return model, tokenizer
+
+
+@contextlib.contextmanager
+def _remembered_gguf(reading: Any) -> Iterator[None]:
+    """Within the context a GGUF file's header is parsed once, and fast, and without a progress bar.
+
+    ``reading``: transformers' module for GGUF files.
+    """
+    gguf: Any = importlib.import_module("gguf")
+    reader: Any = importlib.import_module("gguf.gguf_reader")
+    numpy: Any = importlib.import_module("numpy")
+    # The reader takes millions of slices of the mapped file; of a plain array they cost a third.
+    plain = SimpleNamespace(**vars(numpy))
+    plain.memmap = lambda *args, **options: numpy.asarray(numpy.memmap(*args, **options))
+    parse = reading.load_gguf_checkpoint
+    header = functools.lru_cache(1)(parse)
+
+    def parse_once(path: str, return_tensors: bool = False, **options: Any) -> Any:
+        if return_tensors:
+            return parse(path, return_tensors=True, **options)
+        return copy.deepcopy(header(str(path)))
+
+    with (
+        mock.patch.object(reading, "tqdm", lambda tensors, **_: tensors),
+        mock.patch.object(reading, "load_gguf_checkpoint", parse_once),
+        mock.patch.object(reader, "np", plain),
+        mock.patch.object(gguf, "GGUFReader", functools.lru_cache(1)(gguf.GGUFReader)),
+        mock.patch.object(
+            gguf, "get_tensor_name_map", functools.lru_cache(4)(gguf.get_tensor_name_map)
+        ),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """No progress bars of transformers while it loads."""
+    bars: Any = importlib.import_module("transformers.utils.logging")
+    was_on = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if was_on:
+            bars.enable_progress_bar()

@@ -1,0 +1,236 @@
+"""What can go wrong with one request, and what follows from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
+from datetime import UTC
+from datetime import datetime
+
+from pytest_llmeval.core import FILTERED
+from pytest_llmeval.models.openai.api_key import Secret
+from pytest_llmeval.models.openai.error_body import ErrorBody
+from pytest_llmeval.models.openai.error_body import read_error
+from pytest_llmeval.models.openai.retry_after import wait_wanted
+
+_RETRYABLE = frozenset({408, 409, 425, 429})
+_QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+_TOO_LONG = re.compile(
+    r"context[ _](?:length|window|size|limit)|max_model_len|prompt is too long|input is too long"
+    r"|too many (?:input )?tokens|maximum (?:input|sequence|model|prompt) length"
+    r"|must have less than \d+ tokens|token count\b.{0,40}\bexceeds"
+    r"|inputs?`? tokens \+ `?max_new_tokens",
+    re.IGNORECASE,
+)
+# A request that is too large by itself. OpenAI (429) and Groq (413): "Request too large for … on
+# tokens per min (TPM): Limit 30000, Requested 31012"; GitHub Models (413): "Request body too large
+# for gpt-4o model. Max size: 8000 tokens."; Anthropic (413): request_too_large.
+_TOO_LARGE = re.compile(
+    r"request[ _](?:body |payload |entity )?(?:is )?too[ _]large|tokens_limit_reached"
+    r"|tokens must be reduced|reduce your message size",
+    re.IGNORECASE,
+)
+_LIMIT = re.compile(r"\blimit:? (\d[\d,_]*)", re.IGNORECASE)
+_REQUESTED = re.compile(r"\brequested:? (\d[\d,_]*)", re.IGNORECASE)
+
+# How filters in front of models and behind them are known: by a code, or by what is written.
+# Azure: content_filter, ResponsibleAIPolicyViolation; Alibaba: data_inspection_failed; LiteLLM:
+# content_policy_violation; new-api: sensitive_words_detected; OpenAI: moderation_blocked.
+_FILTER_CODE = re.compile(
+    r"content_?(?:filter|policy|moderat|blocked)|responsible_?ai_?policy|policy_?violation"
+    r"|data_?inspection|moderation_?(?:block|flag)|safety_?(?:violation|check|block)"
+    r"|sensitive_?(?:words?|content|info)|prohibited_?content|guardrail_?(?:interven|block)",
+    re.IGNORECASE,
+)
+# OpenAI (invalid_prompt): "your prompt was flagged as potentially violating our usage policy", "we've
+# limited access to this content for safety reasons"; Anthropic: "Output blocked by content filtering
+# policy"; DeepSeek: "Content Exists Risk"; Moonshot: "considered high risk"; xAI (403): "Content
+# violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO"; OpenRouter (403): "requires
+# moderation and your input was flagged".
+_FILTER = r"(?:content filter|guardrail|moderation)"
+_HELD_BACK = r"(?:block|filter|trigger|reject|flag|violat|interven|stop)"
+_FILTER_TEXT = re.compile(
+    r"content management policy|usage (?:polic|guideline)|content (?:safety |usage )?polic"
+    rf"|\b{_HELD_BACK}.{{0,80}}\b{_FILTER}|\b{_FILTER}.{{0,80}}\b{_HELD_BACK}|content exists risk"
+    r"|(?:prompt|input|content|request|message)s? (?:was|were|has been|have been|is|are) flagged"
+    r"|safety (?:reason|system|filter|polic|check)|inappropriate content|harmful content"
+    r"|sensitive (?:words?|content|information)|considered high risk|SAFETY_CHECK|DataInspection"
+    r"|prohibited (?:use|content)",
+    re.IGNORECASE,
+)
+# About a user, not about a prompt.
+_BANNED = re.compile(
+    r"\b(?:account|organi[sz]ation|project|api key|your access|user)\b.{0,60}"
+    r"\b(?:suspended|deactivated|terminated|disabled|banned|blocked|restricted)",
+    re.IGNORECASE,
+)
+_PAGE = re.compile(r"<\s*(?:!doctype|html|head|body)\b", re.IGNORECASE)
+_FILTER_STATUS = frozenset({400, 403, 422, 451})
+# OpenAI's error where reasoning has used up the token limit.
+_SPENT = re.compile(r"max_tokens or model output limit was reached", re.IGNORECASE)
+_LONGEST_MESSAGE = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a request has no answer. ``kind`` is what two equal faults have in common.
+
+    ``overload``: the server may have too much to do. ``retry_after``: seconds it asked for.
+    ``of_item``: it is the item's own (a prompt too long), and says nothing about others.
+    ``finish_reason``: the refusal is a reply without text that ended for this reason. ``body``: the
+    error as the server gave it.
+    """
+
+    kind: str
+    message: str
+    retryable: bool = False
+    overload: bool = False
+    retry_after: float | None = None
+    status: int | None = None
+    of_item: bool = False
+    finish_reason: str | None = None
+    body: ErrorBody = field(default_factory=ErrorBody)
+
+    def without(self, key: Secret) -> Fault:
+        """The fault without the key, which servers repeat in their messages."""
+        body = replace(self.body, message=key.struck_from(self.body.message))
+        return replace(self, message=key.struck_from(self.message), body=body)
+
+
+class Failed(Exception):
+    """A request that failed for good."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+def of_status(
+    status: int, body: object, headers: Mapping[str, str], now: datetime | None = None
+) -> Fault:
+    """The fault behind an HTTP status that is none of success.
+
+    ``now`` is the time that a Retry-After date is compared with where the response has no date.
+    """
+    error = read_error(body)
+    code = next(iter(error.codes), "")
+    name = f"{status} {code}".strip()
+    message = _one_line(error.message)
+    line = f"the server answered {name}: {message}" if message else f"the server answered {name}"
+    fault = Fault(name, line, status=status, body=error)
+    if status in _FILTER_STATUS and _is_filter(error):
+        return replace(fault, kind="filtered", finish_reason=FILTERED, of_item=True)
+    if status == 400 and _SPENT.search(error.message):
+        return replace(fault, kind="truncated", finish_reason="length", of_item=True)
+    wait = wait_wanted(headers, error.message, now or datetime.now(UTC))
+    limit, requested = _figure(_LIMIT, error.message), _figure(_REQUESTED, error.message)
+    if _QUOTA.intersection(error.codes) or (
+        status == 429
+        # Google words a limit by the minute like OpenAI an account without money, and gives a wait.
+        and (limit == 0 or ("exceeded your current quota" in error.message and wait is None))
+    ):
+        return replace(fault, message=f"quota exhausted: {line}")
+    if "context_length_exceeded" in error.codes or (
+        status in (400, 413, 422) and _TOO_LONG.search(error.message)
+    ):
+        message = f"the prompt is too long: {line}"
+        return replace(fault, kind="context too long", message=message, of_item=True)
+    if status == 413 or (status == 429 and _is_too_large(error, limit, requested)):
+        message = f"the request is too large: {line}"
+        return replace(fault, kind="request too large", message=message, of_item=True)
+    retryable = status in _RETRYABLE or status >= 500
+    return replace(
+        fault,
+        retryable=retryable,
+        overload=status == 429 or status >= 500,
+        retry_after=wait if retryable else None,
+    )
+
+
+def of_body(error: object) -> Fault:
+    """The fault behind ``{"error": …}`` under a status of success, as some gateways send it."""
+    code = error.get("code") if isinstance(error, dict) else None
+    status = int(str(code)) if str(code).isdecimal() else None
+    if status is not None and 400 <= status < 600:
+        return of_status(status, error, {})
+    return of_status(400 if _is_filter(read_error(error)) else 502, error, {})
+
+
+def of_connection(error: BaseException) -> Fault:
+    """A connection that was refused, reset, or closed within an answer."""
+    name = type(error).__name__
+    line = _one_line(str(error))
+    return Fault(
+        f"connection: {name}",
+        f"connection failed: {name}: {line}" if line else f"connection failed: {name}",
+        retryable=True,
+    )
+
+
+def timed_out(seconds: float) -> Fault:
+    """No whole answer within the time a request is given."""
+    return Fault("time-out", f"no answer within {seconds:g} s", retryable=True, overload=True)
+
+
+def unreadable(reason: str) -> Fault:
+    """An answer of success that is none: torn JSON, HTML, another shape."""
+    return Fault(
+        "unreadable answer", f"the answer cannot be read: {_one_line(reason)}", retryable=True
+    )
+
+
+class StopRule:
+    """Tells when to give up: when so many requests in a row failed for good in the same way.
+
+    A fault of the item itself counts only as long as nothing has been answered.
+    """
+
+    def __init__(self, limit: int = 20) -> None:
+        self.limit = limit
+        self._kind: str | None = None
+        self._row = 0
+        self._answered = False
+
+    def succeeded(self) -> None:
+        self._row, self._answered = 0, True
+
+    def failed(self, fault: Fault) -> bool:
+        """Note a final failure; True when it is time to give up."""
+        if fault.of_item and self._answered:
+            return False
+        self._row = self._row + 1 if fault.kind == self._kind else 1
+        self._kind = fault.kind
+        return self._row >= self.limit
+
+
+def _is_filter(error: ErrorBody) -> bool:
+    """Whether the prompt, or what the model made of it, was held back for its content.
+
+    A web page comes from a proxy on the way, which would block every item.
+    """
+    if _BANNED.search(error.message) or _PAGE.search(error.message):
+        return False
+    return bool(_FILTER_CODE.search(" ".join(error.codes)) or _FILTER_TEXT.search(error.message))
+
+
+def _is_too_large(error: ErrorBody, limit: float | None, requested: float | None) -> bool:
+    """Whether a request exceeds a limit by itself, so that waiting would not help.
+
+    Figures decide, where there are both: "Limit 30000, Used 29000, Requested 2000" passes later.
+    """
+    if limit is not None and requested is not None:
+        return requested > limit
+    return bool(_TOO_LARGE.search(f"{error.message} {' '.join(error.codes)}"))
+
+
+def _figure(pattern: re.Pattern[str], message: str) -> float | None:
+    found = pattern.search(message)
+    return None if found is None else float(found[1].replace(",", "").replace("_", ""))
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_MESSAGE else f"{line[:_LONGEST_MESSAGE]}…"

@@ -1,0 +1,267 @@
+"""``replay:FILE``: recorded answers as a model, one answer (or one item's answers) a record.
+
+FILE is ``.jsonl``, ``.json`` (a list of objects), either of them gzipped (``.gz``), or a ``.zip``
+that holds one such file. ``records.jsonl`` of a run is such a file.
+
+A record names its item by ``item`` or ``id``, or by ``subject`` and ``row``; it holds the answer as
+``prediction``, ``text`` or ``response``, or as ``logprobs``. Several samples of an item are records
+told apart by ``sample``, or a list in one record (``samples``, or a list where a text is expected),
+whose first is sample 0. Where a record carries ``prompt_sha256``, its answer is given to that
+prompt only.
+
+Other files are read with a mapping, ``replay:FILE?text=FIELD&item=FIELD``: what each part of a
+record (``recorded.fields.KEYS``) is called there. ``answer.text`` is a field inside a field. An item that no field
+names as the benchmark does is put together: ``item={category}-{question_id:04d}``, ``{#}`` being
+the record's place in the file, from 0. What comes out is made an id as the benchmarks make theirs,
+with ``sources.safe_id``: "HumanEval/0" is the item ``HumanEval_0``.
+
+What is kept in memory is where each answer stands in the file, not the answer: a file of 100,000
+long answers costs no more than one of 100,000 letters. Only a list in one piece of JSON is read
+whole, once, and laid down in a temporary file as lines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+import weakref
+import zipfile
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import IO
+from typing import Any
+from typing import NamedTuple
+
+from pytest_llmeval.core import Ask
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core import DataError
+from pytest_llmeval.core import Request
+from pytest_llmeval.core import Response
+from pytest_llmeval.core.suggestions import suggestion
+from pytest_llmeval.models.replay.field_mapping import TEXT_FIELDS
+from pytest_llmeval.models.replay.field_mapping import Fields
+from pytest_llmeval.models.replay.field_mapping import prompt_hash
+from pytest_llmeval.models.replay.field_mapping import read_mapping
+from pytest_llmeval.models.replay.record_files import is_lines
+from pytest_llmeval.models.replay.record_files import rows
+from pytest_llmeval.models.replay.record_files import stem
+from pytest_llmeval.models.replay.record_files import unpack
+from pytest_llmeval.sources.files import READ_ERRORS
+from pytest_llmeval.sources.files import nearest_sibling
+from pytest_llmeval.sources.files import open_binary
+from pytest_llmeval.sources.files import parse_object
+from pytest_llmeval.sources.files import unreadable
+from pytest_llmeval.sources.item_ids import safe_id
+
+# Records looked at to see what kind of answers a file holds.
+_PEEK = 1000
+_DAMAGED = (*READ_ERRORS, zipfile.BadZipFile, NotImplementedError, RuntimeError)
+
+
+class _Place(NamedTuple):
+    """Where an answer stands: byte and number of its record, and which of the record's texts.
+
+    ``prompt``: the recorded prompt's hash; None: any prompt.
+    """
+
+    sample: int
+    prompt: bytes | None
+    offset: int
+    number: int
+    element: int
+
+
+def open_model(rest: str) -> Replay:
+    """The model of the spec ``replay:<rest>``, with ``rest`` as ``FILE[?key=field&…]``.
+
+    Raises ConfigError where there is no such file, for a mapping that cannot be, and where the
+    first records are not recorded answers.
+    """
+    spec = f"replay:{rest}"
+    target, _, query = rest.partition("?")
+    path = Path(target).expanduser()
+    if not target:
+        raise ConfigError(f"model spec {spec!r} names no file: replay:FILE.jsonl")
+    # os.path, for which a name that the file system refuses is no file.
+    if os.path.isdir(path):
+        raise ConfigError(f"model spec {spec!r}: a folder; a file of answers was expected")
+    if not os.path.isfile(path):
+        raise ConfigError(f"model spec {spec!r}: no such file{nearest_sibling(path)}")
+    return Replay(path, read_mapping(spec, query))
+
+
+class Replay:
+    """Recorded answers. The file is indexed by the first ``answer``, not before."""
+
+    def __init__(self, path: Path, mapping: Mapping[str, str]) -> None:
+        self._path = path
+        self._mapping = mapping
+        self._fields = Fields(mapping)
+        self.name = mapping.get("name") or safe_id(stem(path), 60)
+        self.asks = self._peek()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 (16 hex digits) of file and mapping: other answers are another model."""
+        with self._path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256")
+        fields = {key: value for key, value in self._mapping.items() if key != "name"}
+        if fields:
+            digest.update(json.dumps(fields, sort_keys=True).encode())
+        return digest.hexdigest()[:16]
+
+    def answer(self, requests: Iterable[Request]) -> list[Response]:
+        """The recorded answer to every request, in the order of the requests.
+
+        A request without one gets a response with ``error``. Raises DataError with file and
+        line where the file is not what it should be.
+        """
+        return [self._answer(request) for request in requests]
+
+    def _answer(self, request: Request) -> Response:
+        places = [p for p in self._index.get(request.id, ()) if p.sample == request.sample]
+        if not places:
+            which = f", sample {request.sample}" if request.sample else ""
+            return _failed(request, f"no recorded answer for {request.id}{which}")
+        place = _matching(places, request)
+        if place is None:
+            return _failed(
+                request,
+                f"recorded for another prompt: the answer for {request.id} in {self._path.name}"
+                " belongs to a prompt with another hash",
+            )
+        if request.moved and place.prompt is None:
+            return _failed(
+                request,
+                f"the answer for {request.id} in {self._path.name} does not say to which order of"
+                " the options (no prompt_sha256)",
+            )
+        self._lines.seek(place.offset)
+        row = parse_object(self._path, place.number, self._lines.readline())
+        return self._response(request, row, place)
+
+    def _response(self, request: Request, row: dict[str, Any], place: _Place) -> Response:
+        where = f"{self._path}, line {place.number}"
+        if row.get("error"):
+            return _failed(request, str(row["error"]))
+        if request.ask == "choices":
+            try:
+                values = tuple(
+                    math.nan if value is None else float(value)
+                    for value in self._fields.value(row, "logprobs") or ()
+                )
+            except (TypeError, ValueError):
+                return _failed(request, f"{where}: logprobs is not a list of numbers")
+            if not values:
+                return _failed(request, f"{where}: no log-probabilities were recorded")
+            return Response(request.id, logprobs=values, sample=request.sample)
+        texts = self._fields.texts(row)
+        text = texts[place.element] if texts else None
+        if text is None:
+            return _failed(request, f"{where}: no text was recorded")
+        finish, tokens = self._fields.value(row, "finish_reason"), row.get("completion_tokens")
+        return Response(
+            request.id,
+            text=text,
+            sample=request.sample,
+            finish_reason=finish if isinstance(finish, str) else None,
+            completion_tokens=tokens if isinstance(tokens, int) else None,
+        )
+
+    def _peek(self) -> frozenset[Ask]:
+        asks: set[Ask] = set()
+        empty, failed = True, False
+        try:
+            # A packed list is laid down as lines now, and read only this once.
+            lines = is_lines(self._path)
+            with open_binary(self._path) if lines else nullcontext(self._lines) as file:
+                for _, _, row in islice(rows(self._path, file), _PEEK):
+                    empty = False
+                    if any(text is not None for text in self._fields.texts(row)):
+                        asks.add("text")
+                    if self._fields.value(row, "logprobs"):
+                        asks.add("choices")
+                    if len(asks) == 2:
+                        break
+                    failed = failed or bool(row.get("error"))
+                    last = row
+        except _DAMAGED as error:
+            raise unreadable(self._path, error) from None
+        if empty:
+            raise DataError(f"{self._path}: no recorded answers")
+        for key in ("text", "logprobs"):
+            if not asks and key in self._mapping:
+                raise ConfigError(
+                    f"{self._path}: no record holds {key} in field {self._mapping[key]!r}"
+                    f"{suggestion(self._mapping[key], last)}"
+                )
+        if not asks and not failed:
+            raise ConfigError(
+                f"{self._path}: no record holds an answer in field {', '.join(TEXT_FIELDS)} or"
+                f" logprobs; say which field does (replay:{self._path.name}?text=FIELD); known:"
+                f" {', '.join(sorted(last))[:200]}"
+            )
+        # Nothing but errors so far: whatever is asked, the answer is that error.
+        return frozenset(asks or ("choices", "text"))
+
+    @cached_property
+    def _lines(self) -> IO[bytes]:
+        """The records as lines in a file that can be read by place.
+
+        What is packed is unpacked into a temporary file, and a list in one piece of JSON is laid
+        down there as lines.
+        """
+        file: IO[bytes]
+        if is_lines(self._path) and self._path.suffix != ".gz":
+            file = self._path.open("rb")
+        else:
+            file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the model
+            unpack(self._path, file)
+            file.seek(0)
+        weakref.finalize(self, file.close)
+        return file
+
+    @cached_property
+    def _index(self) -> dict[str, tuple[_Place, ...]]:
+        """Where each item's answers stand: the last record for a sample and prompt hash counts."""
+        index: dict[str, tuple[_Place, ...]] = {}
+        try:
+            self._lines.seek(0)
+            for position, (number, offset, row) in enumerate(rows(self._path, self._lines)):
+                if row.get("response_of"):
+                    continue  # another scorer's record: the response is in its first scorer's
+                where = f"{self._path}, line {number}"
+                item = self._fields.item_id(row, position, where)
+                prompt = prompt_hash(self._fields.value(row, "prompt_sha256"), where)
+                sample = self._fields.value(row, "sample")
+                if not isinstance(sample, int | None):
+                    raise DataError(f"{where}: sample is not a whole number")
+                for element in range(max(1, len(self._fields.texts(row)))):
+                    place = _Place((sample or 0) + element, prompt, offset, number, element)
+                    others = (p for p in index.get(item, ()) if p[:2] != place[:2])
+                    index[item] = (*others, place)
+        except _DAMAGED as error:
+            raise unreadable(self._path, error) from None
+        return index
+
+
+def _matching(places: Sequence[_Place], request: Request) -> _Place | None:
+    """The answer recorded for the request's prompt, else one recorded for no certain prompt."""
+    # Most files have one answer an item, without a hash: no prompt is hashed for those.
+    if places[0].prompt is None and len(places) == 1:
+        return places[0]
+    asked = bytes.fromhex(request.prompt.sha256)
+    by_hash = {place.prompt: place for place in places}
+    return by_hash.get(asked) or by_hash.get(None)
+
+
+def _failed(request: Request, error: str) -> Response:
+    return Response(request.id, error=error, sample=request.sample)

@@ -1,1 +1,0 @@
-"""Other orders of options, prompts without content, and what takes position bias out again."""

@@ -1,0 +1,138 @@
+"""Marked tests as pytest collects them: one for every item, and the plan of those that are run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from types import FunctionType
+
+import pytest
+
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core import Item
+from pytest_llmeval.core.plan import Plan
+from pytest_llmeval.core.settings import Settings
+from pytest_llmeval.evaluation.planner import Selected
+from pytest_llmeval.evaluation.planner import make_plan
+from pytest_llmeval.evaluation.suite import Suite
+from pytest_llmeval.models import load_model
+from pytest_llmeval.plugin.project_fixtures import place
+from pytest_llmeval.plugin.project_fixtures import project_fixture
+
+
+class Collected:
+    """The marked tests of a session.
+
+    ``items``: by node id, of the tests that a plan was made of. ``problems``: by node id of the
+    function, why a test has no items.
+    """
+
+    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+        self.suite = Suite(settings)
+        self.items: dict[str, Item] = {}
+        self.problems: dict[str, str] = {}
+        self._config = config
+        self._settings = settings
+
+    def parametrize(self, metafunc: pytest.Metafunc, marker: pytest.Mark) -> None:
+        """Parametrize a marked test: one test per item, and per model where there are several.
+
+        A test for which that fails is left without items. The reason in ``problems`` matters only
+        if the test is selected.
+        """
+        try:
+            self._parametrize(metafunc, marker)
+        except ConfigError as error:
+            if metafunc.config.option.collectonly:
+                raise
+            self.problems[metafunc.definition.nodeid] = str(error)
+
+    def _parametrize(self, metafunc: pytest.Metafunc, marker: pytest.Mark) -> None:
+        test = metafunc.definition.nodeid
+        unknown = marker.kwargs.keys() - {"benchmark", "protocol"}
+        if unknown or len(marker.args) > 1:
+            raise ConfigError(
+                f"{test}: @pytest.mark.llmeval takes a benchmark and protocol=…,"
+                f" not {', '.join(sorted(unknown)) or 'more'}"
+            )
+        for name in ("item", "answer"):
+            own = project_fixture(metafunc.definition, name)
+            if own is not None:
+                raise ConfigError(
+                    f"{test}: the fixture `{name}` of {place(own, metafunc.config)} hides that of"
+                    " pytest-llmeval: rename it"
+                )
+        if "item" not in metafunc.fixturenames:
+            raise ConfigError(f"{test} is marked llmeval but uses neither `answer` nor `item`")
+        if sum(mark.name == "llmeval" for mark in metafunc.definition.own_markers) > 1:
+            raise ConfigError(f"{test} has two llmeval markers: a test evaluates one benchmark")
+        benchmark = marker.args[0] if marker.args else marker.kwargs.get("benchmark")
+        protocol = marker.kwargs.get("protocol")
+        evaluated = self.suite.add(test, benchmark, protocol, metafunc.function)
+        if evaluated.protocol.answers_per_item > 1 and "answer" not in metafunc.fixturenames:
+            raise ConfigError(f"{test} does not use `answer`: it cannot have several samples")
+        specs = self._settings.models
+        if len(specs) > 1:
+            names = [load_model(spec, **self._settings.endpoint).name for spec in specs]
+            if len(set(names)) < len(names):
+                names = [re.sub(r"[^A-Za-z0-9_.-]+", "-", spec) for spec in specs]
+            metafunc.parametrize("model", specs, ids=names, indirect=True, scope="session")
+        metafunc.parametrize("item", evaluated.items, ids=[item.id for item in evaluated.items])
+
+    def plan(self, tests: Iterable[pytest.Item]) -> Plan:
+        """The plan of the collected tests that are left to be run.
+
+        Raises ConfigError where they cannot be evaluated together, or by no model.
+        """
+        specs = self._settings.models
+        selected: list[Selected] = []
+        seen: set[tuple[int, int, str]] = set()
+        fixtures: dict[FunctionType | None, str] = {}
+        for node in tests:
+            # A test's own node id, without parameters, is what `parametrize` registered.
+            test = (
+                f"{node.parent.nodeid if node.parent else ''}::{getattr(node, 'originalname', '')}"
+            )
+            evaluated = self.suite.get(test)
+            callspec = getattr(node, "callspec", None)
+            if evaluated is None or callspec is None:
+                continue
+            item, spec = callspec.params["item"], callspec.params.get("model")
+            fixtures.setdefault(project_fixture(node, "model"), test)
+            if not isinstance(item, Item):
+                continue  # a shard without items: pytest collects one test, and skips it
+            if spec is not None and spec not in specs:
+                raise ConfigError(
+                    f"{test}: its `model` is parametrized by the project; several models are"
+                    " several --llm-model, or several runs"
+                )
+            number = specs.index(spec) if spec is not None else 0
+            if (number, id(evaluated), item.id) in seen:
+                raise ConfigError(
+                    f"{test} has several tests for item {item.id!r}: it may have no parameters"
+                    " beside those that the marker gives it"
+                )
+            seen.add((number, id(evaluated), item.id))
+            if evaluated.lacking is not None and not self._settings.dry_run:
+                raise ConfigError(evaluated.lacking)
+            selected.append(Selected(node.nodeid, number, evaluated, item))
+            self.items[node.nodeid] = item
+        if len(fixtures) > 1:
+            raise ConfigError(
+                f"{' and '.join(fixtures.values())} have different `model` fixtures: run them apart"
+            )
+        own_model = next(iter(fixtures), None)
+        if own_model is not None and specs:
+            raise ConfigError(
+                f"--llm-model {specs[0]} is given, and {place(own_model, self._config)} has a `model`"
+                " fixture, which replaces it: give one of the two (load_model(SPEC) of"
+                " pytest_llmeval.models opens a model inside the fixture)"
+            )
+        return make_plan(
+            specs or ("model",),
+            self.suite,
+            selected,
+            own_model is not None,
+            self._settings.seed,
+            self._settings.shard,
+        )

@@ -1,0 +1,139 @@
+"""JUnit files with a test case for every subject of a result instead of one for every item.
+
+What reads them has limits: GitLab parses 250,000 XML objects (gitlab-org/gitlab#507482), other
+services stop at 5,000 test cases or 1 MB.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field
+from typing import Any
+
+import pytest
+from _pytest.junitxml import xml_key
+
+from pytest_llmeval.core.plan import Plan
+from pytest_llmeval.metrics import Counts
+from pytest_llmeval.plugin.intercept import Function
+from pytest_llmeval.plugin.intercept import intercept
+from pytest_llmeval.reports.bounded_text import fit
+from pytest_llmeval.reports.bounded_text import name
+from pytest_llmeval.runs.measurement import Measurement
+
+_SHOWN = 10  # failed items of a subject that are named
+
+Group = tuple[int, int, str]
+"""Index of the model, index of the planned result, subject."""
+
+
+@dataclass
+class _Tests:
+    """The tests of a group's items, as they were reported."""
+
+    file: str = ""
+    seconds: float = 0.0
+    #: Item → the first failure of its test, in words.
+    failures: dict[str, str] = field(default_factory=dict)
+    #: Whether a test failed outside its body: there was no answer, or its fixtures failed.
+    errors: bool = False
+
+
+class SubjectCases:
+    """Takes the reports of items from pytest's JUnit plugin, and gives it those of subjects."""
+
+    def __init__(self, config: pytest.Config, plan: Plan) -> None:
+        """No effect without ``--junitxml``."""
+        self._plan = plan
+        self._tests: defaultdict[Group, _Tests] = defaultdict(_Tests)
+        self._write: Function = lambda report: None
+        for item in plan.items:
+            self._tests[item.model, item.result, item.subject].file = item.nodeid.partition("::")[0]
+        intercept(config, "pytest_runtest_logreport", config.stash.get(xml_key, None), self._around)
+
+    def _around(self, write: Function) -> Function:
+        self._write = write
+        return self._take
+
+    def _take(self, report: pytest.TestReport) -> None:
+        planned = self._plan.by_nodeid.get(report.nodeid)
+        if planned is None:
+            self._write(report)
+            return
+        tests = self._tests[planned.model, planned.result, planned.subject]
+        tests.seconds += report.duration
+        if report.failed:
+            tests.failures.setdefault(planned.item, report.longreprtext)
+            tests.errors |= report.when != "call"
+
+    def write(self, measurements: Mapping[tuple[int, int], Measurement]) -> None:
+        """Give the plugin a test case for every subject of every result.
+
+        ``measurements``: by index of model and planned result, as the run has them.
+        """
+        for (model, result), measurement in measurements.items():
+            first = self._plan.results[result].responses_of
+            for subject, counts in measurement.result.subjects.items():
+                tests = self._tests.get((model, result if first is None else first, subject))
+                if tests is not None:
+                    for report in _case(
+                        measurement, subject, counts, tests, self._label(measurement)
+                    ):
+                        self._write(report)
+
+    def _label(self, measurement: Measurement) -> str:
+        """The model, where there are several."""
+        return f"{measurement.result.model}::" if len(self._plan.models) > 1 else ""
+
+
+def _case(
+    measurement: Measurement, subject: str, counts: Counts, tests: _Tests, label: str
+) -> Iterator[pytest.TestReport]:
+    """The reports of a test case: a wrong answer is no failure of it, an error is."""
+    outcome: Any = "passed"
+    when: Any = "call"
+    longrepr: Any = None
+    if tests.failures or counts.error:
+        outcome, longrepr = "failed", fit(_failures(counts, tests))
+        when = "setup" if tests.errors or not tests.failures else "call"
+    elif not counts.attempted:
+        outcome, longrepr = "skipped", (tests.file, 0, f"none of {counts.total:,} answers was run")
+    result = measurement.result
+    nodeid = name(f"{tests.file}::{label}{result.benchmark}::{result.scorer}[{subject}]")
+    about: dict[str, Any] = {
+        "nodeid": nodeid,
+        "location": (tests.file, None, nodeid.partition("::")[2]),
+        "keywords": {},
+    }
+    yield pytest.TestReport(
+        **about, outcome=outcome, longrepr=longrepr, when=when, duration=tests.seconds
+    )
+    numbers = {
+        "correct": counts.correct,
+        "wrong": counts.wrong,
+        "unparsed": counts.unparsed,
+        "errors": counts.error,
+        "missing": counts.missing,
+    }
+    yield pytest.TestReport(
+        **about,
+        outcome="passed",
+        longrepr=None,
+        when="teardown",
+        user_properties=list(numbers.items()),
+    )
+
+
+def _failures(counts: Counts, tests: _Tests) -> str:
+    """The first failures in words, after a line with how many there are."""
+    lines = [f"{counts.error:,} of {counts.total:,} answers are errors"]
+    if tests.failures:
+        lines[0] += f"; {len(tests.failures):,} tests failed:"
+    for item, text in list(tests.failures.items())[:_SHOWN]:
+        lines.append(f"{item}: {text}")
+    if len(tests.failures) > _SHOWN:
+        lines.append(f"… and {len(tests.failures) - _SHOWN:,} more")
+    return "\n".join(lines)

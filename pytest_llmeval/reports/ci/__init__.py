@@ -1,0 +1,1 @@
+"""What CI services read: annotations, summaries, code quality."""

@@ -1,0 +1,72 @@
+"""What GitHub Actions reads: annotations on standard output, a summary in a file.
+
+The rules of a workflow command are those of GitHub's toolkit: ``%``, CR and LF are escaped in the
+message, ``:`` and ``,`` too in a property.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from pathlib import Path
+
+from pytest_llmeval.gates import describe
+from pytest_llmeval.reports.text import cut
+from pytest_llmeval.reports.text import visible
+from pytest_llmeval.reports.wording import failed_items_words
+from pytest_llmeval.runs.judged import JudgedRun
+
+_SHOWN = 10
+"""How many annotations of a kind GitHub shows for one step; the last one tells of the others."""
+
+_MESSAGE = 1000
+
+
+def job_link(environment: Mapping[str, str]) -> str | None:
+    """The address of the job that runs here, of GitHub or GitLab; None elsewhere."""
+    server, repository, run = (
+        environment.get(f"GITHUB_{name}") for name in ("SERVER_URL", "REPOSITORY", "RUN_ID")
+    )
+    if server and repository and run:
+        return f"{server}/{repository}/actions/runs/{run}"
+    return environment.get("CI_JOB_URL") or None
+
+
+def annotate(run: JudgedRun) -> list[str]:
+    """``::error`` for failed gates and items, ``::warning`` for all else that is red or worse."""
+    errors = [("gate failed", describe(one)) for one in run.failed]
+    if run.items_failed:
+        errors.append(("items failed", failed_items_words(run.items_failed)))
+    warnings = [("gate undecided", describe(one)) for one in run.undecided]
+    warnings += [("gate warned", describe(one)) for one in run.warned]
+    warnings += [(f"{one.subject} got worse", one.words) for one in run.regressed()]
+    return [*_commands("error", errors), *_commands("warning", warnings)]
+
+
+def _commands(level: str, entries: list[tuple[str, str]]) -> Iterator[str]:
+    fitting = entries if len(entries) <= _SHOWN else entries[: _SHOWN - 1]
+    for title, message in fitting:
+        yield command(level, f"llmeval: {title}", message)
+    if len(fitting) < len(entries):
+        rest = f"and {len(entries) - len(fitting):,} more; the log and the summary name them"
+        yield command(level, "llmeval", rest)
+
+
+def command(level: str, title: str, message: str) -> str:
+    """One workflow command, such as ``::error title=gate failed::mmlu%3A …``."""
+    shown = visible(cut(message, _MESSAGE, "whole in the log"))
+    return f"::{level} title={_property(visible(title[:200]))}::{_data(shown)}"
+
+
+def append_summary(file: Path, markdown: str) -> None:
+    """Add the text to the step's summary. Raises OSError where that cannot be written."""
+    with file.open("a", encoding="utf-8") as summary:
+        summary.write(f"{markdown}\n")
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,1 @@
+"""The option that a reply settles on."""

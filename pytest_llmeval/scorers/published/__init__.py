@@ -1,0 +1,1 @@
+"""Scorers that reproduce how published tools read answers."""

@@ -1,0 +1,210 @@
+"""Readers for local files: csv, tsv and jsonl, plain or gzipped, and parquet.
+
+Everything in a cell of csv or tsv is text.
+
+pandas is not used on purpose: it turns the options ``None``, ``NA`` and ``nan`` into missing
+values and numbers into floats.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import importlib
+import io
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+from typing import Any
+from typing import Self
+from typing import cast
+
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core import DataError
+from pytest_llmeval.core.installation import install_hint
+from pytest_llmeval.core.suggestions import nearest
+
+# What a file that cannot be opened or a damaged gzip stream raises.
+READ_ERRORS = (OSError, EOFError, zlib.error)
+_MAX_CELL = 2**31 - 1
+
+
+def read_csv(path: Path) -> list[list[str]]:
+    """All rows of a csv file as lists of text, blank lines left out.
+
+    Raises DataError with file and row for bytes that are not UTF-8, an unclosed quote, or a
+    row with another number of cells than the first one.
+    """
+    try:
+        with open_binary(path) as file:
+            data = file.read()
+    except READ_ERRORS as error:
+        raise unreadable(path, error) from None
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8")
+        row = sum(1 for _ in csv.reader(io.StringIO(before, newline="")))
+        raise DataError(
+            f"{path}, row {max(row, 1)}: not UTF-8 (byte 0x{data[error.start]:02x})"
+        ) from None
+    return _parse_csv(path, text.removeprefix("\ufeff"))
+
+
+def _parse_csv(path: Path, text: str) -> list[list[str]]:
+    rows: list[list[str]] = []
+    # newline="" leaves line breaks inside quoted cells as they are; strict makes an unclosed
+    # quote an error instead of one cell that holds the rest of the file.
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    limit = csv.field_size_limit(_MAX_CELL)  # the default refuses a cell over 128 kB
+    try:
+        for row in reader:
+            if not row:
+                continue
+            rows.append(row)
+            if len(row) != len(rows[0]):
+                raise DataError(
+                    f"{path}, row {len(rows)}: {len(row)} cells where the first row has"
+                    f" {len(rows[0])}"
+                )
+    except csv.Error as error:
+        raise DataError(f"{path}, row {len(rows) + 1}: not valid csv ({error})") from None
+    finally:
+        csv.field_size_limit(limit)
+    return rows
+
+
+class Written(float):
+    """A number with a point or an exponent that keeps the digits it was written with."""
+
+    def __new__(cls, text: str) -> Self:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def read_jsonl(path: Path, *, exact: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number and object of every line that is not blank.
+
+    ``exact``: floats are ``Written``, and a key that occurs twice in an object is refused.
+    Raises DataError with file and line for bytes that are not UTF-8 and for anything but one
+    JSON object a line.
+    """
+    hooks: dict[str, Any] = {"parse_float": Written, "object_pairs_hook": _unique} if exact else {}
+    try:
+        with open_binary(path) as file:
+            # Bytes are cut at \n alone: text mode would also cut at other line separators.
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield number, parse_object(path, number, line, **hooks)
+    except READ_ERRORS as error:
+        raise unreadable(path, error) from None
+
+
+def read_tsv(path: Path) -> list[list[str]]:
+    """All lines of a tab-separated file that are not blank, cut at tabs; quotes are text.
+
+    Raises DataError with file and line for bytes that are not UTF-8.
+    """
+    rows: list[list[str]] = []
+    try:
+        with open_binary(path) as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                except UnicodeDecodeError as error:
+                    raise DataError(
+                        f"{path}, line {number}: not UTF-8 (byte 0x{line[error.start]:02x})"
+                    ) from None
+                if text.strip():
+                    rows.append(text.removesuffix("\n").removesuffix("\r").split("\t"))
+    except READ_ERRORS as error:
+        raise unreadable(path, error) from None
+    return rows
+
+
+def read_parquet(path: Path) -> list[dict[str, Any]]:
+    """All rows of a parquet file.
+
+    Raises ConfigError where pyarrow is not installed (it comes with the extra ``hub``), DataError
+    in one line for a file that is not parquet.
+    """
+    try:
+        parquet: Any = importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise ConfigError(
+            f"{path} cannot be read, pyarrow is not installed: {install_hint('hub')}"
+        ) from None
+    try:
+        rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except ValueError as error:  # pyarrow's own errors are ValueErrors
+        raise DataError(f"{path}: not a parquet file ({_one_line(error)[:200]})") from None
+    return rows
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of its members, no two of which have one key."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"key {twice!r} occurs twice")
+    return made
+
+
+def parse_object(path: Path, number: int, line: bytes, **hooks: Any) -> dict[str, Any]:
+    """The JSON object in one line of a file; DataError with file and line otherwise.
+
+    ``hooks``: those of ``json.loads``.
+    """
+    try:
+        value = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"), **hooks)
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path}, line {number}: not UTF-8 (byte 0x{line[error.start]:02x})"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}, line {number}: not valid JSON ({_one_line(error)})") from None
+    if not isinstance(value, dict):
+        raise DataError(
+            f"{path}, line {number}: a JSON object was expected, not {type(value).__name__}"
+        )
+    return value
+
+
+def open_binary(path: Path) -> IO[bytes]:
+    """The bytes of a file, unpacked where its name ends in ``.gz``."""
+    if path.suffix == ".gz":
+        return cast("IO[bytes]", gzip.open(path, "rb"))
+    return path.open("rb")
+
+
+def unreadable(path: Path, error: BaseException) -> DataError:
+    """The one line for a file that cannot be opened or read to its end."""
+    if isinstance(error, FileNotFoundError):
+        return DataError(f"{path}: no such file{nearest_sibling(path)}")
+    reason = getattr(error, "strerror", None) or _one_line(error) or type(error).__name__
+    return DataError(f"{path}: cannot be read ({reason})")
+
+
+def nearest_sibling(path: Path) -> str:
+    """``; did you mean 'x'?`` for the file of the same folder with the nearest name."""
+    try:
+        names = [entry.name for entry in path.parent.iterdir()]
+    except OSError:
+        return ""
+    near = nearest(path.name, names)
+    return f"; did you mean {near!r}?" if near else ""
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())

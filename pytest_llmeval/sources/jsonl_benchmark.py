@@ -1,0 +1,276 @@
+"""A user's own benchmark: a jsonl file as the ``source`` of a ``core.Benchmark``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.core import LABELS
+from pytest_llmeval.core import DataError
+from pytest_llmeval.core import Dataset
+from pytest_llmeval.core import Item
+from pytest_llmeval.sources.data_warnings import doubts
+from pytest_llmeval.sources.data_warnings import few
+from pytest_llmeval.sources.data_warnings import plain
+from pytest_llmeval.sources.files import read_jsonl
+from pytest_llmeval.sources.item_ids import row_id
+from pytest_llmeval.sources.item_ids import safe_id
+from pytest_llmeval.sources.locate import data_folder
+
+Row = dict[str, Any]
+
+
+def jsonl(
+    path: str | PathLike[str],
+    shots: str | PathLike[str] | None = None,
+    *,
+    question: str = "question",
+    options: str = "options",
+    answer: str = "answer",
+    subject: str = "subject",
+    id: str | None = None,
+) -> Callable[[Any], Dataset]:
+    """The source of a benchmark kept in a jsonl file (or ``.jsonl.gz``), one object a line.
+
+    ``question``, ``options``, ``answer``, ``subject`` and ``id`` are the names of the fields.
+    The answer of a row with options is a letter (``"B"``) or a 0-based number (``1``), nothing
+    else; without options it is a text, or a number, as it is written. A row without a subject
+    belongs to the file's own name. Item ids are ``<subject>-<row>`` unless a field is named for
+    them.
+
+    ``shots`` is a file of the same shape that few-shot examples come from; those without a
+    subject serve every subject.
+
+    A relative path is looked up in the run's data folder first, then in the working folder.
+    The source raises DataError with file and line for a row that cannot be used. What is doubtful
+    is in the data set's ``warnings``: ``doubts``, and answers that may be read otherwise than they
+    are meant.
+    """
+    fields = Fields(question, options, answer, subject, id)
+
+    def source(data_dir: Any = None) -> Dataset:
+        file = _locate(Path(path), data_dir)
+        items = read_items(file, fields)
+        warnings = (*doubts(file.name, items), *_ambiguous(file.name, items, fields))
+        if not shots:
+            return Dataset(items, warnings=warnings)
+        examples = _locate(Path(shots), data_dir)
+        rows = list(_rows(examples, fields))
+        warnings += _ambiguous(examples.name, [item for item, _ in rows], fields)
+        return Dataset(items, _pool(rows, items), warnings)
+
+    return source
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """What the fields of a row are called; ``id`` is None where ids are made from the position."""
+
+    question: str = "question"
+    options: str = "options"
+    answer: str = "answer"
+    subject: str = "subject"
+    id: str | None = None
+
+
+def read_items(path: Path, fields: Fields) -> tuple[Item, ...]:
+    """All rows of a jsonl file as items, in file order.
+
+    Raises DataError with file and line for a row that cannot be used or an id that occurs
+    twice, and for a file without rows.
+    """
+    items: list[Item] = []
+    lines: dict[str, int] = {}
+    for item, _ in _rows(path, fields):
+        assert item.line is not None
+        if item.id in lines:
+            raise DataError(
+                f"{path}, line {item.line}: item id {item.id!r} occurs twice"
+                f" (first in line {lines[item.id]})"
+            )
+        lines[item.id] = item.line
+        items.append(item)
+    if not items:
+        raise DataError(f"{path}: no rows")
+    return tuple(items)
+
+
+def _locate(path: Path, data_dir: Any) -> Path:
+    path = path.expanduser()
+    if path.is_absolute():
+        return path
+    folder = data_folder(data_dir)
+    if folder is not None and (folder / path).is_file():
+        return folder / path
+    if folder is not None and not path.is_file():
+        raise DataError(f"{path}: no such file, neither in {folder} nor in {Path.cwd()}")
+    return path
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".jsonl")
+
+
+def _rows(path: Path, fields: Fields) -> Iterator[tuple[Item, bool]]:
+    """The item of every row, and whether the row names a subject itself."""
+    sizes: dict[str, int] = {}
+    rows = list(read_jsonl(path, exact=True))
+    _check_counting(path, rows, fields)
+    for number, row in rows:
+        where = f"{path}, line {number}"
+        named = row.get(fields.subject)
+        if named is not None and not isinstance(named, str):
+            raise DataError(f"{where}: field {fields.subject!r} is not text")
+        subject = named or _stem(path)
+        position = sizes.get(subject, 0)
+        sizes[subject] = position + 1
+        item = make_item(where, row, fields, subject, position)
+        yield replace(item, row=row, line=number), bool(named)
+
+
+def make_item(where: str, row: dict[str, Any], fields: Fields, subject: str, position: int) -> Item:
+    """The item of one row; ``where`` opens the message of the DataError for an unusable one."""
+    question = row.get(fields.question)
+    if not isinstance(question, str):
+        raise DataError(f"{where}: no text in field {fields.question!r}")
+    if not question.strip():
+        raise DataError(f"{where}: the question is empty (field {fields.question!r})")
+    options = _options(where, row.get(fields.options), fields.options)
+    return Item(
+        id=_id(where, row, fields.id) if fields.id else row_id(subject, position),
+        subject=subject,
+        question=question,
+        gold=_gold(where, row.get(fields.answer), fields.answer, options),
+        options=options,
+    )
+
+
+def _options(where: str, value: Any, name: str) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(option, str) for option in value):
+        raise DataError(f"{where}: field {name!r} must be a list of texts (numbers in quotes)")
+    if not 2 <= len(value) <= len(LABELS):
+        raise DataError(f"{where}: {len(value)} options; 2 to {len(LABELS)} can be asked for")
+    return tuple(value)
+
+
+def _gold(where: str, value: Any, name: str, options: tuple[str, ...]) -> int | str:
+    # An empty key, or -1 on the hub, is how publishers mark a split whose answers are secret.
+    secret = bool(options) and _is_number(value) and value == -1
+    if value is None or secret or (isinstance(value, str) and not value.strip()):
+        raise DataError(f"{where}: no gold label in this split (field {name!r} is empty)")
+    if not options:
+        if not isinstance(value, str) and not _is_number(value):
+            raise DataError(f"{where}: field {name!r} must be text or a number, not {value!r:.40}")
+        return str(value)
+    labels = LABELS[: len(options)]
+    index = value
+    if isinstance(value, str) and len(value.strip()) == 1 and value.strip() in LABELS:
+        index = LABELS.index(value.strip())
+    if isinstance(index, bool) or not isinstance(index, int):
+        alike = [label for label, text in zip(labels, options, strict=True) if text == value]
+        hint = f"; write {alike[0]!r}" if len(alike) == 1 else ""
+        raise DataError(
+            f"{where}: answer {value!r:.80} is neither a letter A to {labels[-1]}"
+            f" nor a 0-based number{hint}"
+        )
+    if not 0 <= index < len(options):
+        raise DataError(f"{where}: gold {value!r} is outside the {len(options)} options")
+    if not options[index].strip():
+        raise DataError(f"{where}: gold {value!r} points to an empty option")
+    return index
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _check_counting(path: Path, rows: Iterable[tuple[int, Row]], fields: Fields) -> None:
+    """Raise DataError where the numbers of options can only be meant to count from 1.
+
+    That is, where one is the number of options itself and none is 0.
+    """
+    numbers = {
+        line: (value, len(options))
+        for line, row in rows
+        if type(value := row.get(fields.answer)) is int
+        and isinstance(options := row.get(fields.options), list)
+    }
+    beyond = [str(line) for line, (value, options) in numbers.items() if value == options]
+    fits = all(1 <= value <= options for value, options in numbers.values())
+    if beyond and fits and len(numbers) > 1:
+        raise DataError(
+            f"{path}, line {few(beyond)}: the answer is the number of options, and no answer is 0:"
+            f" numbers in field {fields.answer!r} count from 0, not from 1 (or write letters)"
+        )
+
+
+def _ambiguous(name: str, items: Sequence[Item], fields: Fields) -> tuple[str, ...]:
+    """A line for each kind of answer that may be meant otherwise than it is read."""
+    chosen = [item for item in items if isinstance(item.gold, int)]
+    letters = [item for item in chosen if isinstance(item.row[fields.answer], str)]
+    numbers = [item for item in chosen if not isinstance(item.row[fields.answer], str)]
+    found = []
+    if len({item.gold for item in numbers}) > 1 and all(item.gold for item in numbers):
+        found.append(
+            f"no answer of {len(numbers):,} is 0, the number of the first option: do they count"
+            f" from 1? ({_lines(numbers)})"
+        )
+    if numbers and letters:
+        fewer, kind = min((letters, "letters"), (numbers, "numbers"), key=lambda one: len(one[0]))
+        found.append(
+            f"answers are letters and numbers, {len(fewer):,} of {len(items):,} are {kind}"
+            f" ({_lines(fewer)})"
+        )
+    for kind, alike in (("letter", letters), ("number", numbers)):
+        # One answer that is the text of no option shows how the others are meant.
+        texts = [plain(str(item.row[fields.answer])) for item in alike]
+        own = [list(map(plain, item.options)) for item in alike]
+        if all(text in options for text, options in zip(texts, own, strict=True)):
+            other = [
+                item
+                for item, text in zip(alike, texts, strict=True)
+                if plain(item.gold_text) != text
+            ]
+            if other:
+                found.append(
+                    f"every answer is a {kind} and the text of an option as well, of another one in"
+                    f" {len(other):,} of {len(alike):,} ({_lines(other)})"
+                )
+    return tuple(f"{name}: {line}" for line in found)
+
+
+def _lines(items: Sequence[Item]) -> str:
+    return f"line{'s' if len(items) > 1 else ''} {few([str(item.line) for item in items])}"
+
+
+def _id(where: str, row: dict[str, Any], name: str) -> str:
+    value = row.get(name)
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise DataError(f"{where}: no id in field {name!r}")
+    return safe_id(str(value))
+
+
+def _pool(
+    rows: Iterable[tuple[Item, bool]], items: tuple[Item, ...]
+) -> dict[str, tuple[Item, ...]]:
+    """Shots by subject, in file order; those without a subject are in every subject's pool."""
+    subjects = dict.fromkeys(item.subject for item in items)
+    pool: dict[str, list[Item]] = {}
+    for row, named in rows:
+        # A shot is not the item that stands in the same row of the other file.
+        shot = replace(row, id=f"shot-{row.id}")
+        for subject in (shot.subject,) if named else subjects:
+            pool.setdefault(subject, []).append(shot)
+    return {subject: tuple(shots) for subject, shots in pool.items()}

@@ -1,0 +1,1 @@
+"""The run folder on disk: documents, records, locks, the response cache."""

@@ -1,0 +1,107 @@
+"""Records on disk: ``records.jsonl``, append-only, one JSON object a record."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from types import UnionType
+from typing import Any
+from typing import get_args
+from typing import get_type_hints
+
+from pytest_llmeval.core import Outcome
+from pytest_llmeval.core import Record
+from pytest_llmeval.core import RunError
+from pytest_llmeval.storage.line_writer import LineWriter
+from pytest_llmeval.storage.line_writer import whole_lines
+
+_FIELDS = tuple(field.name for field in fields(Record))
+_DEFAULTS = {field.name: field.default for field in fields(Record)}
+
+
+def _types(hint: Any) -> frozenset[type]:
+    """What JSON has for a field of a record; a whole number may stand for any number."""
+    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    return frozenset(kinds) | ({int} if float in kinds else frozenset())
+
+
+# `outcome` and `logprobs` are converted, and checked by that.
+_TYPES = {
+    name: _types(hint)
+    for name, hint in get_type_hints(Record).items()
+    if name not in ("outcome", "logprobs")
+}
+_NUMBERS = frozenset((int, float))
+
+
+def to_line(record: Record) -> str:
+    """A record as one line of JSON; fields that hold their default are left out."""
+    value = {
+        name: entry
+        for name in _FIELDS
+        if (entry := getattr(record, name)) != _DEFAULTS[name] or name == "outcome"
+    }
+    if record.logprobs:  # JSON has no infinity; an impossible choice is written as null
+        value["logprobs"] = [None if x == -math.inf else x for x in record.logprobs]
+    return json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def from_line(line: str | bytes) -> Record:
+    """The record that ``to_line`` wrote. Raises ValueError for anything else."""
+    try:
+        value = json.loads(line)
+    except RecursionError:
+        raise ValueError("not a record") from None
+    if not isinstance(value, dict) or not value.keys() <= set(_FIELDS):
+        raise ValueError("not a record")
+    for name, entry in value.items():
+        if name in _TYPES and type(entry) not in _TYPES[name]:
+            raise ValueError(f"not a record: {name} is {repr(entry)[:40]}")
+    try:
+        value["outcome"] = Outcome(value["outcome"])
+        scores = value.get("logprobs", ())
+        if any(x is not None and type(x) not in _NUMBERS for x in scores):
+            raise TypeError("logprobs are not numbers")
+        value["logprobs"] = tuple(-math.inf if x is None else x for x in scores)
+        return Record(**value)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not a record: {error}") from None
+
+
+class RecordWriter(LineWriter):
+    """Appends records to a file that other threads and processes append to at the same time."""
+
+    def append(self, *records: Record) -> None:
+        """Write records, at once and all or none. Raises RunError where that cannot be done."""
+        # "replace": a lone surrogate in a name or message must not cost the record.
+        self.write("".join(map(to_line, records)).encode("utf-8", "replace"))
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """The records of a file in the order written; a torn last line is ignored.
+
+    A later record for the same item and sample is meant to replace the earlier: that is the
+    caller's to apply. Raises RunError, naming the line, for anything that is not a record.
+    """
+    for number, line in whole_lines(path):
+        try:
+            yield from_line(line)
+        except ValueError as error:
+            raise RunError(f"{path}, line {number}: damaged record ({error})") from None
+
+
+def latest_records(path: Path) -> list[Record]:
+    """The records that no later one replaces, in the order written. Raises RunError."""
+    latest: dict[tuple[Any, ...], Record] = {}
+    for record in read_records(path):
+        latest.pop(key(record), None)
+        latest[key(record)] = record
+    return list(latest.values())
+
+
+def key(record: Record) -> tuple[Any, ...]:
+    """What a record is about; a later one with the same key replaces an earlier."""
+    return (record.model, record.benchmark, record.scorer, record.item, record.sample)

@@ -1,0 +1,191 @@
+"""Nothing is lost: the same command continues, and ends with the numbers of an undisturbed run."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+
+import pytest
+
+from pytest_llmeval.cli import main
+from pytest_llmeval.storage.records import read_records
+from support.interrupting import start
+from support.interrupting import wait_for_records
+
+SLOW = """
+def one(self, request):
+    import time
+    time.sleep(0.01)
+    wrong = int(request.id[-4:]) % 3 == 0
+    scores = (-1.0, -2.0, -3.0, -4.0) if wrong else (-2.0, -1.0, -3.0, -4.0)
+    return Response(request.id, logprobs=scores, seconds=0.01)
+"""
+SIZES = {"art": 60, "law": 90, "zoo": 150}
+
+
+@pytest.fixture
+def slow(project):
+    """300 items that take three seconds on one worker, under gates."""
+    project.benchmark(**SIZES)
+    project.model(one=SLOW)
+    project.thresholds(
+        "[benchmarks.bench]\naccuracy = 0.5\n[benchmarks.bench.every_subject]\naccuracy = 0.5"
+    )
+    return project
+
+
+def undisturbed(project) -> tuple[dict, dict]:
+    project.run("--llm-runs=other")
+    (folder,) = (project.path / "other").glob("*/")
+    text = {name: (folder / name).read_text() for name in ("metrics.json", "gates.json")}
+    (project.path / "asked.txt").unlink()
+    return text
+
+
+def check_resumed(project, expected: dict[str, str], *arguments: str) -> None:
+    result = project.run("--llm-resume", *arguments)
+    assert result.ret == 0
+    (folder,) = (project.path / "runs").glob("*/")
+    for name, text in expected.items():
+        assert (folder / name).read_text() == text
+    assert project.document("run.json")["status"] == "finished"
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_kill_9_of_the_controller(slow, workers):
+    expected = undisturbed(slow)
+    process = start(slow, "-n", workers)
+    wait_for_records(slow, random.randint(1, 250))
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    done = len(list(read_records(slow.run_folder / "records.jsonl")))
+    check_resumed(slow, expected, "-n", workers)
+    # At most the item in flight in each process was asked twice.
+    assert len(slow.asked) <= 300 + max(1, int(workers))
+    assert done > 0
+
+
+def test_kill_9_of_a_worker_then_resume(slow):
+    expected = undisturbed(slow)
+    process = start(slow, "-n", "2")
+    wait_for_records(slow, 20)
+    children = subprocess.run(
+        ["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True
+    ).stdout.split()
+    os.kill(int(children[-1]), signal.SIGKILL)
+    assert process.wait(timeout=60) == 1
+    assert "crashed while running" in (slow.path / "killed.txt").read_text()
+    check_resumed(slow, expected, "-n", "2")
+
+
+def test_ctrl_c_keeps_what_was_answered_and_is_no_success(slow):
+    expected = undisturbed(slow)
+    process = start(slow)
+    wait_for_records(slow, 100)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 2
+    output = (slow.path / "killed.txt").read_text()
+    assert "UNDECIDED bench::accuracy" in output
+    assert slow.document("run.json")["status"] == "interrupted"
+    done = {record.item for record in read_records(slow.run_folder / "records.jsonl")}
+    asked_before = len(slow.asked)
+    check_resumed(slow, expected)
+    assert len(done) >= 100
+    # g11: nothing that was on disk is asked for again.
+    assert not done & set(slow.asked[asked_before:])
+
+
+def test_a_finished_run_is_resumed_without_a_request(slow):
+    slow.run()
+    (slow.path / "asked.txt").unlink()
+    expected = slow.document("metrics.json")
+    result = slow.run("--llm-resume")
+    assert result.ret == 0
+    assert slow.asked == []
+    assert slow.document("metrics.json") == expected
+
+
+def test_errors_are_asked_again(project):
+    project.model(
+        one="""
+        def one(self, request):
+            if not os.path.exists("repaired"):
+                return Response(request.id, error="down")
+            return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
+        """
+    )
+    assert project.run().ret == 1
+    (project.path / "repaired").touch()
+    assert project.run("--llm-resume").ret == 0
+    assert project.metrics()["correct"] == 9
+
+
+def test_another_models_answers_are_not_taken(project):
+    project.run()
+    asked = len(project.asked)
+    conftest = project.path / "conftest.py"
+    conftest.write_text(conftest.read_text().replace("weights-1", "weights-2"))
+    project.run("--llm-resume")
+    assert len(project.asked) == 2 * asked
+
+
+def test_nothing_to_resume_says_why(project):
+    project.run()
+    result = project.run("--llm-resume", "--llm-limit=1")
+    result.stdout.fnmatch_lines(["nothing to resume: * differs in the selected items; a new run*"])
+    assert len(list((project.path / "runs").glob("*/"))) == 2
+
+
+def test_a_torn_last_line_is_asked_again(project):
+    project.run()
+    records = project.run_folder / "records.jsonl"
+    expected = project.document("metrics.json")
+    records.write_bytes(records.read_bytes()[:-20])
+    assert project.run("--llm-resume").ret == 0
+    assert project.document("metrics.json") == expected
+    assert len(list(read_records(records))) == 9
+
+
+def test_a_full_disk_stops_the_run_and_loses_nothing(project):
+    project.benchmark(**SIZES)
+    conftest = project.path / "conftest.py"
+    limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))\n"
+    ignore = "import signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+    whole = conftest.read_text()
+    conftest.write_text(limit + ignore + whole)
+    process = start(project)
+    assert process.wait(timeout=60) == 1
+    assert "cannot write" in (project.path / "killed.txt").read_text()
+    done = {record.item for record in read_records(project.run_folder / "records.jsonl")}
+    assert 0 < len(done) < 300
+    conftest.write_text(whole)
+    assert project.run("--llm-resume").ret == 0
+    assert project.metrics()["answered"] == 300
+
+
+def test_a_resumed_run_that_is_killed_is_not_told_by_what_it_was_before(project):
+    """Metrics and gates of the first session are about other answers than are there."""
+    project.thresholds("[benchmarks.bench]\naccuracy = 0.5\n")
+    project.model(
+        one="""
+        def one(self, request):
+            if request.id == "law-0002" and not os.path.exists("again"):
+                return Response(request.id, error="down")
+            if request.id == "zoo-0003":
+                return os._exit(9) if os.path.exists("again") else Response(request.id, error="down")
+            return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
+        """
+    )
+    assert project.run().ret == 1
+    assert project.metrics()["errors"] == 2
+    (project.path / "again").touch()
+    assert start(project, "--llm-resume").wait() == 9
+    out = project.path / "out.json"
+    assert main(["export", str(project.run_folder), "--out", str(out)]) == 0
+    value = json.loads(out.read_text())
+    errors = [one["item"] for one in value["answers"] if one["outcome"] == "error"]
+    assert value["results"][0]["errors"] == len(errors) == 1
+    assert (value["run"]["status"], value["verdict"]) == ("running", "not gated")

@@ -1,0 +1,74 @@
+"""An answer on disk is used again for the same prompt, model and data, and for nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_llmeval.core import Outcome
+from pytest_llmeval.core import Record
+from pytest_llmeval.evaluation.reusable_answers import Stored
+
+ANSWER = Record(
+    "m",
+    "b",
+    "letter",
+    "q0",
+    "s",
+    Outcome.WRONG,
+    "A",
+    "B",
+    text="A",
+    protocol="p",
+    prompt_sha256="h",
+    model_fingerprint="f",
+    data="d",
+)
+PLANNED = replace(ANSWER, text=None, answer=None, outcome=Outcome.ERROR)
+
+
+def stored(*records, own_model=False):
+    found = Stored(own_model)
+    found.add(records)
+    return found
+
+
+def test_an_answer_is_given_once():
+    found = stored(ANSWER)
+    assert found.take(PLANNED) is ANSWER
+    assert found.take(PLANNED) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"prompt_sha256": "x"},
+        {"model_fingerprint": "x"},
+        {"data": "x"},
+        {"protocol": "x"},
+        {"sample": 1},
+        {"text": None},
+    ],
+)
+def test_what_an_earlier_record_must_share_to_be_used_again(change):
+    assert stored(replace(ANSWER, **change)).take(PLANNED) is None
+
+
+def test_an_error_that_came_later_leaves_the_answer_and_has_the_last_word():
+    error = replace(PLANNED, error="the server was gone")
+    found = stored(ANSWER, error)
+    assert found.take(PLANNED) is ANSWER
+    assert not found.is_last(ANSWER)
+    assert stored(ANSWER).is_last(ANSWER)
+
+
+def test_what_another_scorer_said_of_an_answer_is_no_later_word_on_it():
+    again = replace(PLANNED, scorer="number", protocol="q", response_of="letter")
+    assert stored(ANSWER, again).is_last(ANSWER)
+
+
+def test_a_projects_own_model_is_one_whatever_it_was_called():
+    lost = replace(PLANNED, model="model", error="a worker died")
+    assert stored(ANSWER, lost).is_last(ANSWER)
+    assert not stored(ANSWER, lost, own_model=True).is_last(ANSWER)

@@ -1,0 +1,119 @@
+"""The flow: jobs in a thread of their own, and what becomes of them when something breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from pytest_llmeval.core import ModelError
+from pytest_llmeval.core import Response
+from pytest_llmeval.models.openai.background_loop import Flow
+from pytest_llmeval.models.openai.background_loop import Job
+from pytest_llmeval.models.openai.concurrency import Window
+from pytest_llmeval.models.openai.rate_limits import Lease
+from pytest_llmeval.models.openai.shared_state import Shared
+
+
+@pytest.fixture
+def flow() -> Iterator[Flow]:
+    made = Flow(Window(4, fixed=True))
+    yield made
+    made.close()
+
+
+def job(name: str, seconds: float = 0.0) -> Job:
+    async def run() -> list[Response]:
+        await asyncio.sleep(seconds)
+        return [Response(name)]
+
+    return run
+
+
+def failing(error: Exception) -> Job:
+    async def run() -> list[Response]:
+        raise error
+
+    return run
+
+
+def test_responses_come_as_completed_and_ready_ones_first(flow: Flow) -> None:
+    batch = flow.submit([job("slow", 0.2), job("quick")], [Response("ready")])
+    assert [response.id for response in batch] == ["ready", "quick", "slow"]
+
+
+def test_jobs_start_before_anybody_asks_for_their_responses(flow: Flow) -> None:
+    started = threading.Event()
+
+    async def run() -> list[Response]:
+        started.set()
+        return [Response("a")]
+
+    batch = flow.submit([run])
+    assert started.wait(5)
+    assert [response.id for response in batch] == ["a"]
+
+
+@pytest.mark.parametrize("error", [ModelError("gone"), KeyError("a mistake of ours")])
+def test_what_breaks_one_ends_all_and_leaves_nobody_waiting(flow: Flow, error: Exception) -> None:
+    waiting = flow.submit([job("a", 60)] * 2)
+    broken = flow.submit([job("b"), failing(error), *[job("d", 60)] * 8])
+    for batch in (broken, waiting, flow.submit([job("c")])):
+        with pytest.raises(ModelError, match=r"gone|KeyError: 'a mistake of ours'"):
+            list(batch)
+
+
+def test_who_still_listens_to_a_closed_flow_is_told(flow: Flow) -> None:
+    batch = flow.submit([job("a", 60)] * 8)
+    flow.close()
+    with pytest.raises(ModelError, match="closed"):
+        list(batch)
+
+
+def test_a_lease_holds_the_flow_to_its_part() -> None:
+    most = running = 0
+
+    def counted() -> Job:
+        async def run() -> list[Response]:
+            nonlocal most, running
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0.01)
+            running -= 1
+            return [Response("a")]
+
+        return run
+
+    flow = Flow(Window(50, fixed=True), Lease(3, Shared()))
+    assert len(list(flow.submit([counted() for _ in range(30)]))) == 30
+    # And again after a pause, in which its part was given back.
+    assert len(list(flow.submit([counted() for _ in range(30)]))) == 30
+    flow.close()
+    assert most == 3
+
+
+def test_the_thread_ends_and_says_goodbye() -> None:
+    said: list[str] = []
+
+    async def last() -> None:
+        said.append("goodbye")
+
+    flow = Flow(Window(4, fixed=True), None, last)
+    flow.submit([job("a", 60)])
+    (thread,) = [one for one in threading.enumerate() if one.name == "llmeval-endpoint"]
+    flow.close()
+    assert said == ["goodbye"]
+    assert not thread.is_alive()
+
+
+def test_a_flow_that_is_forgotten_ends_its_thread() -> None:
+    flow = Flow(Window(4, fixed=True))
+    list(flow.submit([job("a")]))
+    (thread,) = [one for one in threading.enumerate() if one.name == "llmeval-endpoint"]
+    del flow
+    gc.collect()
+    thread.join(5)
+    assert not thread.is_alive()

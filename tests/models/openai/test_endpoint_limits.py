@@ -1,0 +1,167 @@
+"""Limits: never exceeded within any minute, used nearly in full, shared by processes."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_llmeval.core import ModelError
+from pytest_llmeval.models.openai.rate_limits import Lease
+from pytest_llmeval.models.openai.rate_limits import divide
+from pytest_llmeval.models.openai.rate_limits import reserve
+from pytest_llmeval.models.openai.shared_state import Shared
+from pytest_llmeval.models.openai.shared_state import alive
+
+MINUTE = 60.0
+
+
+def paced(pauses: list[float], limit: float) -> list[float]:
+    """The times at which requests are sent that are asked for after such pauses."""
+    state: dict[str, Any] = {}
+    now, sent = 1000.0, []
+    for pause in pauses:
+        now += pause
+        now = reserve(state, now, 0, MINUTE / (limit * 0.97), 0.0)
+        sent.append(now)
+    return sent
+
+
+@given(st.lists(st.sampled_from([0.0, 0.0, 0.0, 0.01, 1.0, 30.0]), max_size=300))
+def test_no_minute_has_more_requests_than_the_limit(pauses: list[float]) -> None:
+    sent = paced(pauses, 20)
+    for number in range(20, len(sent)):
+        assert sent[number] - sent[number - 20] > MINUTE
+
+
+def test_the_limit_is_used_nearly_in_full() -> None:
+    sent = paced([0.0] * 600, 600)
+    assert sent[-1] - sent[0] < MINUTE * 1.04
+
+
+def test_tokens_take_their_time_too() -> None:
+    state: dict[str, Any] = {}
+    per_token = MINUTE / 1000
+    assert reserve(state, 10.0, 500, 0.0, per_token) == 10.0
+    assert reserve(state, 10.0, 10, 0.0, per_token) == pytest.approx(40.0)
+    assert reserve(state, 10.0, 10, 0.0, per_token) == pytest.approx(40.6)
+
+
+def test_a_time_from_before_the_machine_started_is_no_reason_to_wait() -> None:
+    assert reserve({"requests": 1e9, "tokens": "?"}, 50.0, 0, 0.1, 0.0) == 50.0
+
+
+def test_a_torn_or_foreign_file_counts_as_empty(tmp_path: Path) -> None:
+    path = tmp_path / "limits"
+    for content in (b"", b'{"requests": 12', b"[1]", b"\xff\xfe"):
+        path.write_bytes(content)
+        assert Shared(path).update(lambda state: dict(state)) == {}
+
+
+def test_a_shorter_state_leaves_nothing_of_a_longer_one(tmp_path: Path) -> None:
+    shared = Shared(tmp_path / "limits")
+    shared.update(lambda state: state.update(a="x" * 100))
+    shared.update(lambda state: state.clear())
+    assert (tmp_path / "limits").read_text() == "{}"
+
+
+def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"cannot share limits through .*: No such file"):
+        Shared(tmp_path / "no" / "limits").update(lambda state: None)
+
+
+def _count(path: Path) -> None:
+    shared = Shared(path)
+    for _ in range(500):
+        shared.update(lambda state: state.update(n=state.get("n", 0) + 1))
+
+
+def test_no_change_of_several_processes_is_lost(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=_count, args=(tmp_path / "limits",)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert json.loads((tmp_path / "limits").read_text()) == {"n": 1500}
+
+
+# --- requests at a time
+
+ME, OTHER = str(os.getpid()), str(os.getppid())
+
+
+def test_who_is_alone_gets_what_he_wants_up_to_the_limit() -> None:
+    state: dict[str, Any] = {}
+    assert divide(state, ME, 5, 0, 8) == 5
+    assert divide(state, ME, 20, 5, 8) == 8
+    assert divide(state, ME, 0, 0, 8) == 0
+    assert state["held"] == {}
+
+
+def test_a_second_process_waits_until_the_first_has_given_back() -> None:
+    state: dict[str, Any] = {}
+    assert divide(state, OTHER, 20, 0, 8) == 8
+    assert divide(state, ME, 20, 0, 8) == 0
+    # The first still has 7 in flight: it gives back one, and may begin no more until 4 are left.
+    assert divide(state, OTHER, 20, 7, 8) == 4
+    assert state["held"][OTHER][0] == 7
+    assert divide(state, ME, 20, 0, 8) == 1
+    assert divide(state, OTHER, 20, 2, 8) == 4
+    assert divide(state, ME, 20, 1, 8) == 4
+
+
+def test_what_one_does_not_want_the_other_gets() -> None:
+    state: dict[str, Any] = {}
+    assert divide(state, OTHER, 2, 0, 8) == 2
+    assert divide(state, ME, 20, 0, 8) == 6
+
+
+def test_what_a_dead_process_held_is_free() -> None:
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    assert not alive(dead.pid)
+    assert divide({"held": {str(dead.pid): [8, 20]}}, ME, 20, 0, 8) == 8
+
+
+@given(
+    st.integers(1, 10),
+    st.lists(
+        st.tuples(st.sampled_from([ME, OTHER, "1"]), st.integers(0, 12), st.integers(0, 12)),
+        max_size=40,
+    ),
+)
+def test_the_parts_never_exceed_the_limit(most: int, turns: list[tuple[str, int, int]]) -> None:
+    state: dict[str, Any] = {}
+    held = {ME: 0, OTHER: 0, "1": 0}
+    for who, wanted, busy in turns:
+        allowed = divide(state, who, wanted, min(busy, held[who]), most)
+        held[who] = state["held"].get(who, (0, 0))[0]
+        assert allowed <= held[who]
+        assert sum(held.values()) <= most
+
+
+def test_nobody_is_kept_waiting_by_one_who_is_always_busy() -> None:
+    """The first fills up whatever it may; the second gets its part all the same."""
+    state: dict[str, Any] = {}
+    busy = allowed = divide(state, OTHER, 40, 0, 3)
+    for _ in range(3):
+        mine = divide(state, ME, 40, 0, 3)
+        allowed = divide(state, OTHER, 40, busy, 3)
+        busy = min(busy, allowed)  # what has come back is not replaced beyond what is allowed
+    assert mine >= 1
+
+
+def test_a_lease_tells_others_through_the_file(tmp_path: Path) -> None:
+    lease = Lease(8, Shared(tmp_path / "limits"))
+    assert lease.renew(20, 0) == 8
+    assert json.loads((tmp_path / "limits").read_text()) == {"held": {ME: [8, 20]}}
+    assert lease.renew(0, 0) == 0
