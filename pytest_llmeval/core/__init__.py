@@ -1,6 +1,6 @@
-"""The words of the project as frozen dataclasses: Item, Benchmark, Protocol, Request, Response …
+"""The words of the project as frozen dataclasses: Item, Benchmark, Protocol, Request, Response.
 
-Nothing here does I/O or imports an optional dependency. Every other room builds on these
+Nothing here does I/O or imports an optional dependency. Every other package builds on these
 types, so a change here is a change everywhere: keep them small.
 """
 

@@ -52,8 +52,9 @@ _END = object()
 
 
 class Recovered(NamedTuple):
-    """What others left behind: records of an earlier session or of a worker that died, and the
-    node ids of tests that killed their worker and are not to be asked again in this session.
+    """Records of an earlier session or of a worker that died.
+
+    ``crashed``: node ids of tests that killed their worker, which are not sent again in this session.
     """
 
     records: Iterable[Record] = ()

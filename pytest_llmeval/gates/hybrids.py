@@ -31,7 +31,7 @@ def judge_hybrids(
 ) -> Iterator[Verdict]:
     """Every hybrid of a benchmark's table, over the items that all of its scorers answered.
 
-    More errors than a scorer's ``max_errors`` fail it (rule 1). It stays undecided where a scorer
+    More errors than a scorer's ``max_errors`` fail it (rule 1 of ARCHITECTURE.md). It stays undecided where a scorer
     did not run, has errors that are allowed, or other items, or is not a measurement, and of a part
     of the items, a draw, too.
     """

@@ -164,8 +164,9 @@ def absent(id: str, model: str | None, benchmark: str, status: Status, reason: s
 
 
 def overall(verdicts: Iterable[Verdict], allow_undecided: bool = False) -> Literal["pass", "fail"]:
-    """The build: red for any failed gate, and, unless allowed, for an undecided one or for none
-    decided at all.
+    """The verdict on the build.
+
+    It fails for any failed gate and, unless allowed, for an undecided one or for none decided.
     """
     statuses = {verdict.status for verdict in verdicts}
     if "fail" in statuses:
@@ -176,7 +177,7 @@ def overall(verdicts: Iterable[Verdict], allow_undecided: bool = False) -> Liter
 
 
 def nothing_decided(verdicts: Iterable[Verdict], file: str) -> Verdict | None:
-    """The verdict on a run that no gate of its file had anything to say about (rule 2)."""
+    """The verdict on a run that no gate of its file had anything to say about, as rule 2 of ARCHITECTURE.md demands."""
     if {verdict.status for verdict in verdicts} & {"pass", "fail", "undecided"}:
         return None
     reason = f"no gate of {file} was decided by this run"

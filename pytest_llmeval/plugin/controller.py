@@ -137,7 +137,7 @@ def _without_secrets(arguments: Iterable[object]) -> list[str]:
 
 
 def require_marked_tests(config: pytest.Config) -> None:
-    """A model named on the command line and nothing to evaluate it on is no success (rule 2)."""
+    """A model named on the command line and nothing to evaluate it on is no success (rule 2 of ARCHITECTURE.md)."""
     arguments = [str(argument) for argument in config.invocation_params.args]
     if not config.getoption("--llm-skip") and any(
         argument.partition("=")[0] == "--llm-model" for argument in arguments

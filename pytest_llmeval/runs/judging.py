@@ -140,7 +140,7 @@ def _verdicts(
     earlier: Iterable[Path],
     allow_undecided: bool,
 ) -> list[Verdict]:
-    """Verdicts on every gate of the file; one more where none of them was decided (rule 2).
+    """Verdicts on every gate of the file; one more where none of them was decided (rule 2 of ARCHITECTURE.md).
 
     ``file``: its name; ``collected`` and ``comparisons`` as in ``judge``; ``earlier`` as in
     ``check_thresholds``.

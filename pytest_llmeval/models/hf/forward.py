@@ -1,5 +1,6 @@
-"""Forwards of two kinds: packed behind a shared prefix, or every row in full. Scores of choices,
-and the first and next logits of texts.
+"""Forward passes: packed behind a shared prefix, or every row in full.
+
+They give the scores of choices, and the first and next logits of texts.
 """
 
 from __future__ import annotations

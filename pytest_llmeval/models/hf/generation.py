@@ -63,8 +63,9 @@ class TextEngine:
         *,
         rows: int | None = None,
     ) -> None:
-        """``paths``: found before, by another engine with the same model. ``rows``: how many
-        texts are worked on at a time at the most.
+        """``paths``: found before, by another engine with the same model.
+
+        ``rows``: most texts that are worked on at a time.
         """
         self._loaded = loaded
         self._device = loaded.device

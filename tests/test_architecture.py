@@ -1,0 +1,53 @@
+"""The layers of ARCHITECTURE.md: imports go downwards only, and no modules import one another."""
+
+from __future__ import annotations
+
+import pytest
+from support.import_graph import LEVELS
+from support.import_graph import ROOT
+from support.import_graph import cycles
+from support.import_graph import import_graph
+from support.import_graph import modules
+from support.import_graph import upward
+from support.paths import REPOSITORY
+
+LONGEST = 450
+"""Lines that a module may have."""
+
+
+def test_every_package_has_a_level():
+    packages = {file.parent.name for file in ROOT.glob("*/__init__.py")}
+    assert packages == set().union(*LEVELS)
+
+
+def test_no_module_is_loose():
+    assert {file.name for file in ROOT.glob("*.py")} <= {"__init__.py", "testing.py"}
+
+
+def test_imports_go_downwards():
+    assert upward(import_graph()) == []
+
+
+def test_no_modules_import_one_another():
+    assert cycles(import_graph()) == []
+
+
+def test_an_upward_import_and_a_cycle_are_found():
+    graph = {
+        "pytest_llmeval.core.a": {"pytest_llmeval.runs.b"},
+        "pytest_llmeval.runs.b": {"pytest_llmeval.runs.c"},
+        "pytest_llmeval.runs.c": {"pytest_llmeval.core.a"},
+    }
+    assert upward(graph) == ["pytest_llmeval.core.a: pytest_llmeval.runs.b"]
+    assert cycles(graph) == [sorted(graph)]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_a_module_has_a_readable_size(name):
+    assert len(modules()[name].read_text(encoding="utf-8").splitlines()) <= LONGEST
+
+
+def test_the_page_names_every_package():
+    page = (REPOSITORY / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    missing = [name for name in set().union(*LEVELS) if f"`{name}/`" not in page]
+    assert missing == []
