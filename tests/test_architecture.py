@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from support.import_graph import LEVELS
 from support.import_graph import ROOT
 from support.import_graph import cycles
