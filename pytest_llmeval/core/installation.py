@@ -12,12 +12,10 @@ import json
 import re
 import subprocess
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 DISTRIBUTION = "pytest-llmeval"
 
@@ -53,6 +51,8 @@ def install_hint(extra: str) -> str:
 
 def _libraries(extra: str) -> list[str]:
     """The requirements of an extra; none where the package is not installed but only imported."""
+    from importlib import metadata  # a tenth of what a command takes
+
     try:
         required = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
@@ -67,6 +67,8 @@ def _libraries(extra: str) -> list[str]:
 
 def origin() -> Origin:
     """Where the installed package came from."""
+    from importlib import metadata  # as above
+
     try:
         recorded = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
     except metadata.PackageNotFoundError:
@@ -87,6 +89,8 @@ def origin_of(direct_url: Mapping[str, Any]) -> Origin:
             return Origin(commit=commit, note=f"{_plain(url)} is not a public git repository")
         return Origin(url=_git_url(address, commit, subdirectory), commit=commit)
     if urlsplit(url).scheme == "file":
+        from urllib.request import url2pathname  # loads an HTTP client
+
         path = Path(url2pathname(urlsplit(url).path))
         if path.is_dir():
             return _origin_of_folder(path)

@@ -60,7 +60,7 @@ def priced_as(model: str) -> str:
 
 
 class _Price(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     input: NonNegativeFloat
     output: NonNegativeFloat
@@ -68,7 +68,7 @@ class _Price(BaseModel):
 
 
 class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     version: Literal[1]
     currency: str = ""

@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.catalog import NAMES
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.gates import FIRST_RUN
 from pytest_llmeval.gates import NO_BASELINE
@@ -53,6 +52,8 @@ def check_thresholds(
 
     ``earlier``: folders of runs and of baselines. ``models`` and ``tests`` as in ``KnownNames``.
     """
+    from pytest_llmeval.catalog import NAMES  # all benchmarks, for a file of gates alone
+
     folders = tuple(earlier)
     known = KnownNames(
         benchmarks=NAMES,

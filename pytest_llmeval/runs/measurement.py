@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_llmeval.core import Outcome
+from pytest_llmeval.core.matched_detail import Reading
+from pytest_llmeval.core.matched_detail import summarise
 from pytest_llmeval.core.plan import PlannedResult
 from pytest_llmeval.core.plan import Way
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import aggregate
 from pytest_llmeval.metrics import summarize
-from pytest_llmeval.scorers.matched.detail import Reading
-from pytest_llmeval.scorers.matched.detail import summarise
 
 
 @dataclass(frozen=True)

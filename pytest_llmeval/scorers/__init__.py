@@ -9,47 +9,54 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
+from typing import Any
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
+from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
 from pytest_llmeval.core.installation import install_hint
 from pytest_llmeval.core.suggestions import suggestion
-from pytest_llmeval.scorers.choice.reader import choice
-from pytest_llmeval.scorers.choice.reader import extract_choice
-from pytest_llmeval.scorers.code.extract import extract_code
-from pytest_llmeval.scorers.exact_match import OPTIONS
-from pytest_llmeval.scorers.exact_match import contains
-from pytest_llmeval.scorers.exact_match import exact_match
-from pytest_llmeval.scorers.exact_match import exact_match_with
-from pytest_llmeval.scorers.exact_match import normalise
-from pytest_llmeval.scorers.execution import ProgramOf
-from pytest_llmeval.scorers.execution import execution
-from pytest_llmeval.scorers.execution import execution_first_block
-from pytest_llmeval.scorers.execution import execution_raw
-from pytest_llmeval.scorers.execution import execution_until_fence
-from pytest_llmeval.scorers.execution import not_run
-from pytest_llmeval.scorers.likelihood import cloze
-from pytest_llmeval.scorers.likelihood import letter
-from pytest_llmeval.scorers.likelihood import likelihood
-from pytest_llmeval.scorers.matched import matched
-from pytest_llmeval.scorers.matched import matched_with
-from pytest_llmeval.scorers.matched.embedding import needs
-from pytest_llmeval.scorers.math_expressions import math
-from pytest_llmeval.scorers.number import extract_number
-from pytest_llmeval.scorers.number import number
-from pytest_llmeval.scorers.number import numbers_equal
-from pytest_llmeval.scorers.published.lmeval import lmeval_cot_strict
-from pytest_llmeval.scorers.published.lmeval import lmeval_flexible
-from pytest_llmeval.scorers.published.lmeval import lmeval_strict
-from pytest_llmeval.scorers.published.lmeval import mmlu_pro_lmeval
-from pytest_llmeval.scorers.published.mmlu_pro import mmlu_pro_official
-from pytest_llmeval.scorers.published.mmlu_pro import mmlu_pro_official_first
-from pytest_llmeval.scorers.published.mmlu_pro import with_random_guesses
-from pytest_llmeval.scorers.published.simple_evals import simple_evals
-from pytest_llmeval.scorers.published.zero_shot_cot import zero_shot_cot
+
+if TYPE_CHECKING:
+    from pytest_llmeval.sandbox import Program
+    from pytest_llmeval.scorers.choice.reader import extract_choice
+    from pytest_llmeval.scorers.code.extract import extract_code
+    from pytest_llmeval.scorers.exact_match import normalise
+    from pytest_llmeval.scorers.number import extract_number
+    from pytest_llmeval.scorers.number import numbers_equal
+    from pytest_llmeval.scorers.published.mmlu_pro import with_random_guesses
+
+_PUBLIC = {
+    "extract_choice": "choice.reader",
+    "extract_code": "code.extract",
+    "extract_number": "number",
+    "normalise": "exact_match",
+    "numbers_equal": "number",
+    "with_random_guesses": "published.mmlu_pro",
+}
+"""Public function → its module."""
+
+
+def __getattr__(name: str) -> Any:
+    # To compile the patterns of all scorers takes longer than a command that reads a run.
+    if name not in _PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _function(_PUBLIC[name], name)
+
+
+@cache
+def _function(module: str, name: str) -> Any:
+    return getattr(import_module(f"{__name__}.{module}"), name)
+
+
+ProgramOf = Callable[[Item, Response], "Program | Score"]
+"""What makes the program of a response that is to be run, or scores it at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,34 +80,51 @@ class Scorer:
         return self.score(item, response)
 
 
-def _running(name: str, version: int, program: ProgramOf) -> Scorer:
-    return Scorer(name, version, not_run(program), program=program)
+def _scorer(name: str, version: int, module: str, needs: tuple[str, str] | None = None) -> Scorer:
+    """A scorer whose function has its name and is loaded by the first response."""
+    return Scorer(name, version, lambda *answer: _function(module, name)(*answer), needs)
+
+
+def _running(name: str, version: int) -> Scorer:
+    """A scorer whose programs are to be run."""
+
+    def program(item: Item, response: Response) -> Program | Score:
+        made: Program | Score = _function("execution", name)(item, response)
+        return made
+
+    def not_run(item: Item, response: Response) -> Score:
+        made = program(item, response)
+        if isinstance(made, Score):
+            return made
+        return Score(Outcome.ERROR, error="the program was not run: this scorer needs a sandbox")
+
+    return Scorer(name, version, not_run, program=program)
 
 
 SCORERS: Mapping[str, Scorer] = {
     scorer.name: scorer
     for scorer in (
-        Scorer("letter", 1, letter),
-        Scorer("cloze", 1, cloze),
-        Scorer("likelihood", 1, likelihood),
-        Scorer("choice", 6, choice),
-        Scorer("number", 5, number),
-        Scorer("math", 3, math, needs=("math_verify", "math")),
-        Scorer("exact_match", 3, exact_match),
-        Scorer("contains", 2, contains),
-        Scorer("lmeval_strict", 1, lmeval_strict),
-        Scorer("lmeval_flexible", 1, lmeval_flexible),
-        Scorer("lmeval_cot_strict", 1, lmeval_cot_strict),
-        Scorer("mmlu_pro_lmeval", 1, mmlu_pro_lmeval),
-        Scorer("mmlu_pro_official", 1, mmlu_pro_official),
-        Scorer("mmlu_pro_official_first", 1, mmlu_pro_official_first),
-        Scorer("simple_evals", 1, simple_evals),
-        Scorer("zero_shot_cot", 1, zero_shot_cot),
-        Scorer("matched", 4, matched, needs=("sentence_transformers", "bias")),
-        _running("execution", 2, execution),
-        _running("execution_raw", 1, execution_raw),
-        _running("execution_until_fence", 1, execution_until_fence),
-        _running("execution_first_block", 1, execution_first_block),
+        _scorer("letter", 1, "likelihood"),
+        _scorer("cloze", 1, "likelihood"),
+        _scorer("likelihood", 1, "likelihood"),
+        _scorer("choice", 6, "choice.reader"),
+        _scorer("number", 5, "number"),
+        _scorer("math", 3, "math_expressions", needs=("math_verify", "math")),
+        _scorer("exact_match", 3, "exact_match"),
+        _scorer("contains", 2, "exact_match"),
+        _scorer("lmeval_strict", 1, "published.lmeval"),
+        _scorer("lmeval_flexible", 1, "published.lmeval"),
+        _scorer("lmeval_cot_strict", 1, "published.lmeval"),
+        _scorer("mmlu_pro_lmeval", 1, "published.lmeval"),
+        _scorer("mmlu_pro_official", 1, "published.mmlu_pro"),
+        _scorer("mmlu_pro_official_first", 1, "published.mmlu_pro"),
+        _scorer("simple_evals", 1, "published.simple_evals"),
+        _scorer("zero_shot_cot", 1, "published.zero_shot_cot"),
+        _scorer("matched", 4, "matched", needs=("sentence_transformers", "bias")),
+        _running("execution", 2),
+        _running("execution_raw", 1),
+        _running("execution_until_fence", 1),
+        _running("execution_first_block", 1),
     )
 }
 
@@ -148,19 +172,22 @@ def _check_library(name: str, needed: tuple[str, str] | None) -> None:
 def _matched(name: str, model: str) -> Scorer:
     if not model.strip():
         raise ConfigError(f"scorer {name!r}: an embedding model was expected after '+'")
-    for needed in needs(model):
+    for needed in _function("matched.embedding", "needs")(model):
         _check_library(name, needed)
-    return Scorer(name, SCORERS["matched"].version, matched_with(model))
+    return Scorer(name, SCORERS["matched"].version, _function("matched", "matched_with")(model))
 
 
 def _exact_match(name: str, options: list[str]) -> Scorer:
+    known = _function("exact_match", "OPTIONS")
     for option in options:
-        if option not in OPTIONS:
+        if option not in known:
             raise ConfigError(
-                f"scorer {name!r}: unknown option {option!r}{suggestion(option, OPTIONS)}"
+                f"scorer {name!r}: unknown option {option!r}{suggestion(option, known)}"
             )
     ordered = "+".join(("exact_match", *sorted(set(options))))
     if name != ordered:
         # One scorer, one name: results under two names would look like two results.
         raise ConfigError(f"scorer {name!r}: write it {ordered!r}")
-    return Scorer(name, SCORERS["exact_match"].version, exact_match_with(options))
+    return Scorer(
+        name, SCORERS["exact_match"].version, _function("exact_match", "exact_match_with")(options)
+    )

@@ -26,8 +26,6 @@ from pytest_llmeval.sandbox import Program
 from pytest_llmeval.scorers.code.extract import extract_code
 from pytest_llmeval.scorers.response_text import what_is_wrong
 
-ProgramOf = Callable[[Item, Response], Program | Score]
-
 _FENCE = "```"
 _LANGUAGE = re.compile(r"\w*\n?")
 
@@ -82,18 +80,6 @@ def reference_program(item: Item) -> Program:
     if solution is None:
         raise ConfigError(f"item {item.id!r} has no field 'solution' to run")
     return _program(item, item.id, item.fields.get("prompt", "") + solution)
-
-
-def not_run(program_of: ProgramOf) -> Callable[[Item, Response], Score]:
-    """The scorer without a sandbox: what needs no run has its score, anything else is an error."""
-
-    def score(item: Item, response: Response) -> Score:
-        made = program_of(item, response)
-        if isinstance(made, Score):
-            return made
-        return Score(Outcome.ERROR, error="the program was not run: this scorer needs a sandbox")
-
-    return score
 
 
 def _made(item: Item, response: Response, read: Callable[[str], str]) -> Program | Score:

@@ -12,11 +12,11 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
+from pytest_llmeval.core.matched_detail import Reading
+from pytest_llmeval.core.matched_detail import summarise
 from pytest_llmeval.scorers import get_scorer
 from pytest_llmeval.scorers.matched import equal_options
 from pytest_llmeval.scorers.matched import matched_by
-from pytest_llmeval.scorers.matched.detail import Reading
-from pytest_llmeval.scorers.matched.detail import summarise
 
 CITIES = ("Paris", "Lyon", "London", "New York")
 

@@ -21,10 +21,10 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
+from pytest_llmeval.core.matched_detail import Reading
 from pytest_llmeval.core.seeded_random import Draws
 from pytest_llmeval.scorers import normalization
 from pytest_llmeval.scorers.choice import phrases
-from pytest_llmeval.scorers.matched.detail import Reading
 from pytest_llmeval.scorers.matched.embedding import DEFAULT
 from pytest_llmeval.scorers.matched.embedding import load_embedder
 from pytest_llmeval.scorers.matched.spans import Span

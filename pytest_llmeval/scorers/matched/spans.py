@@ -13,13 +13,10 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from pytest_llmeval.core.matched_detail import Level
 from pytest_llmeval.scorers import normalization
 from pytest_llmeval.scorers.choice.tokens import lex
-
-Level = Literal["stated", "colon", "option", "last"]
-LEVELS: tuple[Level, ...] = ("stated", "colon", "option", "last")
 
 _MARKERS_READ = 50  # from the last
 _LONGEST = 1000  # characters of an answer

@@ -8,8 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
+from typing import Literal
 
-from pytest_llmeval.scorers.matched.spans import LEVELS
+Level = Literal["stated", "colon", "option", "last"]
+
+LEVELS: tuple[Level, ...] = ("stated", "colon", "option", "last")
+"""Where a text was looked for, in this order."""
 
 _FORM = re.compile(rf"({'|'.join(LEVELS)}) (?:(text)|(similarity) (-?\d\.\d+) margin (\d\.\d+))")
 

@@ -1,0 +1,96 @@
+"""``llmeval gate``: the verdict on a stored run."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.cli.arguments import ANY_RUN
+from pytest_llmeval.cli.arguments import add_allow_mismatch
+from pytest_llmeval.cli.arguments import add_run
+from pytest_llmeval.gates import NotCompared
+from pytest_llmeval.gates import collected_benchmarks
+from pytest_llmeval.gates import load_thresholds
+from pytest_llmeval.gates import noise_warnings
+from pytest_llmeval.reports.ci.notifications import tell
+from pytest_llmeval.reports.notes import failure_lines
+from pytest_llmeval.reports.notes import run_notes
+from pytest_llmeval.reports.terminal.summary import print_parts
+from pytest_llmeval.reports.terminal.summary import summary_parts
+from pytest_llmeval.reports.wording import failed_items_words
+from pytest_llmeval.runs import load_baseline
+from pytest_llmeval.runs import load_run
+from pytest_llmeval.runs.baseline import BASELINES
+from pytest_llmeval.runs.judging import check_thresholds
+from pytest_llmeval.runs.judging import chosen_baseline
+from pytest_llmeval.runs.judging import judge_run
+from pytest_llmeval.runs.newest import LATEST
+from pytest_llmeval.runs.newest import run_folder
+
+
+def add_commands(commands: Any) -> None:
+    """Add the commands to the subparsers of ``llmeval``."""
+    gate = commands.add_parser("gate", help="judge a stored run again")
+    add_run(gate)
+    gate.add_argument("thresholds", type=Path, nargs="?", default=Path("thresholds.toml"))
+    gate.add_argument(
+        "--baseline",
+        metavar="RUN",
+        help=f"compare with it (default: the run's own): {ANY_RUN}, or none",
+    )
+    add_allow_mismatch(gate)
+    gate.add_argument("--allow-undecided", action="store_true")
+    gate.add_argument("--notify", metavar="CMD_OR_URL", help="tell the verdict, as --llm-notify")
+    gate.set_defaults(command=_gate)
+
+
+def _gate(options: argparse.Namespace) -> int:
+    if options.run.endswith(".toml"):  # the thresholds alone
+        options.run, options.thresholds = LATEST, Path(options.run)
+    run = load_run(run_folder(options.run))
+    thresholds = load_thresholds(options.thresholds)
+    results = run.results()
+    found = collected_benchmarks(
+        (
+            result.benchmark,
+            result.scorer,
+            {subject: result.items(subject) for subject in result.subjects},
+            result.chance,
+            result.samples,
+        )
+        for result in results
+    )
+    earlier = (run.path.parent, BASELINES)
+    models = dict.fromkeys(result.model for result in results)
+    check_thresholds(thresholds, found, earlier, {model: model for model in models})
+    named = chosen_baseline(options.baseline or run.manifest.get("baseline"), thresholds)
+    judged = judge_run(
+        run,
+        thresholds,
+        named if isinstance(named, NotCompared) else load_baseline(named, BASELINES),
+        earlier=earlier,
+        allow_undecided=options.allow_undecided,
+        allow_mismatch=options.allow_mismatch,
+    )
+    notes = [
+        *([failed_items_words(judged.items_failed)] if judged.items_failed else []),
+        *noise_warnings(thresholds, found),
+        *run_notes(run),
+    ]
+    told = tell(lambda: judged, options.notify, os.environ)
+    print_parts(
+        summary_parts(
+            results,
+            judged.verdicts,
+            [*notes, *told.notes],
+            run.path,
+            judged.compared,
+            judged.pairs,
+            failures=failure_lines(run.records),
+        )
+    )
+    for command in told.commands:
+        print(command)
+    return 1 if judged.verdict == "fail" else 0

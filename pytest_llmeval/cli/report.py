@@ -1,0 +1,99 @@
+"""``llmeval report``, ``export`` and ``history``: stored runs as files, and over time."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.cli.arguments import ANY_RUN
+from pytest_llmeval.cli.arguments import add_allow_mismatch
+from pytest_llmeval.cli.arguments import add_run
+from pytest_llmeval.cli.arguments import any_run
+from pytest_llmeval.core import RunError
+from pytest_llmeval.reports.html.history import history_html
+from pytest_llmeval.reports.registry import Material
+from pytest_llmeval.reports.registry import require
+from pytest_llmeval.reports.registry import write
+from pytest_llmeval.reports.terminal.history import baseline_names
+from pytest_llmeval.reports.terminal.history import history_parts
+from pytest_llmeval.reports.terminal.history import make_series
+from pytest_llmeval.reports.terminal.history import read_history
+from pytest_llmeval.reports.terminal.summary import print_parts
+from pytest_llmeval.reports.terminal.summary import say
+from pytest_llmeval.runs import compare
+from pytest_llmeval.runs import load_run
+from pytest_llmeval.runs.baseline import BASELINES
+from pytest_llmeval.runs.newest import RUNS
+from pytest_llmeval.runs.newest import run_folder
+
+
+def add_commands(commands: Any) -> None:
+    """Add the commands to the subparsers of ``llmeval``."""
+    report = commands.add_parser("report", help="write a stored run for people to read")
+    add_run(report)
+    report.add_argument("--format", choices=("html", "markdown", "codequality"), default="html")
+    report.add_argument("--baseline", metavar="RUN", help=f"compare with it: {ANY_RUN}")
+    add_allow_mismatch(report)
+    _add_out(report)
+    report.set_defaults(command=_report)
+
+    one = commands.add_parser("export", help="write a stored run for other programs")
+    add_run(one)
+    one.add_argument("--format", choices=("json", "parquet"), default="json")
+    _add_out(one)
+    one.set_defaults(command=_export)
+
+    many = commands.add_parser("history", help="the runs of a folder over time")
+    many.add_argument("folder", type=Path, nargs="?", default=RUNS, metavar="DIR")
+    many.add_argument("--html", type=Path, metavar="FILE", help="draw them into a file too")
+    many.add_argument(
+        "--baselines", type=Path, default=BASELINES, metavar="DIR", help="named baselines"
+    )
+    many.set_defaults(command=_history)
+
+
+def _add_out(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="instead of the file that --llm-report leaves"
+    )
+
+
+def _report(options: argparse.Namespace) -> int:
+    require(options.format, "llmeval report")
+    folder = run_folder(options.run)
+    material = Material(folder)
+    if options.baseline is not None:
+        baseline = any_run(options.baseline)
+        allowed = options.allow_mismatch
+        found = compare(baseline, load_run(folder), allow_mismatch=allowed)
+        material = Material(folder, baseline, found.as_json())
+    _write(options, material)
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    require(options.format, "llmeval export")
+    _write(options, Material(run_folder(options.run)))
+    return 0
+
+
+def _write(options: argparse.Namespace, material: Material) -> None:
+    file = write(options.format, material, options.out)
+    size = file.stat().st_size
+    shown = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{math.ceil(size / 1000):,} kB"
+    say(f"wrote {file} ({shown})")
+
+
+def _history(options: argparse.Namespace) -> int:
+    runs, problems = read_history(options.folder)
+    series = make_series(runs, baseline_names(options.baselines))
+    print_parts(history_parts(runs, series, problems))
+    if options.html is not None:
+        try:
+            options.html.write_text(history_html(f"History of {options.folder}", series), "utf-8")
+        except OSError as error:
+            raise RunError(f"cannot write {options.html}: {error.strerror or error}") from None
+        say(f"wrote {options.html}")
+    return 0

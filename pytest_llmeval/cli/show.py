@@ -1,0 +1,109 @@
+"""``llmeval show``: a stored run with its results, gates and comparison."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Any
+
+from rich.text import Text
+
+from pytest_llmeval.cli.arguments import add_run
+from pytest_llmeval.gates import count_states
+from pytest_llmeval.reports.notes import failure_lines
+from pytest_llmeval.reports.notes import models_of
+from pytest_llmeval.reports.notes import run_notes
+from pytest_llmeval.reports.terminal.summary import print_parts
+from pytest_llmeval.reports.terminal.summary import say
+from pytest_llmeval.reports.terminal.summary import summary_parts
+from pytest_llmeval.reports.wording import model_words
+from pytest_llmeval.reports.wording import unfinished_words
+from pytest_llmeval.reports.wording import verdict_words
+from pytest_llmeval.runs import Run
+from pytest_llmeval.runs import load_run
+from pytest_llmeval.runs.judged import read_judged
+from pytest_llmeval.runs.newest import run_folder
+
+
+def add_commands(commands: Any) -> None:
+    """Add the commands to the subparsers of ``llmeval``."""
+    show = commands.add_parser("show", help="show a stored run: results, gates, comparison")
+    add_run(show)
+    show.add_argument("--protocol", action="store_true", help="print its protocols in full")
+    show.set_defaults(command=_show)
+
+
+def _show(options: argparse.Namespace) -> int:
+    run = load_run(run_folder(options.run))
+    if options.protocol:
+        for text in _protocols(run):
+            say(text)
+        return 0
+    judged = read_judged(run.path)
+    measurements = run.measurements()
+    results = [one.result for one in measurements]
+    head = [
+        f"{verdict_words(judged.verdict, count_states(judged.verdicts), judged.items_failed)}",
+        *_models(run),
+    ]
+    if unfinished := unfinished_words(run.manifest):
+        head.append(unfinished)
+    gates = judged.verdicts or None
+    summary = summary_parts(
+        results,
+        gates,
+        run_notes(run),
+        run.path,
+        judged.compared,
+        judged.pairs,
+        failures=failure_lines(run.records),
+    )
+    print_parts([*map(Text, head), *summary])
+    return 0
+
+
+def _models(run: Run) -> Iterator[str]:
+    """A line for every model, with the fingerprint of its weights."""
+    own = bool(run.manifest["own_model"])
+    for model, fingerprint in models_of(run.measurements()).items():
+        words = model_words(model, own)
+        weights = f", weights {fingerprint}" if fingerprint else ""
+        yield f"model {model}{f' ({words})' if words else ''}{weights}"
+
+
+def _protocols(run: Run) -> Iterable[str]:
+    """Every protocol that the run's numbers rest on, in full."""
+    for planned in run.planned:
+        for way in planned.ways:
+            answered = [
+                one
+                for one in run.measurements()
+                if one.result.benchmark == planned.benchmark and one.fingerprint == way.fingerprint
+            ]
+            if not answered:
+                continue
+            name, data = answered[0].name, planned.data_hash
+            yield f"{name}, protocol {way.fingerprint}, data {data}"
+            models = {one.result.model: one.model_fingerprint for one in answered}
+            yield _json(
+                {
+                    "protocol": way.protocol,
+                    "shots_of_the_first_item": planned.shots,
+                    "benchmark": {
+                        "name": planned.benchmark,
+                        "version": planned.version,
+                        "data": data,
+                        "items": sum(planned.subjects.values()),
+                        "excluded": planned.excluded,
+                    },
+                    "seed": run.manifest.get("seed"),
+                    "limit": run.manifest.get("limit"),
+                    "models": models,
+                }
+            )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
