@@ -23,14 +23,14 @@ from pytest_llmeval.prompts.cloze import CLOZE
 from pytest_llmeval.prompts.commonsenseqa import LMEVAL_COMMONSENSEQA
 from pytest_llmeval.sources.ai2_format import labelled_item
 from pytest_llmeval.sources.data_warnings import doubts
+from pytest_llmeval.sources.files import Rows
+from pytest_llmeval.sources.files import hub_rows
+from pytest_llmeval.sources.files import jsonl_rows
+from pytest_llmeval.sources.files import parquet_files
+from pytest_llmeval.sources.files import parquet_rows
 from pytest_llmeval.sources.locate import check_sizes
 from pytest_llmeval.sources.locate import first_file
 from pytest_llmeval.sources.locate import load_first
-from pytest_llmeval.sources.rows import Rows
-from pytest_llmeval.sources.rows import hub_rows
-from pytest_llmeval.sources.rows import jsonl_rows
-from pytest_llmeval.sources.rows import parquet_files
-from pytest_llmeval.sources.rows import parquet_rows
 
 REPO = "allenai/ai2_arc"
 REVISION = "210d026faf9955653af8916fad021475a3f00453"

@@ -19,13 +19,13 @@ from pytest_llmeval.prompts.gsm8k import COT_EXAMPLES
 from pytest_llmeval.prompts.gsm8k import GSM8K_COT
 from pytest_llmeval.prompts.gsm8k import GSM8K_ZERO_SHOT
 from pytest_llmeval.prompts.gsm8k import LMEVAL_GSM8K
+from pytest_llmeval.sources.files import Rows
+from pytest_llmeval.sources.files import hub_rows
+from pytest_llmeval.sources.files import jsonl_rows
 from pytest_llmeval.sources.item_ids import row_id
 from pytest_llmeval.sources.locate import check_sizes
 from pytest_llmeval.sources.locate import first_file
 from pytest_llmeval.sources.locate import load_first
-from pytest_llmeval.sources.rows import Rows
-from pytest_llmeval.sources.rows import hub_rows
-from pytest_llmeval.sources.rows import jsonl_rows
 
 REPO = "openai/gsm8k"
 REVISION = "e53f048856ff4f594e959d75785d2c2d37b678ee"

@@ -26,14 +26,14 @@ from pytest_llmeval.prompts.hellaswag import LMEVAL_HELLASWAG
 from pytest_llmeval.prompts.hellaswag import clean
 from pytest_llmeval.prompts.hellaswag import context
 from pytest_llmeval.sources.data_warnings import doubts
+from pytest_llmeval.sources.files import Rows
+from pytest_llmeval.sources.files import hub_rows
+from pytest_llmeval.sources.files import jsonl_rows
+from pytest_llmeval.sources.files import parquet_files
+from pytest_llmeval.sources.files import parquet_rows
 from pytest_llmeval.sources.locate import check_sizes
 from pytest_llmeval.sources.locate import first_file
 from pytest_llmeval.sources.locate import load_first
-from pytest_llmeval.sources.rows import Rows
-from pytest_llmeval.sources.rows import hub_rows
-from pytest_llmeval.sources.rows import jsonl_rows
-from pytest_llmeval.sources.rows import parquet_files
-from pytest_llmeval.sources.rows import parquet_rows
 
 REPO = "Rowan/hellaswag"
 REVISION = "218ec52e09a7e7462a5400043bb9a69a41d06b76"

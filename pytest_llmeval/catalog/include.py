@@ -25,14 +25,14 @@ from pytest_llmeval.core import subject_sizes
 from pytest_llmeval.prompts.include import INCLUDE
 from pytest_llmeval.prompts.include import LMEVAL_INCLUDE
 from pytest_llmeval.sources.data_warnings import doubts
+from pytest_llmeval.sources.files import Rows
+from pytest_llmeval.sources.files import hub_rows
+from pytest_llmeval.sources.files import jsonl_rows
+from pytest_llmeval.sources.files import parquet_files
+from pytest_llmeval.sources.files import parquet_rows
 from pytest_llmeval.sources.item_ids import row_id
 from pytest_llmeval.sources.locate import first_file
 from pytest_llmeval.sources.locate import load_first
-from pytest_llmeval.sources.rows import Rows
-from pytest_llmeval.sources.rows import hub_rows
-from pytest_llmeval.sources.rows import jsonl_rows
-from pytest_llmeval.sources.rows import parquet_files
-from pytest_llmeval.sources.rows import parquet_rows
 
 REPO = "CohereLabs/include-base-44"
 REVISION = "d2e1f6015f67a43c02a9a68db98e2298e2d6a660"

@@ -27,15 +27,15 @@ from pytest_llmeval.prompts.lmeval import LMEVAL_MMLU
 from pytest_llmeval.prompts.mmlu_pro import LMEVAL_MMLU_PRO
 from pytest_llmeval.prompts.mmlu_pro import MMLU_PRO
 from pytest_llmeval.prompts.mmlu_pro import PADDING
+from pytest_llmeval.sources.files import Rows
+from pytest_llmeval.sources.files import hub_rows
+from pytest_llmeval.sources.files import jsonl_rows
+from pytest_llmeval.sources.files import parquet_files
+from pytest_llmeval.sources.files import parquet_rows
 from pytest_llmeval.sources.item_ids import row_id
 from pytest_llmeval.sources.locate import check_sizes
 from pytest_llmeval.sources.locate import first_file
 from pytest_llmeval.sources.locate import load_first
-from pytest_llmeval.sources.rows import Rows
-from pytest_llmeval.sources.rows import hub_rows
-from pytest_llmeval.sources.rows import jsonl_rows
-from pytest_llmeval.sources.rows import parquet_files
-from pytest_llmeval.sources.rows import parquet_rows
 
 REPO = "TIGER-Lab/MMLU-Pro"
 REVISION = "3373e0b32277875b8db2aa555a333b78a08477ea"

@@ -26,14 +26,14 @@ from pytest_llmeval.core import Protocol
 from pytest_llmeval.prompts.commonsenseqa import LMEVAL_COMMONSENSEQA
 from pytest_llmeval.prompts.truthfulqa import LMEVAL_TRUTHFULQA
 from pytest_llmeval.sources.data_warnings import doubts
+from pytest_llmeval.sources.files import Rows
+from pytest_llmeval.sources.files import hub_rows
+from pytest_llmeval.sources.files import parquet_files
+from pytest_llmeval.sources.files import parquet_rows
 from pytest_llmeval.sources.files import read_csv
 from pytest_llmeval.sources.item_ids import safe_id
 from pytest_llmeval.sources.locate import check_sizes
 from pytest_llmeval.sources.locate import load_first
-from pytest_llmeval.sources.rows import Rows
-from pytest_llmeval.sources.rows import hub_rows
-from pytest_llmeval.sources.rows import parquet_files
-from pytest_llmeval.sources.rows import parquet_rows
 
 REPO = "truthfulqa/truthful_qa"
 REVISION = "741b8276f2d1982aa3d5b832d3ee81ed3b896490"

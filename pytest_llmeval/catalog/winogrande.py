@@ -20,15 +20,15 @@ from pytest_llmeval.prompts.commonsenseqa import LMEVAL_COMMONSENSEQA
 from pytest_llmeval.prompts.winogrande import BLANK
 from pytest_llmeval.prompts.winogrande import LMEVAL_WINOGRANDE
 from pytest_llmeval.sources.data_warnings import doubts
+from pytest_llmeval.sources.files import Rows
+from pytest_llmeval.sources.files import hub_rows
+from pytest_llmeval.sources.files import jsonl_rows
+from pytest_llmeval.sources.files import parquet_files
+from pytest_llmeval.sources.files import parquet_rows
 from pytest_llmeval.sources.item_ids import row_id
 from pytest_llmeval.sources.locate import check_sizes
 from pytest_llmeval.sources.locate import first_file
 from pytest_llmeval.sources.locate import load_first
-from pytest_llmeval.sources.rows import Rows
-from pytest_llmeval.sources.rows import hub_rows
-from pytest_llmeval.sources.rows import jsonl_rows
-from pytest_llmeval.sources.rows import parquet_files
-from pytest_llmeval.sources.rows import parquet_rows
 
 REPO = "allenai/winogrande"
 REVISION = "01e74176c63542e6b0bcb004dcdea22d94fb67b5"

@@ -15,7 +15,7 @@ from pytest_llmeval.sandbox.docker import connect
 from pytest_llmeval.sandbox.docker import remove_left
 from pytest_llmeval.sandbox.image import BASE
 from pytest_llmeval.sandbox.image import build_image
-from pytest_llmeval.sandbox.limits import IMAGE
+from pytest_llmeval.sandbox.types import IMAGE
 
 _CHECKS = {
     "passed": Program("passed", "def f():\n    return 1\n", "assert f() == 1"),

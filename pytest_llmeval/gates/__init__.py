@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pytest_llmeval.gates.bounds import Bound
-from pytest_llmeval.gates.fold import VALUELESS
-from pytest_llmeval.gates.fold import count_states
-from pytest_llmeval.gates.fold import fold
 from pytest_llmeval.gates.judge import errors_allowed
 from pytest_llmeval.gates.judge import judge
 from pytest_llmeval.gates.name_checks import CollectedBenchmark
@@ -29,6 +26,9 @@ from pytest_llmeval.gates.verdict import describe
 from pytest_llmeval.gates.verdict import nothing_decided
 from pytest_llmeval.gates.verdict import overall
 from pytest_llmeval.gates.verdict import worst_first
+from pytest_llmeval.gates.wording import VALUELESS
+from pytest_llmeval.gates.wording import count_states
+from pytest_llmeval.gates.wording import fold
 
 __all__ = [
     "FIRST_RUN",

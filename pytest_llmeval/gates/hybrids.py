@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 
 from pytest_llmeval.gates.bounds import Bound
-from pytest_llmeval.gates.decisions import decide
-from pytest_llmeval.gates.decisions import decide_by_interval
 from pytest_llmeval.gates.estimates import Estimate
 from pytest_llmeval.gates.estimates import Measured
+from pytest_llmeval.gates.estimates import decide
+from pytest_llmeval.gates.estimates import decide_by_interval
 from pytest_llmeval.gates.locations import HYBRIDS
 from pytest_llmeval.gates.thresholds import BenchmarkGates
 from pytest_llmeval.gates.verdict import Scope

@@ -21,13 +21,13 @@ from pytest_llmeval.gates.audit import AUDITED
 from pytest_llmeval.gates.audit import audited
 from pytest_llmeval.gates.audit import audited_of
 from pytest_llmeval.gates.bounds import Bound
-from pytest_llmeval.gates.decisions import decide
-from pytest_llmeval.gates.decisions import decide_by_interval
-from pytest_llmeval.gates.decisions import decide_chance
-from pytest_llmeval.gates.decisions import decide_finite
 from pytest_llmeval.gates.estimates import NO_CHANCE
 from pytest_llmeval.gates.estimates import Estimate
 from pytest_llmeval.gates.estimates import Measured
+from pytest_llmeval.gates.estimates import decide
+from pytest_llmeval.gates.estimates import decide_by_interval
+from pytest_llmeval.gates.estimates import decide_chance
+from pytest_llmeval.gates.estimates import decide_finite
 from pytest_llmeval.gates.estimates import is_draw
 from pytest_llmeval.gates.estimates import measure
 from pytest_llmeval.gates.hybrids import judge_hybrids

@@ -10,11 +10,11 @@ from pytest_llmeval.metrics.bias.audit import ArmResult
 from pytest_llmeval.metrics.bias.audit import Audit
 from pytest_llmeval.metrics.bias.audit import FamilyResult
 from pytest_llmeval.metrics.bias.audit import audit_table
-from pytest_llmeval.metrics.bias.choices import Answer
-from pytest_llmeval.metrics.bias.choices import answered
 from pytest_llmeval.metrics.bias.diagnosis import diagnose
 from pytest_llmeval.metrics.bias.positions import CopyResult
 from pytest_llmeval.metrics.bias.positions import PositionResult
+from pytest_llmeval.metrics.bias.rates import Answer
+from pytest_llmeval.metrics.bias.rates import answered
 from pytest_llmeval.metrics.bias.rates import cochran_q
 from pytest_llmeval.metrics.bias.rates import consistency_rate
 from pytest_llmeval.metrics.bias.rates import majority

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from pytest_llmeval.metrics import _validation
-from pytest_llmeval.metrics._normal import two_sided
 from pytest_llmeval.metrics.proportions import score_limits
+from pytest_llmeval.metrics.proportions import two_sided
 from pytest_llmeval.metrics.proportions import wilson_interval
 from pytest_llmeval.metrics.samples import Tally
 from pytest_llmeval.metrics.samples import clustered_standard_error

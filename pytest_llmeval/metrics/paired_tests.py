@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.metrics import _validation
-from pytest_llmeval.metrics._normal import two_sided
+from pytest_llmeval.metrics.proportions import two_sided
 
 if TYPE_CHECKING:
     import numpy as np

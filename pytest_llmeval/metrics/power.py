@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from pytest_llmeval.metrics import _validation
-from pytest_llmeval.metrics._normal import both_errors
-from pytest_llmeval.metrics._normal import critical
-from pytest_llmeval.metrics._normal import two_sided
+from pytest_llmeval.metrics.proportions import both_errors
+from pytest_llmeval.metrics.proportions import critical
+from pytest_llmeval.metrics.proportions import two_sided
 
 
 def detectable_drop(

@@ -4,11 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from statistics import NormalDist
 
 from pytest_llmeval.metrics import _validation
-from pytest_llmeval.metrics._normal import two_sided
 from pytest_llmeval.metrics.samples import Tally
 from pytest_llmeval.metrics.samples import clustered_standard_error
+
+
+def two_sided(confidence: float) -> float:
+    """The z with P(-z < X < z) = confidence; ValueError unless 0 < confidence < 1."""
+    # From the small tail: precise for a confidence near 1.
+    return -float(NormalDist().inv_cdf((1 - _validation.confidence(confidence)) / 2))
+
+
+def critical(alpha: float) -> float:
+    """The z with P(|X| > z) = alpha; ValueError unless 0 < alpha < 1."""
+    return -float(NormalDist().inv_cdf(_validation.confidence(alpha, "alpha") / 2))
+
+
+def both_errors(z: float, power: float) -> float:
+    """How many standard errors a drop must have for a test at ``z`` to find it with this power.
+
+    z + z(power), the rejections in the wrong direction left out; at least 0. ValueError unless
+    0 < power < 1.
+    """
+    return max(0.0, z + NormalDist().inv_cdf(_validation.confidence(power, "power")))
 
 
 def accuracy(correct: int, total: int) -> float | None:

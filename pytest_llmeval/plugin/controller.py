@@ -26,13 +26,13 @@ from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import describe
 from pytest_llmeval.gates import fold
 from pytest_llmeval.plugin.garbage import paused
-from pytest_llmeval.plugin.item_errors import ItemErrors
 from pytest_llmeval.plugin.junit_subjects import SubjectCases
 from pytest_llmeval.plugin.keys import ANSWERING
 from pytest_llmeval.plugin.keys import COLLECTED
 from pytest_llmeval.plugin.keys import JUDGING
 from pytest_llmeval.plugin.options import moved_rootdir
 from pytest_llmeval.plugin.options import read_settings
+from pytest_llmeval.plugin.outcomes import ItemErrors
 from pytest_llmeval.plugin.outcomes import outcome_of
 from pytest_llmeval.plugin.progress import Progress
 from pytest_llmeval.plugin.scheduler import LEAST_PENDING

@@ -9,9 +9,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_llmeval.reports.ci.workflow_commands import harmless
-from pytest_llmeval.reports.text import cut
-from pytest_llmeval.reports.text import one_line
-from pytest_llmeval.reports.text import visible
+from pytest_llmeval.reports.formatting import cut
+from pytest_llmeval.reports.formatting import one_line
+from pytest_llmeval.reports.formatting import visible
 
 REASON = 200
 """Characters shown of an answer in the reason why it is wrong."""

@@ -6,8 +6,8 @@ import re
 
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Record
-from pytest_llmeval.reports.text import one_line
-from pytest_llmeval.scorers.choice.candidates import Candidate
+from pytest_llmeval.reports.formatting import one_line
+from pytest_llmeval.scorers.choice.reader import Candidate
 from pytest_llmeval.scorers.choice.reader import explain_choice
 from pytest_llmeval.scorers.number import explain_number
 

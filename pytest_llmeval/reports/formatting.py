@@ -1,8 +1,15 @@
-"""How numbers are written where people read them."""
+"""Numbers and texts as people read them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+from pytest_llmeval.core.prices import Prices
+from pytest_llmeval.runs.usage import cost
+from pytest_llmeval.storage.usage_log import Counts
+from pytest_llmeval.storage.usage_log import Rows
+from pytest_llmeval.storage.usage_log import add
 
 
 def number(value: float | None, digits: int = 4, *, none: str = "-") -> str:
@@ -39,3 +46,85 @@ def probability(p: float) -> str:
 def count(value: int, noun: str) -> str:
     """``1 item``, ``1,234 items``."""
     return f"{value:,} {noun}{'' if value == 1 else 's'}"
+
+
+# Controls but tab and line feed; characters without width or that turn the direction of the text
+# around them (UAX #9); line and paragraph separators; lone surrogates; noncharacters, which XML 1.0
+# cannot hold. Not the joiners and variation selectors (U+200C, U+200D, U+FE0F), without which
+# Persian, Hindi and emoji cannot be read. The script of the HTML report has the same pattern.
+HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def visible(text: str) -> str:
+    r"""The text with every character that hides or acts as ``\x1b`` or ``\u202e``.
+
+    Tabs and line feeds stay.
+    """
+    return HIDDEN.sub(lambda found: _escape(ord(found[0])), text)
+
+
+def one_line(text: str) -> str:
+    """The visible text on one line."""
+    return " ".join(visible(text).split())
+
+
+def cut(text: str, limit: int, rest: str) -> str:
+    """The text, or its first ``limit`` characters, how many it has, and where the ``rest`` is."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]} […] ({len(text):,} characters; {rest})"
+
+
+def shorten(text: str, limit: int) -> str:
+    """The text, or its beginning with three dots, of at most ``limit`` characters."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def sentence(text: str) -> str:
+    """The text with a capital at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
+def _escape(code: int) -> str:
+    if code > 0xFFFF:
+        return f"\\U{code:08x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def usage_lines(rows: Rows, prices: Prices, *, resumed: bool = False) -> list[str]:
+    """A line for every model and, where it answered several, for each of its benchmarks.
+
+    ``resumed``: of a run with earlier sessions, which are in the sums.
+    """
+    lines = []
+    for model in dict.fromkeys(model for model, _ in rows):
+        own = {benchmark: counts for (name, benchmark), counts in rows.items() if name == model}
+        ((_, total),) = add([(model, "", counts) for counts in own.values()]).items()
+        sessions = " (all sessions)" if resumed else ""
+        lines.append(f"{model}{sessions}: {_line(model, total, prices)}")
+        if len(own) > 1:
+            lines += [f"  {name}: {_line(model, counts, prices)}" for name, counts in own.items()]
+    return lines
+
+
+def duration(seconds: float) -> str:
+    """``2.5 s``, ``3 min 20 s`` or ``1 h 0 min 5 s``."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    hours, rest = divmod(round(seconds), 3600)
+    return (f"{hours} h " if hours else "") + f"{rest // 60} min {rest % 60} s"
+
+
+def _line(model: str, counts: Counts, prices: Prices) -> str:
+    used = {name: f"{value:,.0f}" for name, value in counts.items()}
+    money = cost(model, counts, prices)
+    return (
+        f"{used['requests']} requests ({used['retries']} retries),"
+        f" {used['from_cache']} answers from the cache; tokens: {used['prompt_tokens']} prompt"
+        f" ({used['cached_tokens']} cached), {used['completion_tokens']} completion"
+        f" ({used['reasoning_tokens']} reasoning)"
+        + ("" if money is None else f"; {prices.money(money)}")
+    )

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 
 from pytest_llmeval.core import Record
-from pytest_llmeval.runs.failures import Failure
-from pytest_llmeval.runs.failures import failures_of
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import disagreements
 from pytest_llmeval.runs.measurement import exclusions
 from pytest_llmeval.runs.measurement import how_read
+from pytest_llmeval.runs.reply_problems import Failure
+from pytest_llmeval.runs.reply_problems import failures_of
 from pytest_llmeval.runs.reply_problems import reply_notes
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.weighted_scores import hybrid_lines

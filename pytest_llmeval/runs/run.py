@@ -27,11 +27,11 @@ from pytest_llmeval.runs.audit import InArm
 from pytest_llmeval.runs.audit import audit_of
 from pytest_llmeval.runs.debiased_results import debiased
 from pytest_llmeval.runs.debiased_results import what_is_lacking
-from pytest_llmeval.runs.failures import failures_of
-from pytest_llmeval.runs.failures import lacked_modules
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import count_answers
 from pytest_llmeval.runs.measurement import measure
+from pytest_llmeval.runs.reply_problems import failures_of
+from pytest_llmeval.runs.reply_problems import lacked_modules
 from pytest_llmeval.runs.text_vs_letter import pairs
 from pytest_llmeval.runs.weighted_scores import hybrids
 from pytest_llmeval.storage.folder import RunFolder

@@ -10,14 +10,14 @@ from pytest_llmeval.core.suggestions import suggestion
 from pytest_llmeval.sandbox.bubblewrap import BubblewrapCells
 from pytest_llmeval.sandbox.bubblewrap import HostCells
 from pytest_llmeval.sandbox.docker import DockerCells
-from pytest_llmeval.sandbox.limits import Limits
-from pytest_llmeval.sandbox.limits import read_limits
 from pytest_llmeval.sandbox.pool import Cells
 from pytest_llmeval.sandbox.pool import Pool
 from pytest_llmeval.sandbox.types import Execution
+from pytest_llmeval.sandbox.types import Limits
 from pytest_llmeval.sandbox.types import Program
 from pytest_llmeval.sandbox.types import Sandbox
 from pytest_llmeval.sandbox.types import Status
+from pytest_llmeval.sandbox.types import read_limits
 
 __all__ = ["Execution", "Program", "Sandbox", "Status", "open_sandbox", "sandbox_identity"]
 

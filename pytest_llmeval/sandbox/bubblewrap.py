@@ -16,11 +16,11 @@ from importlib import metadata
 from pathlib import Path
 
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.sandbox.bundle import COMMAND
-from pytest_llmeval.sandbox.bundle import ENVIRONMENT
+from pytest_llmeval.sandbox.cell import COMMAND
+from pytest_llmeval.sandbox.cell import ENVIRONMENT
 from pytest_llmeval.sandbox.cell import Cell
 from pytest_llmeval.sandbox.cell import ProcessStream
-from pytest_llmeval.sandbox.limits import Limits
+from pytest_llmeval.sandbox.types import Limits
 
 _START_SECONDS = 60.0
 _USERS = (10_000, 100)

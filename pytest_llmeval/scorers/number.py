@@ -21,9 +21,9 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
 from pytest_llmeval.scorers import answer_words
 from pytest_llmeval.scorers.choice import phrases
-from pytest_llmeval.scorers.choice.candidates import Candidate
-from pytest_llmeval.scorers.choice.candidates import Extraction
-from pytest_llmeval.scorers.choice.candidates import Role
+from pytest_llmeval.scorers.choice.reader import Candidate
+from pytest_llmeval.scorers.choice.reader import Extraction
+from pytest_llmeval.scorers.choice.reader import Role
 from pytest_llmeval.scorers.choice.tokens import lex
 from pytest_llmeval.scorers.normalization import any_of
 from pytest_llmeval.scorers.numerals import CODES

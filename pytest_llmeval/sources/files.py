@@ -14,6 +14,7 @@ import importlib
 import io
 import json
 import zlib
+from collections.abc import Iterable
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -25,6 +26,7 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core.installation import install_hint
 from pytest_llmeval.core.suggestions import nearest
+from pytest_llmeval.sources import hub
 
 # What a file that cannot be opened or a damaged gzip stream raises.
 READ_ERRORS = (OSError, EOFError, zlib.error)
@@ -208,3 +210,35 @@ def nearest_sibling(path: Path) -> str:
 
 def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
+
+
+Rows = Iterable[tuple[str, dict[str, Any]]]
+"""Where a row stands, for the message about an unusable one, and the row."""
+
+
+def jsonl_rows(path: Path) -> Rows:
+    """The rows of a jsonl file, plain or gzipped."""
+    return ((f"{path}, line {number}", row) for number, row in read_jsonl(path))
+
+
+def parquet_files(folder: Path, split: str) -> list[Path]:
+    """The files of a split, in order, as a clone of a hub repository names them."""
+    return sorted(folder.glob(f"{split}-*.parquet"))
+
+
+def parquet_rows(paths: Iterable[Path]) -> Rows:
+    """The rows of the files, one after the other."""
+    return (
+        (f"{path}, row {number}", row)
+        for path in paths
+        for number, row in enumerate(read_parquet(path))
+    )
+
+
+def hub_rows(path: str, config: str | None, split: str, revision: str) -> Rows:
+    """The rows of a split on the hub."""
+    where = ", ".join(filter(None, (path, config, split)))
+    return (
+        (f"{where}, row {number}", row)
+        for number, row in enumerate(hub.load_rows(path, config, split, revision))
+    )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_llmeval.reports.html import html_report
-from pytest_llmeval.reports.html.shown import visible
+from pytest_llmeval.reports.html.svg import visible
 from pytest_llmeval.runs import compare
 from support.report_runs import HOSTILE
 from support.report_runs import PROTOCOL

@@ -16,7 +16,7 @@ pytest.importorskip("transformers", reason="the extra hf is not installed")
 
 from pytest_llmeval.models.hf.loading import Loaded
 from pytest_llmeval.models.hf.loglikelihood import ChoiceEngine
-from pytest_llmeval.models.hf.memory import is_out_of_memory
+from pytest_llmeval.models.hf.model_limits import is_out_of_memory
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ pytest.importorskip("transformers", reason="the extra hf is not installed")
 
 from pytest_llmeval.models.hf import packed_attention
 from pytest_llmeval.models.hf.decoder import Decoder
+from pytest_llmeval.models.hf.decoder import RowCache
 from pytest_llmeval.models.hf.forward import PackedForward
-from pytest_llmeval.models.hf.kv_cache import RowCache
 from pytest_llmeval.models.hf.self_check import find_paths
 from pytest_llmeval.models.hf.self_check import proven_decoder
 
@@ -151,7 +151,7 @@ def test_a_step_attends_to_a_prefix_once_for_all_rows(
         seen.append((*query.shape[:3], key.shape[2]))
         return compute(query, key, *rest)
 
-    monkeypatch.setattr("pytest_llmeval.models.hf.kv_cache.with_log_sum_exp", counting)
+    monkeypatch.setattr("pytest_llmeval.models.hf.decoder.with_log_sum_exp", counting)
     decoder.step([1] * 6)
     layers = llama.config.num_hidden_layers
     # Two key heads, each shared by two query heads.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_llmeval.reports.ci.github import annotate
 from pytest_llmeval.reports.ci.github import command
 from pytest_llmeval.reports.ci.github import job_link
-from pytest_llmeval.reports.text import visible
+from pytest_llmeval.reports.formatting import visible
 from support.judged_runs import REGRESSION
 from support.judged_runs import THRESHOLDS
 from support.judged_runs import judged

@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from pytest_llmeval.reports.formatting import HIDDEN
 from pytest_llmeval.reports.html.data import report_data
 from pytest_llmeval.reports.html.page import render_page
 from pytest_llmeval.reports.html.plots import rows as row_plots
-from pytest_llmeval.reports.html.shown import visible
-from pytest_llmeval.reports.text import HIDDEN
+from pytest_llmeval.reports.html.svg import visible
 from pytest_llmeval.runs import compare
 from support.report_runs import HOSTILE
 from support.report_runs import PROTOCOL

@@ -7,8 +7,8 @@ from importlib.resources import files
 
 import pytest
 
-from pytest_llmeval.reports.html.shown import visible
-from pytest_llmeval.reports.text import HIDDEN
+from pytest_llmeval.reports.formatting import HIDDEN
+from pytest_llmeval.reports.html.svg import visible
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from pytest_llmeval.core import Outcome
-from pytest_llmeval.runs.failures import failures_of
-from pytest_llmeval.runs.failures import gather
-from pytest_llmeval.runs.failures import lacked_modules
-from pytest_llmeval.runs.failures import lacked_words
+from pytest_llmeval.runs.reply_problems import failures_of
+from pytest_llmeval.runs.reply_problems import gather
+from pytest_llmeval.runs.reply_problems import lacked_modules
+from pytest_llmeval.runs.reply_problems import lacked_words
 from pytest_llmeval.runs.reply_problems import reply_notes
 from support.stored_runs import planned
 from support.stored_runs import records_of

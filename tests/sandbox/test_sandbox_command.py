@@ -15,7 +15,7 @@ from pytest_llmeval.sandbox.docker import CONTENTS
 from pytest_llmeval.sandbox.docker import connect
 from pytest_llmeval.sandbox.docker import find_image
 from pytest_llmeval.sandbox.image import dockerfile
-from pytest_llmeval.sandbox.limits import IMAGE
+from pytest_llmeval.sandbox.types import IMAGE
 from support.opened_sandbox import opened
 
 

@@ -25,7 +25,7 @@ from pytest_llmeval.sandbox.docker import find_image
 from pytest_llmeval.sandbox.docker import owner
 from pytest_llmeval.sandbox.docker import owner_lives
 from pytest_llmeval.sandbox.docker import remove_left
-from pytest_llmeval.sandbox.limits import IMAGE
+from pytest_llmeval.sandbox.types import IMAGE
 from support import hostile_programs as hostile
 from support.opened_sandbox import opened
 

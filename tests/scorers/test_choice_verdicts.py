@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_llmeval.scorers import extract_choice
-from pytest_llmeval.scorers.choice.candidates import Role
+from pytest_llmeval.scorers.choice.reader import Role
 from pytest_llmeval.scorers.choice.reader import explain_choice
 
 CITIES = ("Paris", "Rome", "Berlin", "Madrid")

@@ -35,7 +35,7 @@ def fake_hub(
     monkeypatch: pytest.MonkeyPatch, path: str, splits: Mapping[tuple[str | None, str], Rows]
 ) -> None:
     """A hub that has these rows, by configuration and split, and nothing else."""
-    rows = importlib.import_module("pytest_llmeval.sources.rows")
+    rows = importlib.import_module("pytest_llmeval.sources.files")
 
     def load_rows(asked: str, config: str | None, split: str, revision: str) -> Rows:
         assert (asked, len(revision)) == (path, 40)

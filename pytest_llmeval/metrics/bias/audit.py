@@ -17,13 +17,13 @@ from typing import Any
 from pytest_llmeval.bias.arms import ORIGINAL
 from pytest_llmeval.bias.arms import position_of
 from pytest_llmeval.core.plan import family_of
-from pytest_llmeval.metrics.bias.choices import Answer
-from pytest_llmeval.metrics.bias.choices import Rows
-from pytest_llmeval.metrics.bias.choices import Table
 from pytest_llmeval.metrics.bias.positions import CopyResult
 from pytest_llmeval.metrics.bias.positions import PositionResult
 from pytest_llmeval.metrics.bias.positions import copy_result
 from pytest_llmeval.metrics.bias.positions import position_results
+from pytest_llmeval.metrics.bias.rates import Answer
+from pytest_llmeval.metrics.bias.rates import Rows
+from pytest_llmeval.metrics.bias.rates import Table
 from pytest_llmeval.metrics.bias.rates import agreement
 from pytest_llmeval.metrics.bias.rates import cochran_q
 from pytest_llmeval.metrics.bias.rates import consistency_rate

@@ -12,8 +12,8 @@ from dataclasses import replace
 from pytest_llmeval.bias.arms import position_of
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core.plan import family_of
-from pytest_llmeval.metrics.bias.choices import Answer
-from pytest_llmeval.metrics.bias.choices import Rows
+from pytest_llmeval.metrics.bias.rates import Answer
+from pytest_llmeval.metrics.bias.rates import Rows
 from pytest_llmeval.metrics.paired_tests import holm
 from pytest_llmeval.metrics.paired_tests import sign_flip
 

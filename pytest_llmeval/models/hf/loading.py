@@ -19,7 +19,7 @@ from unittest import mock
 import torch
 
 from pytest_llmeval.core import ModelError
-from pytest_llmeval.models.hf.memory import worker
+from pytest_llmeval.models.hf.model_limits import worker
 from pytest_llmeval.models.hf.onednn_linear import lay_out
 from pytest_llmeval.models.hf.spec import DEFAULT_DATE
 from pytest_llmeval.models.hf.spec import READS_DATE

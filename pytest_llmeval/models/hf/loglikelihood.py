@@ -22,11 +22,11 @@ from pytest_llmeval.models.hf.encoding import Encoder
 from pytest_llmeval.models.hf.forward import PackedForward
 from pytest_llmeval.models.hf.forward import Scores
 from pytest_llmeval.models.hf.loading import Loaded
-from pytest_llmeval.models.hf.memory import KEYS_PER_TOKEN
-from pytest_llmeval.models.hf.memory import default_budget
-from pytest_llmeval.models.hf.memory import free
-from pytest_llmeval.models.hf.memory import is_out_of_memory
-from pytest_llmeval.models.hf.memory import reason_of
+from pytest_llmeval.models.hf.model_limits import KEYS_PER_TOKEN
+from pytest_llmeval.models.hf.model_limits import default_budget
+from pytest_llmeval.models.hf.model_limits import free
+from pytest_llmeval.models.hf.model_limits import is_out_of_memory
+from pytest_llmeval.models.hf.model_limits import reason_of
 from pytest_llmeval.models.hf.model_limits import window_of
 from pytest_llmeval.models.hf.self_check import Paths
 from pytest_llmeval.models.hf.self_check import find_paths

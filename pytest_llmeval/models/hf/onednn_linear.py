@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pytest_llmeval.models.hf.memory import available
+from pytest_llmeval.models.hf.model_limits import available
 
 log = logging.getLogger("pytest_llmeval.models.hf")
 

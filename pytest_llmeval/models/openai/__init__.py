@@ -29,7 +29,6 @@ from pytest_llmeval.core.installation import install_hint
 from pytest_llmeval.core.usage import Price
 from pytest_llmeval.core.usage import Usage
 from pytest_llmeval.models.base import ResponseStore
-from pytest_llmeval.models.openai.api_key import Secret
 from pytest_llmeval.models.openai.background_loop import Batch
 from pytest_llmeval.models.openai.background_loop import Flow
 from pytest_llmeval.models.openai.background_loop import Job
@@ -39,6 +38,7 @@ from pytest_llmeval.models.openai.concurrency import Window
 from pytest_llmeval.models.openai.rate_limits import Lease
 from pytest_llmeval.models.openai.rate_limits import Limiter
 from pytest_llmeval.models.openai.shared_state import Shared
+from pytest_llmeval.models.openai.spec import Secret
 from pytest_llmeval.models.openai.spec import Spec
 from pytest_llmeval.models.openai.spec import parse_spec
 from pytest_llmeval.models.openai.spec import read_key

@@ -24,7 +24,6 @@ from pytest_llmeval.core.usage import TokenUsage
 from pytest_llmeval.core.usage import Usage
 from pytest_llmeval.models.openai import faults
 from pytest_llmeval.models.openai import payloads
-from pytest_llmeval.models.openai.api_key import Secret
 from pytest_llmeval.models.openai.dialect import Dialect
 from pytest_llmeval.models.openai.dialect import adapted
 from pytest_llmeval.models.openai.dialect import way_out
@@ -38,6 +37,7 @@ from pytest_llmeval.models.openai.faults import StopRule
 from pytest_llmeval.models.openai.faults import of_connection
 from pytest_llmeval.models.openai.payloads import Call
 from pytest_llmeval.models.openai.rate_limits import Limiter
+from pytest_llmeval.models.openai.spec import Secret
 from pytest_llmeval.models.openai.spec import Spec
 from pytest_llmeval.models.openai.spend_limit import Budget
 from pytest_llmeval.models.openai.top_logprobs import are_letters

@@ -23,9 +23,9 @@ from pytest_llmeval.core import Request
 from pytest_llmeval.core import mend
 from pytest_llmeval.models.openai.echo_alignment import Token
 from pytest_llmeval.models.openai.echo_alignment import tail_of
-from pytest_llmeval.models.openai.logprob_values import as_logprob
-from pytest_llmeval.models.openai.logprob_values import is_number
-from pytest_llmeval.models.openai.logprob_values import is_placeholder
+from pytest_llmeval.models.openai.top_logprobs import as_logprob
+from pytest_llmeval.models.openai.top_logprobs import is_number
+from pytest_llmeval.models.openai.top_logprobs import is_placeholder
 
 # Differences between two computations of one value, in nats: reduced precision, other batches.
 _NOISE = 1.0

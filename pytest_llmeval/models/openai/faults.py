@@ -11,10 +11,10 @@ from datetime import UTC
 from datetime import datetime
 
 from pytest_llmeval.core import FILTERED
-from pytest_llmeval.models.openai.api_key import Secret
 from pytest_llmeval.models.openai.error_body import ErrorBody
 from pytest_llmeval.models.openai.error_body import read_error
 from pytest_llmeval.models.openai.retry_after import wait_wanted
+from pytest_llmeval.models.openai.spec import Secret
 
 _RETRYABLE = frozenset({408, 409, 425, 429})
 _QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})

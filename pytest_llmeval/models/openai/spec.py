@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 from pytest_llmeval.core import Ask
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import canonical_json
 from pytest_llmeval.core.suggestions import suggestion
-from pytest_llmeval.models.openai.api_key import Secret
 from pytest_llmeval.models.spec_query import read_query
 
 Api = Literal["chat", "completions"]
@@ -149,3 +149,33 @@ def _base_url(text: str, url: str) -> str:
     if parts.scheme not in ("http", "https") or not host:
         raise ConfigError(f"{text}: base URL {url!r}: use http://HOST:PORT/v1 or https://…")
     return url.rstrip("/")
+
+
+# Shorter than this it protects nothing, and striking it out would make messages unreadable.
+_SHORTEST = 6
+
+
+class Secret:
+    """A key. Its representation does not hold it, and it cannot be pickled."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def __repr__(self) -> str:
+        return "<key>"
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a key is not written anywhere")
+
+    def reveal(self) -> str:
+        """The key itself, for the one place that sends it."""
+        return self._value
+
+    def struck_from(self, text: str) -> str:
+        """The text without the key: servers repeat what they were sent in their messages."""
+        return text if len(self._value) < _SHORTEST else text.replace(self._value, "***")

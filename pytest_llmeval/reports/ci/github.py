@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_llmeval.gates import describe
-from pytest_llmeval.reports.text import cut
-from pytest_llmeval.reports.text import visible
+from pytest_llmeval.reports.formatting import cut
+from pytest_llmeval.reports.formatting import visible
 from pytest_llmeval.reports.wording import failed_items_words
 from pytest_llmeval.runs.judged import JudgedRun
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import describe
-from pytest_llmeval.reports.text import cut
-from pytest_llmeval.reports.text import one_line
+from pytest_llmeval.reports.formatting import cut
+from pytest_llmeval.reports.formatting import one_line
 from pytest_llmeval.runs.judged import JudgedRun
 from pytest_llmeval.runs.judged import Regressed
 

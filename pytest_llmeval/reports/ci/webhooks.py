@@ -21,8 +21,8 @@ from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import count_states
 from pytest_llmeval.gates import describe
 from pytest_llmeval.reports.formatting import count
-from pytest_llmeval.reports.text import cut
-from pytest_llmeval.reports.text import one_line
+from pytest_llmeval.reports.formatting import cut
+from pytest_llmeval.reports.formatting import one_line
 from pytest_llmeval.reports.wording import failed_items_words
 from pytest_llmeval.runs.judged import JudgedRun
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from html import escape
 
+from pytest_llmeval.reports.formatting import cut
 from pytest_llmeval.reports.formatting import interval
-from pytest_llmeval.reports.html.plots.axes import scale
-from pytest_llmeval.reports.html.plots.axes import ticks
+from pytest_llmeval.reports.formatting import one_line
+from pytest_llmeval.reports.html.plots.rows import scale
+from pytest_llmeval.reports.html.plots.rows import ticks
 from pytest_llmeval.reports.terminal.history import Point
 from pytest_llmeval.reports.terminal.history import Series
-from pytest_llmeval.reports.text import cut
-from pytest_llmeval.reports.text import one_line
 
 _WIDTH, _HEIGHT = 720, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 16, 12, 28

@@ -25,6 +25,7 @@ from markupsafe import Markup
 from pytest_llmeval.reports.formatting import gain_interval
 from pytest_llmeval.reports.formatting import interval
 from pytest_llmeval.reports.formatting import number
+from pytest_llmeval.reports.formatting import sentence
 from pytest_llmeval.reports.formatting import signed
 from pytest_llmeval.reports.html.items import BLOCK
 from pytest_llmeval.reports.html.plots import bullet
@@ -36,9 +37,8 @@ from pytest_llmeval.reports.html.plots import radar
 from pytest_llmeval.reports.html.plots import reliability
 from pytest_llmeval.reports.html.plots import subject_bars
 from pytest_llmeval.reports.html.plots import summary_rows
-from pytest_llmeval.reports.html.shown import visible
 from pytest_llmeval.reports.html.svg import readable
-from pytest_llmeval.reports.text import sentence
+from pytest_llmeval.reports.html.svg import visible
 from pytest_llmeval.runs.comparison import ALPHA
 
 _FEW = 12

@@ -6,13 +6,14 @@ scheme. There are no style attributes, which the page's content policy forbids.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from markupsafe import Markup
 from markupsafe import escape
 
-from pytest_llmeval.reports.html.shown import visible
-from pytest_llmeval.reports.text import shorten
+from pytest_llmeval.reports.formatting import HIDDEN
+from pytest_llmeval.reports.formatting import shorten
 
 Value = str | float | int | None
 
@@ -100,3 +101,15 @@ def _value(value: Value) -> str:
 
 def _shown(value: str) -> str:
     return value if isinstance(value, Markup) else visible(value)
+
+
+def visible(text: str) -> str:
+    """The text with every hidden character as a sign for it: ``␛`` or ``⟨U+202E⟩``."""
+    return HIDDEN.sub(_sign, text)
+
+
+def _sign(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"

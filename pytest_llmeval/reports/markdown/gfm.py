@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 
 from pytest_llmeval.reports.ci.workflow_commands import harmless
-from pytest_llmeval.reports.text import one_line
+from pytest_llmeval.reports.formatting import one_line
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

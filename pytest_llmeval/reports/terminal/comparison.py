@@ -18,12 +18,12 @@ from pytest_llmeval.metrics import Difference
 from pytest_llmeval.reports.formatting import count
 from pytest_llmeval.reports.formatting import interval
 from pytest_llmeval.reports.formatting import number
+from pytest_llmeval.reports.formatting import one_line
 from pytest_llmeval.reports.formatting import probability
 from pytest_llmeval.reports.formatting import signed
 from pytest_llmeval.reports.markdown import gfm
 from pytest_llmeval.reports.terminal.tables import add_numbers
 from pytest_llmeval.reports.terminal.tables import dense_table
-from pytest_llmeval.reports.text import one_line
 from pytest_llmeval.runs.comparison import ALPHA
 from pytest_llmeval.runs.comparison import RunComparison
 from pytest_llmeval.runs.differences import Mismatch

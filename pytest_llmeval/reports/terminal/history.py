@@ -17,10 +17,10 @@ from typing import Any
 from rich.text import Text
 
 from pytest_llmeval.core import RunError
+from pytest_llmeval.reports.formatting import cut
 from pytest_llmeval.reports.formatting import gain_interval
+from pytest_llmeval.reports.formatting import one_line
 from pytest_llmeval.reports.terminal.tables import open_table
-from pytest_llmeval.reports.text import cut
-from pytest_llmeval.reports.text import one_line
 from pytest_llmeval.runs.baseline import read_baseline
 from pytest_llmeval.runs.judged import JudgedRun
 from pytest_llmeval.runs.judged import name_of

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.models.openai import faults
-from pytest_llmeval.models.openai.api_key import Secret
 from pytest_llmeval.models.openai.faults import Fault
 from pytest_llmeval.models.openai.faults import StopRule
+from pytest_llmeval.models.openai.spec import Secret
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.models.openai import open_model
-from pytest_llmeval.models.openai.api_key import Secret
+from pytest_llmeval.models.openai.spec import Secret
 from pytest_llmeval.models.openai.spec import parse_spec
 from pytest_llmeval.models.openai.spec import read_key
 

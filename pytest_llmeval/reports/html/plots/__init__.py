@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pytest_llmeval.reports.html.plots.bars import bullet
-from pytest_llmeval.reports.html.plots.bars import outcome_bar
 from pytest_llmeval.reports.html.plots.curves import pass_curve
 from pytest_llmeval.reports.html.plots.curves import position_bars
 from pytest_llmeval.reports.html.plots.curves import reliability
 from pytest_llmeval.reports.html.plots.radar import radar
+from pytest_llmeval.reports.html.plots.rows import bullet
 from pytest_llmeval.reports.html.plots.rows import drop_plot
+from pytest_llmeval.reports.html.plots.rows import outcome_bar
 from pytest_llmeval.reports.html.plots.rows import subject_bars
 from pytest_llmeval.reports.html.plots.rows import summary_rows
 

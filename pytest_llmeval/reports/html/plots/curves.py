@@ -9,9 +9,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pytest_llmeval.reports.html.plots.axes import Scale
-from pytest_llmeval.reports.html.plots.axes import scale
-from pytest_llmeval.reports.html.plots.axes import ticks
+from pytest_llmeval.reports.html.plots.rows import Scale
+from pytest_llmeval.reports.html.plots.rows import scale
+from pytest_llmeval.reports.html.plots.rows import ticks
 from pytest_llmeval.reports.html.svg import box
 from pytest_llmeval.reports.html.svg import circle
 from pytest_llmeval.reports.html.svg import drawing

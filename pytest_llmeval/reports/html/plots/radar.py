@@ -10,7 +10,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pytest_llmeval.reports.html.plots.axes import ticks
+from pytest_llmeval.reports.formatting import shorten
+from pytest_llmeval.reports.html.plots.rows import ticks
 from pytest_llmeval.reports.html.svg import PHONE
 from pytest_llmeval.reports.html.svg import circle
 from pytest_llmeval.reports.html.svg import drawing
@@ -20,7 +21,6 @@ from pytest_llmeval.reports.html.svg import polyline
 from pytest_llmeval.reports.html.svg import readable
 from pytest_llmeval.reports.html.svg import tag
 from pytest_llmeval.reports.html.svg import text
-from pytest_llmeval.reports.text import shorten
 
 _LEVEL = 16  # up to so many names stand level round the circle
 _LONG, _SHORT = 26, 12  # characters of a name round the circle, on a wide page and on a phone
