@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 from typing import NamedTuple
 
 import pytest
@@ -46,6 +45,8 @@ from pytest_llmeval.evaluation.reusable_answers import Stored
 from pytest_llmeval.evaluation.scoring import response_of
 from pytest_llmeval.evaluation.suite import Evaluated
 from pytest_llmeval.models import Model
+from pytest_llmeval.models.base import ArrivingResponses
+from pytest_llmeval.models.base import CloseableResponses
 
 _AS_IT_IS = Arm(ORIGINAL)
 _END = object()
@@ -64,7 +65,7 @@ class Evaluator:
     """Finds the answer of one test at a time, requesting whole chunks from the model.
 
     A chunk is requested when its first test is set up. Where a model answers in threads of its own
-    (``wanted``), responses to all chunks are written as they arrive, whichever test waits, and also
+    (``prefetch``), responses to all chunks are written as they arrive, whichever test waits, also
     while the body of a test runs. From another model they are taken only until the wanted one has
     come, so that a test that kills the process is the one that waits; one chunk is ended before the
     next is begun, so that what the model holds is on disk when it goes on to something else.
@@ -104,7 +105,7 @@ class Evaluator:
         #: Steps of the chunks that were begun; a step that gives True waits for an arrival.
         self._chunks: dict[int, Iterator[bool]] = {}
         #: Responses to the chunks that a model works on by itself.
-        self._begun: dict[int, Any] = {}
+        self._begun: dict[int, ArrivingResponses] = {}
         #: The chunk that a model works on only while its responses are taken.
         self._open: int | None = None
         self._outstanding = 0
@@ -218,21 +219,20 @@ class Evaluator:
 
     def _begin(self, chunk: int, model: Model) -> None:
         self._chunks[chunk] = progress = self._answer_chunk(chunk, model)
-        if hasattr(model, "wanted"):
+        if model.prefetch:
             # To where it is prepared, and to where its requests are with the model.
             next(progress, None)
             next(progress, None)
 
     def _begin_ahead(self, planned: PlannedItem, model: Model) -> None:
         """Begin the next chunks while the model wants more requests than it has."""
-        wanted = getattr(model, "wanted", 0)
-        if self._outstanding >= wanted:
+        if self._outstanding >= model.prefetch:
             return
         for chunk in self._upcoming():
             same_model = self._plan.chunks[chunk][0].model == planned.model
             if chunk not in self._chunks and same_model:
                 self._begin(chunk, model)
-                if self._outstanding >= wanted:
+                if self._outstanding >= model.prefetch:
                     return
 
     def _take_available(self) -> None:
@@ -390,20 +390,20 @@ class Evaluator:
         at_once = False
         try:
             answers = model.answer([request for request, _ in asked])
-            responses: Any = iter(answers)
+            responses = iter(answers)
             at_once = isinstance(answers, Collection)
             if at_once:
                 self.recorder.hold()
-            arriving = hasattr(responses, "listen")
-            if arriving:
-                self._begun[chunk] = responses
-                responses.listen(self._arrivals.note)
+            arriving = responses if isinstance(responses, ArrivingResponses) else None
+            if arriving is not None:
+                self._begun[chunk] = arriving
+                arriving.listen(self._arrivals.note)
                 self._arrivals.save_by(self._save)
             else:
                 self._open = chunk
             yield False
             while True:
-                while arriving and not responses.available:
+                while arriving is not None and not arriving.available:
                     yield True
                 response = next(responses, _END)
                 if response is _END:
@@ -423,8 +423,8 @@ class Evaluator:
                 self.recorder.decide()
                 if not any(blank.values()):
                     # Nobody would come back here, and the model go on holding what it works with.
-                    if callable(close := getattr(responses, "close", None)):
-                        close()
+                    if isinstance(responses, CloseableResponses):
+                        responses.close()
                     break
                 if not at_once:
                     yield False
