@@ -8,13 +8,13 @@ from importlib import resources
 from pytest_llmeval.sandbox import guest
 
 _MODULES = (
-    "values",
+    "serialization",
     "channel",
     "candidate",
-    "remote",
+    "proxies",
     "checker",
-    "confine",
-    "tidy",
+    "confinement",
+    "cleanup",
     "zygote",
     "supervisor",
 )
