@@ -38,7 +38,7 @@ from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import PlannedItem
 from pytest_llmeval.evaluation.arrivals import Arrivals
 from pytest_llmeval.evaluation.recorder import Recorder
-from pytest_llmeval.evaluation.recorder import Unanswerable
+from pytest_llmeval.evaluation.recorder import UnanswerableError
 from pytest_llmeval.evaluation.recorder import answerable
 from pytest_llmeval.evaluation.recorder import blanks_of
 from pytest_llmeval.evaluation.reusable_answers import Stored
@@ -114,14 +114,14 @@ class Evaluator:
         self._note_usage = note_usage
         # Held by the thread that takes responses: that of the tests, or the one that saves.
         self._lock = threading.Lock()
-        self._hopeless: Unanswerable | None = None
+        self._hopeless: UnanswerableError | None = None
 
     def records(self, nodeid: str, model: Model) -> tuple[Record, ...]:
         """The records of one planned test, by sample, answering its chunk as far as needed.
 
         Those of a permutation audit's arms follow; their ``order`` is set.
 
-        Raises Unanswerable when no item of the session can be answered.
+        Raises UnanswerableError when no item of the session can be answered.
         """
         planned = self._plan.by_nodeid[nodeid]
         with self._lock:
@@ -137,7 +137,7 @@ class Evaluator:
                     self._begin_ahead(planned, model)
                     self._go_on(planned, model, expected, ready)
                 self._take_available()
-            except Unanswerable as error:
+            except UnanswerableError as error:
                 self._hopeless = error
                 self._save_what_comes()
                 raise
@@ -158,7 +158,7 @@ class Evaluator:
                 if self._hopeless is None:
                     self._take_available()
                 self._note_usage()
-            except Unanswerable as error:
+            except UnanswerableError as error:
                 self._hopeless = error
 
     def _go_on(
@@ -186,7 +186,7 @@ class Evaluator:
                 self.recorder.fail(planned, replace(blank, sample=sample))
 
     def _protocol(self, result: int, model: Model) -> Protocol:
-        """The protocol of a planned result as a model can answer it. Raises Unanswerable."""
+        """The protocol of a planned result as a model can answer it. Raises UnanswerableError."""
         key = (result, id(model))
         if key not in self._protocols:
             self._protocols[key] = answerable(self._evaluated[result].protocol, model)
@@ -247,7 +247,7 @@ class Evaluator:
     def _save_what_comes(self) -> None:
         """Write the answers to chunks begun ahead that come before the model gives up."""
         for chunk in list(self._begun):
-            with contextlib.suppress(Unanswerable):
+            with contextlib.suppress(UnanswerableError):
                 while chunk in self._begun:
                     self._arrivals.clear()
                     if next(self._chunks[chunk], None):
@@ -367,7 +367,7 @@ class Evaluator:
             if other is one or other.benchmark.name != one.benchmark.name:
                 continue
             if answerable(other.protocol, model).scorer == protocol.scorer:
-                raise Unanswerable(
+                raise UnanswerableError(
                     f"model {model.name} gives only text, so {one.test} and {other.test} would"
                     f" both give the result ({one.benchmark.name}, {protocol.scorer}): run one"
                 )
@@ -429,8 +429,8 @@ class Evaluator:
                 if not at_once:
                     yield False
         except (ConfigError, ModelError, pytest.exit.Exception) as error:
-            raise Unanswerable(f"model {model.name}: {error}") from None
-        except Unanswerable:
+            raise UnanswerableError(f"model {model.name}: {error}") from None
+        except UnanswerableError:
             raise
         except Exception as error:
             failure = mend(f"{type(error).__name__}: {error}")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 from typing import Protocol
 
+from pytest_llmeval.core import LlmevalError
 from pytest_llmeval.sandbox.bundle import first_message
 
 _HEAD = 4
@@ -19,11 +20,11 @@ _REPORT_BYTES = 4_000_000
 """A message of the guest's beyond this is not one."""
 
 
-class CellLostError(Exception):
+class CellLostError(LlmevalError):
     """The cell ended, does not answer in time, or does not keep to the protocol."""
 
 
-class LaunchError(Exception):
+class LaunchError(LlmevalError):
     """A cell cannot be started."""
 
 
