@@ -26,8 +26,8 @@
   runs again and then has failed; an unsupported model is computed by transformers itself.
 
 The code in ``sandbox/guest`` runs in a process without this package, so that its exceptions derive
-from Python's own. They end in that process, which reports a
-status (of a check that cannot be run: ``error``)::
+from Python's own. They end in that process, which reports a status (``error`` for a check that
+cannot be run)::
 
     Exception
     ├── ClosedError                handled        sandbox/guest/channel.py

@@ -10,7 +10,6 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-from collections.abc import Sequence
 from typing import Any
 from typing import get_args
 
@@ -99,7 +98,7 @@ class CustomModel(Model):
     request_modes = _attribute(Mapping, "request_modes", "ways")
     template_date = _attribute(str, "template_date")
     usage_by_benchmark = _attribute(Mapping, "usage_by_benchmark")
-    warnings = _attribute(Sequence, "warnings")
+    warnings = _attribute(Collection, "warnings")
     billed_prompts = _attribute(Callable, "billed_prompts", "prompts_sent")
     close = _attribute(Callable, "close")
 

@@ -117,8 +117,7 @@ def open_model(
 class EndpointModel(Model):
     """Text, and where the spec says so log-likelihoods of choices, from a server.
 
-    ``usage`` grows as it answers;
-    ``price`` is what it costs, where that is known.
+    ``usage`` grows as it answers; ``price`` is what it costs, where that is known.
     """
 
     def __init__(
