@@ -9,6 +9,7 @@ from __future__ import annotations
 from pytest_llmeval.core.benchmark import Benchmark
 from pytest_llmeval.core.errors import ConfigError
 from pytest_llmeval.core.errors import DataError
+from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.errors import ModelError
 from pytest_llmeval.core.errors import RunError
 from pytest_llmeval.core.hashing import canonical_json
@@ -50,6 +51,7 @@ __all__ = [
     "Decoding",
     "Draw",
     "Item",
+    "LlmevalError",
     "ModelError",
     "Outcome",
     "Prompt",

@@ -1,23 +1,61 @@
-"""The errors of the project. Each is told in one line at one of the front doors."""
+"""The exceptions of the package, each with the one result that it has.
+
+::
+
+    LlmevalError                   base class, never raised
+    ├── ConfigError                exit code 4
+    │   ├── DataError              exit code 4
+    │   ├── RunError               exit code 4
+    │   └── MismatchError          exit code 4    runs/differences.py
+    ├── ModelError                 exit code 1
+    │   └── SpendLimitError        exit code 1    models/openai/spend_limit.py
+    ├── UnanswerableError          exit code 1    evaluation/recorder.py
+    ├── PromptError                item error     models/hf/encoding.py
+    ├── RequestFailedError         item error     models/openai/faults.py
+    ├── LaunchError                item error     sandbox/cell.py
+    ├── CellLostError              handled        sandbox/cell.py
+    └── UnsupportedModelError      handled        models/hf/packed_attention.py
+
+- ``exit code 4``: a mistake of the user, printed in one line by the plugin (as
+  ``pytest.UsageError``, which is final and so cannot be a base class) or by the command.
+- ``exit code 1``: no further item can be answered. The session ends, and its run is incomplete.
+  A ConfigError that is first raised while items are answered, such as a full disk, has this result
+  too: it becomes an UnanswerableError.
+- ``item error``: one item has no answer. Its record has the outcome ``error`` and the message.
+- ``handled``: caught where it matters, without a result of its own. A program whose cell was lost
+  runs again and then has failed; an unsupported model is computed by transformers itself.
+
+The code in ``sandbox/guest`` runs in a process without this package, so that its exceptions derive
+from Python's own. They end in that process, which reports a status (``error`` for a check that
+cannot be run)::
+
+    Exception
+    ├── ClosedError                handled        sandbox/guest/channel.py
+    └── UnsendableError            item error     sandbox/guest/checker.py
+    ValueError
+    └── BadValueError              handled        sandbox/guest/serialization.py
+    BaseException
+    └── LostError                  handled        sandbox/guest/checker.py
+"""
 
 from __future__ import annotations
 
 
-class ConfigError(Exception):
-    """A user mistake, told in one line: what is wrong, where, and the nearest valid spelling.
+class LlmevalError(Exception):
+    """Base class of all exceptions that the package defines."""
 
-    The front doors turn it into their own kind of usage error (``pytest.UsageError``, which
-    is final and so cannot be a base class; exit code 4 in both).
-    """
+
+class ConfigError(LlmevalError):
+    """A user's mistake, in one line: what is wrong, where, and the nearest valid spelling."""
 
 
 class DataError(ConfigError):
     """Benchmark data that cannot be found, read, or trusted."""
 
 
-class ModelError(Exception):
-    """A model that cannot be loaded or used at all (one item that fails is a Response)."""
-
-
 class RunError(ConfigError):
     """A run folder that cannot be read or written."""
+
+
+class ModelError(LlmevalError):
+    """A model that cannot be loaded or used at all (one item that fails is a Response)."""

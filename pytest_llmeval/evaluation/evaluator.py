@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 from typing import NamedTuple
 
 import pytest
@@ -39,13 +38,15 @@ from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import PlannedItem
 from pytest_llmeval.evaluation.arrivals import Arrivals
 from pytest_llmeval.evaluation.recorder import Recorder
-from pytest_llmeval.evaluation.recorder import Unanswerable
+from pytest_llmeval.evaluation.recorder import UnanswerableError
 from pytest_llmeval.evaluation.recorder import answerable
 from pytest_llmeval.evaluation.recorder import blanks_of
 from pytest_llmeval.evaluation.reusable_answers import Stored
 from pytest_llmeval.evaluation.scoring import response_of
 from pytest_llmeval.evaluation.suite import Evaluated
 from pytest_llmeval.models import Model
+from pytest_llmeval.models.base import ArrivingResponses
+from pytest_llmeval.models.base import CloseableResponses
 
 _AS_IT_IS = Arm(ORIGINAL)
 _END = object()
@@ -65,7 +66,7 @@ class Evaluator:
     """Finds the answer of one test at a time, requesting whole chunks from the model.
 
     A chunk is requested when its first test is set up. Where a model answers in threads of its own
-    (``wanted``), responses to all chunks are written as they arrive, whichever test waits, and also
+    (``prefetch``), responses to all chunks are written as they arrive, whichever test waits, also
     while the body of a test runs. From another model they are taken only until the wanted one has
     come, so that a test that kills the process is the one that waits; one chunk is ended before the
     next is begun, so that what the model holds is on disk when it goes on to something else.
@@ -105,7 +106,7 @@ class Evaluator:
         #: Steps of the chunks that were begun; a step that gives True waits for an arrival.
         self._chunks: dict[int, Iterator[bool]] = {}
         #: Responses to the chunks that a model works on by itself.
-        self._begun: dict[int, Any] = {}
+        self._begun: dict[int, ArrivingResponses] = {}
         #: The chunk that a model works on only while its responses are taken.
         self._open: int | None = None
         self._outstanding = 0
@@ -114,14 +115,14 @@ class Evaluator:
         self._note_usage = note_usage
         # Held by the thread that takes responses: that of the tests, or the one that saves.
         self._lock = threading.Lock()
-        self._hopeless: Unanswerable | None = None
+        self._hopeless: UnanswerableError | None = None
 
     def records(self, nodeid: str, model: Model) -> tuple[Record, ...]:
         """The records of one planned test, by sample, answering its chunk as far as needed.
 
         Those of a permutation audit's arms follow; their ``order`` is set.
 
-        Raises Unanswerable when no item of the session can be answered.
+        Raises UnanswerableError when no item of the session can be answered.
         """
         planned = self._plan.by_nodeid[nodeid]
         with self._lock:
@@ -137,7 +138,7 @@ class Evaluator:
                     self._begin_ahead(planned, model)
                     self._go_on(planned, model, expected, ready)
                 self._take_available()
-            except Unanswerable as error:
+            except UnanswerableError as error:
                 self._hopeless = error
                 self._save_what_comes()
                 raise
@@ -158,7 +159,7 @@ class Evaluator:
                 if self._hopeless is None:
                     self._take_available()
                 self._note_usage()
-            except Unanswerable as error:
+            except UnanswerableError as error:
                 self._hopeless = error
 
     def _go_on(
@@ -186,7 +187,7 @@ class Evaluator:
                 self.recorder.fail(planned, replace(blank, sample=sample))
 
     def _protocol(self, result: int, model: Model) -> Protocol:
-        """The protocol of a planned result as a model can answer it. Raises Unanswerable."""
+        """The protocol of a planned result as a model can answer it. Raises UnanswerableError."""
         key = (result, id(model))
         if key not in self._protocols:
             self._protocols[key] = answerable(self._evaluated[result].protocol, model)
@@ -219,21 +220,20 @@ class Evaluator:
 
     def _begin(self, chunk: int, model: Model) -> None:
         self._chunks[chunk] = progress = self._answer_chunk(chunk, model)
-        if hasattr(model, "wanted"):
+        if model.prefetch:
             # To where it is prepared, and to where its requests are with the model.
             next(progress, None)
             next(progress, None)
 
     def _begin_ahead(self, planned: PlannedItem, model: Model) -> None:
         """Begin the next chunks while the model wants more requests than it has."""
-        wanted = getattr(model, "wanted", 0)
-        if self._outstanding >= wanted:
+        if self._outstanding >= model.prefetch:
             return
         for chunk in self._upcoming():
             same_model = self._plan.chunks[chunk][0].model == planned.model
             if chunk not in self._chunks and same_model:
                 self._begin(chunk, model)
-                if self._outstanding >= wanted:
+                if self._outstanding >= model.prefetch:
                     return
 
     def _take_available(self) -> None:
@@ -248,7 +248,7 @@ class Evaluator:
     def _save_what_comes(self) -> None:
         """Write the answers to chunks begun ahead that come before the model gives up."""
         for chunk in list(self._begun):
-            with contextlib.suppress(Unanswerable):
+            with contextlib.suppress(UnanswerableError):
                 while chunk in self._begun:
                     self._arrivals.clear()
                     if next(self._chunks[chunk], None):
@@ -368,7 +368,7 @@ class Evaluator:
             if other is one or other.benchmark.name != one.benchmark.name:
                 continue
             if answerable(other.protocol, model).scorer == protocol.scorer:
-                raise Unanswerable(
+                raise UnanswerableError(
                     f"model {model.name} gives only text, so {one.test} and {other.test} would"
                     f" both give the result ({one.benchmark.name}, {protocol.scorer}): run one"
                 )
@@ -391,20 +391,20 @@ class Evaluator:
         at_once = False
         try:
             answers = model.answer([request for request, _ in asked])
-            responses: Any = iter(answers)
+            responses = iter(answers)
             at_once = isinstance(answers, Collection)
             if at_once:
                 self.recorder.hold()
-            arriving = hasattr(responses, "listen")
-            if arriving:
-                self._begun[chunk] = responses
-                responses.listen(self._arrivals.note)
+            arriving = responses if isinstance(responses, ArrivingResponses) else None
+            if arriving is not None:
+                self._begun[chunk] = arriving
+                arriving.listen(self._arrivals.note)
                 self._arrivals.save_by(self._save)
             else:
                 self._open = chunk
             yield False
             while True:
-                while arriving and not responses.available:
+                while arriving is not None and not arriving.available:
                     yield True
                 response = next(responses, _END)
                 if response is _END:
@@ -424,14 +424,14 @@ class Evaluator:
                 self.recorder.decide()
                 if not any(blank.values()):
                     # Nobody would come back here, and the model go on holding what it works with.
-                    if callable(close := getattr(responses, "close", None)):
-                        close()
+                    if isinstance(responses, CloseableResponses):
+                        responses.close()
                     break
                 if not at_once:
                     yield False
         except (ConfigError, ModelError, pytest.exit.Exception) as error:
-            raise Unanswerable(f"model {model.name}: {error}") from None
-        except Unanswerable:
+            raise UnanswerableError(f"model {model.name}: {error}") from None
+        except UnanswerableError:
             raise
         except Exception as error:
             failure = mend(f"{type(error).__name__}: {error}")

@@ -15,6 +15,7 @@ from pytest_llmeval.bias.content_free import shown
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
+from pytest_llmeval.core import LlmevalError
 from pytest_llmeval.core import ModelError
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Protocol
@@ -37,8 +38,8 @@ from pytest_llmeval.scorers.execution import score_of
 from pytest_llmeval.storage.records import RecordWriter
 
 
-class Unanswerable(Exception):
-    """The whole session cannot go on: no model, or no place to write the records."""
+class UnanswerableError(LlmevalError):
+    """No further item can be answered: no model, or no place to write the records."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class Recorder:
                 unscored = Score(Outcome.ERROR, error=f"scorer {scorer}: {error}")
                 if not from_disk:
                     self._save(filled_in(blank, response, unscored), ())
-                raise Unanswerable(unscored.error) from None
+                raise UnanswerableError(unscored.error) from None
             if isinstance(made, Score):
                 verdicts[scorer] = in_original_order(made, blank.order)
             else:
@@ -164,9 +165,9 @@ class Recorder:
         try:
             executions = self._programs.finished()
         except ConfigError as error:
-            raise Unanswerable(str(error)) from None
+            raise UnanswerableError(str(error)) from None
         except Exception as error:
-            raise Unanswerable(f"sandbox: {type(error).__name__}: {error}") from None
+            raise UnanswerableError(f"sandbox: {type(error).__name__}: {error}") from None
         for execution in executions:
             one = self._undecided.pop(execution.id)
             one.verdicts[one.waiting.pop(execution.id)] = score_of(execution)
@@ -195,7 +196,7 @@ class Recorder:
         self._held = []
 
     def release(self) -> None:
-        """Write all that was held, in one piece. Raises Unanswerable."""
+        """Write all that was held, in one piece. Raises UnanswerableError."""
         held, self._held = self._held, None
         if held:
             self._write(held)
@@ -214,7 +215,7 @@ class Recorder:
             try:
                 failing = self._programs.check([reference_program(item) for item in solved])
             except ConfigError as error:
-                raise Unanswerable(str(error)) from None
+                raise UnanswerableError(str(error)) from None
             self.warnings += failing
         return self._programs
 
@@ -260,7 +261,7 @@ class Recorder:
         try:
             self._writer.append(*records)
         except RunError as error:
-            raise Unanswerable(str(error)) from None
+            raise UnanswerableError(str(error)) from None
 
 
 def blanks_of(
@@ -292,13 +293,13 @@ def answerable(protocol: Protocol, model: Model) -> Protocol:
     """The protocol as this model can answer it.
 
     A model that gives only text is asked to generate the letter instead, which is another
-    scorer and another fingerprint. Raises Unanswerable where there is no such way.
+    scorer and another fingerprint. Raises UnanswerableError where there is no such way.
     """
     if protocol.ask in model.asks:
         return protocol
     if "text" in model.asks:
         return protocol.with_generation()
-    raise Unanswerable(
+    raise UnanswerableError(
         f"model {model.name} compares choices only; protocol {protocol.name!r} needs it to"
         " generate text"
     )

@@ -6,7 +6,6 @@ import importlib
 import inspect
 import pkgutil
 from typing import Any
-from typing import cast
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core.suggestions import nearest
@@ -34,7 +33,7 @@ def load_model(spec: str, **options: Any) -> Model:
     backend = importlib.import_module(f"{__name__}.{scheme}")
     known = inspect.signature(backend.open_model).parameters
     own = {name: value for name, value in options.items() if name in known}
-    return cast("Model", backend.open_model(rest, **own))
+    return as_model(backend.open_model(rest, **own))
 
 
 def backends() -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 from typing import get_args
 
@@ -25,14 +26,15 @@ from pytest_llmeval.models.base import Model
 def as_model(value: object) -> Model:
     """Make a Model of what a user's ``model`` fixture returned.
 
-    An object with ``answer(requests)`` is used as it is, with defaults for what it leaves out
-    (``name``, ``asks``, ``fingerprint``). A function is called with the prompt's text and
-    returns the answer's text. Raises ConfigError for anything else.
+    A Model is used as it is. An object with ``answer(requests)`` becomes one, with defaults for
+    what it leaves out. A function is called with the prompt's text and returns the answer's text.
+
+    Raises ConfigError for anything else.
     """
     answer = getattr(value, "answer", None)
     if callable(answer):
         _check(value, answer)
-        return value if isinstance(value, Model) else _AnsweringObject(value)
+        return value if isinstance(value, Model) else CustomModel(value)
     if inspect.iscoroutinefunction(value):
         raise ConfigError(
             "the `model` fixture returned an async function: return one that waits for it, such as"
@@ -72,23 +74,55 @@ def _check(value: object, answer: Callable[..., object]) -> None:
             )
 
 
-class _AnsweringObject:
-    """Adds the defaults of what an object with ``answer`` leaves unsaid."""
+def _attribute(kind: Any, *names: str) -> Any:
+    """Property: the attribute of the user's object, if it is of this kind, else Model's default.
+
+    ``names``: Model's name of it, then an earlier one. An attribute of another kind has nothing to
+    do with this package, such as a method ``warnings`` that the object's own code calls.
+    """
+
+    def read(model: CustomModel) -> Any:
+        for name in names:
+            value = getattr(model.value, name, None)
+            if isinstance(value, kind):
+                return value
+        return getattr(super(CustomModel, model), names[0])
+
+    return property(read)
+
+
+class CustomModel(Model):
+    """A user's object with ``answer``, and the defaults of what it leaves out."""
+
+    prefetch = _attribute(int, "prefetch", "wanted")
+    request_modes = _attribute(Mapping, "request_modes", "ways")
+    template_date = _attribute(str, "template_date")
+    usage_by_benchmark = _attribute(Mapping, "usage_by_benchmark")
+    warnings = _attribute(Collection, "warnings")
+    billed_prompts = _attribute(Callable, "billed_prompts", "prompts_sent")
+    close = _attribute(Callable, "close")
 
     def __init__(self, value: Any) -> None:
-        self._value = value
-        self.name = safe_name(getattr(value, "name", type(value).__name__))
-        self.asks: frozenset[Ask] = frozenset(getattr(value, "asks", ("choices", "text")))
+        self.value = value
+        # A name is part of records, which earlier runs have too: that of an object with all three
+        # attributes is kept as it is, another one is made safe for test ids.
+        complete = all(hasattr(value, name) for name in ("name", "asks", "fingerprint"))
+        name = getattr(value, "name", type(value).__name__)
+        self.name = name if complete else safe_name(name)
+        self.asks = frozenset(getattr(value, "asks", None) or Model.asks)
 
     @property
     def fingerprint(self) -> str | None:
-        return getattr(self._value, "fingerprint", None)
+        """The object's own, None where it has none."""
+        return getattr(self.value, "fingerprint", None)
 
-    def answer(self, requests: Iterable[Request]) -> Iterator[Response]:
-        return iter(self._value.answer(requests))
+    def answer(self, requests: Iterable[Request]) -> Iterable[Response]:
+        """Return what the object's ``answer`` returns."""
+        responses: Iterable[Response] = self.value.answer(requests)
+        return responses
 
 
-class FunctionModel:
+class FunctionModel(Model):
     """A function from prompt text to answer text.
 
     An exception of the function is an error of that one item. The function cannot give
@@ -96,11 +130,11 @@ class FunctionModel:
     (``Protocol.with_generation``), under another scorer's name.
     """
 
+    asks: frozenset[Ask] = frozenset({"text"})
+
     def __init__(self, function: Callable[[str], str]) -> None:
         self._function = function
         self.name = safe_name(getattr(function, "__name__", type(function).__name__))
-        self.asks: frozenset[Ask] = frozenset({"text"})
-        self.fingerprint: str | None = None
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Response]:
         for request in requests:

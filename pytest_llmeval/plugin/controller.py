@@ -173,7 +173,7 @@ def make_scheduler(config: pytest.Config, default: Any) -> ChunkScheduling:
         judging.crashed,
         judging.give_up,
         judging.assign,
-        2 * CHUNK_SIZE if judging.run.wants_ahead else LEAST_PENDING,
+        2 * CHUNK_SIZE if judging.run.prefetches else LEAST_PENDING,
     )
 
 

@@ -96,10 +96,10 @@ def _estimate(
             for _, arm, shown in arms
             if arm.instead is not None
         ]
-    prompts_sent = getattr(model, "prompts_sent", lambda request: 1)
     requests = sum(times for times, _ in asked)
     characters = sum(
-        times * len(request.prompt.text) * prompts_sent(request) for times, request in asked
+        times * len(request.prompt.text) * (1 if model is None else model.billed_prompts(request))
+        for times, request in asked
     )
     prompt_tokens = math.ceil(characters * TOKENS_PER_CHARACTER)
     answer_tokens = requests * protocol.decoding.max_tokens if protocol.ask == "text" else 0

@@ -77,15 +77,14 @@ class LoadedModels:
         return [
             (self._specs.get(id(model), model.name), benchmark, asdict(usage))
             for model in list(self._models.values())
-            for benchmark, usage in list(getattr(model, "usage_by_benchmark", {}).items())
+            for benchmark, usage in list(model.usage_by_benchmark.items())
         ]
 
     def warnings(self) -> list[str]:
         """What the models of this process found odd about their servers."""
-        return [line for model in self._models.values() for line in getattr(model, "warnings", ())]
+        return [line for model in self._models.values() for line in model.warnings]
 
     def close(self) -> None:
-        """Close the models that can be closed."""
+        """Close the models."""
         for model in self._models.values():
-            if callable(close := getattr(model, "close", None)):
-                close()
+            model.close()

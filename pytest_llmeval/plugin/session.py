@@ -90,8 +90,8 @@ class RunSession:
         self._asked_by: dict[str, dict[str, str]] = {}
         #: Model → the date that its chat template writes, where it writes one.
         self._template_dates: dict[str, str] = {}
-        #: Whether a model wants more requests waiting than those of one chunk.
-        self.wants_ahead = False
+        #: True if a model should have more requests at a time than those of one chunk.
+        self.prefetches = False
         self.usage: Rows = {}
         self._began = time.monotonic()
         self._is_resumed = False
@@ -114,10 +114,10 @@ class RunSession:
         for spec in () if self.plan.own_model else self.settings.models:
             model = load_model(spec, **self.settings.endpoint)
             self._model_names[spec] = model.name
-            self._asked_by[spec] = dict(getattr(model, "ways", {}))
-            if day := getattr(model, "template_date", ""):
-                self._template_dates[spec] = day
-            self.wants_ahead |= hasattr(model, "wanted")
+            self._asked_by[spec] = dict(model.request_modes.items())
+            if model.template_date:
+                self._template_dates[spec] = model.template_date
+            self.prefetches |= model.prefetch > 0
             names: dict[tuple[str, str], str] = {}
             for number, result in enumerate(self.plan.results):
                 if result.responses_of is not None:

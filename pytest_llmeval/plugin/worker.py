@@ -27,7 +27,7 @@ from pytest_llmeval.evaluation.code_executor import Executor
 from pytest_llmeval.evaluation.evaluator import Evaluator
 from pytest_llmeval.evaluation.evaluator import Recovered
 from pytest_llmeval.evaluation.recorder import Recorder
-from pytest_llmeval.evaluation.recorder import Unanswerable
+from pytest_llmeval.evaluation.recorder import UnanswerableError
 from pytest_llmeval.models import load_model
 from pytest_llmeval.plugin.collection import Collected
 from pytest_llmeval.plugin.controller import judge_here
@@ -176,7 +176,7 @@ class Answering:
         """The test's records; where the session cannot go on, its end."""
         try:
             return self._evaluate().records(node.nodeid, self.models.model(model))
-        except (Unanswerable, ConfigError) as error:
+        except (UnanswerableError, ConfigError) as error:
             hopeless = str(error)
         node.session.shouldfail = hopeless
         pytest.fail(hopeless, pytrace=False)
@@ -194,12 +194,12 @@ class Answering:
         return self._evaluator
 
     def _note_usage(self) -> None:
-        """Have on disk what the models of this process have used. Raises Unanswerable."""
+        """Have on disk what the models of this process have used. Raises UnanswerableError."""
         assert self._usage is not None
         try:
             self._usage.note(self.models.usage())
         except RunError as error:
-            raise Unanswerable(str(error)) from None
+            raise UnanswerableError(str(error)) from None
 
     def _open_sandbox(self) -> Sandbox:
         """A sandbox that leaves the other xdist workers their part of the machine."""
@@ -316,7 +316,7 @@ class Answering:
     def _save(self, item: pytest.Item, record: Record) -> None:
         try:
             self._evaluate().recorder.settle(item.nodeid, record)
-        except Unanswerable as failure:
+        except UnanswerableError as failure:
             item.session.shouldfail = str(failure)
 
     @property

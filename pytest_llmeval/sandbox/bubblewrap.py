@@ -16,8 +16,8 @@ from importlib import metadata
 from pathlib import Path
 
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.sandbox.cell import COMMAND
-from pytest_llmeval.sandbox.cell import ENVIRONMENT
+from pytest_llmeval.sandbox.bundle import COMMAND
+from pytest_llmeval.sandbox.bundle import ENVIRONMENT
 from pytest_llmeval.sandbox.cell import Cell
 from pytest_llmeval.sandbox.cell import ProcessStream
 from pytest_llmeval.sandbox.types import Limits

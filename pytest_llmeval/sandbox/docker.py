@@ -12,8 +12,8 @@ from typing import Any
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core.installation import install_hint
-from pytest_llmeval.sandbox.cell import COMMAND
-from pytest_llmeval.sandbox.cell import ENVIRONMENT
+from pytest_llmeval.sandbox.bundle import COMMAND
+from pytest_llmeval.sandbox.bundle import ENVIRONMENT
 from pytest_llmeval.sandbox.cell import Cell
 from pytest_llmeval.sandbox.cell import LaunchError
 from pytest_llmeval.sandbox.types import Limits

@@ -17,21 +17,19 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterable
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from pytest_llmeval import Request
-from pytest_llmeval import Response
 from pytest_llmeval.catalog import starter
 from pytest_llmeval.cli import main
 from pytest_llmeval.cli import make_parser
 from pytest_llmeval.core.prices import load_prices
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.models import demo
+from pytest_llmeval.testing import FakeModel
 from support.paths import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -50,23 +48,16 @@ COMMAND = re.compile(r"^\s*(?:\$ |pip |python -m |pytest |llmeval |tox |docker )
 
 
 # Right on about as many questions as the demo model, with the same weakest subject.
-class StandIn:
-    name, fingerprint, asks = "demo", "weights", frozenset({"choices"})
-
-    def __init__(self) -> None:
-        data = starter().source(None)
-        sizes = data.subject_sizes()
-        self.chosen = {}
-        for item in data.items:
-            known = 17 if item.subject == "animals" else 0.7 * sizes[item.subject]
-            wrong = (item.gold + 1) % len(item.options)
-            self.chosen[item.id] = item.gold if int(item.id[-4:]) < known else wrong
-
-    def answer(self, requests: Iterable[Request]) -> Iterator[Response]:
-        for request in requests:
-            best = self.chosen[request.id]
-            scores = (-1.0 if n == best else -9.0 - n for n in range(len(request.choices)))
-            yield Response(request.id, logprobs=tuple(scores))
+def stand_in(rest: str) -> FakeModel:
+    data = starter().source(None)
+    sizes = data.subject_sizes()
+    answers = {}
+    for item in data.items:
+        known = 17 if item.subject == "animals" else 0.7 * sizes[item.subject]
+        wrong = (item.gold + 1) % len(item.options)
+        chosen = item.gold if int(item.id[-4:]) < known else wrong
+        answers[item.id] = [-1.0 if n == chosen else -9.0 - n for n in range(len(item.options))]
+    return FakeModel(answers, name="demo", asks=["choices"])
 
 
 class Block(NamedTuple):
@@ -166,7 +157,7 @@ def folder(pytester, monkeypatch):
     """An empty folder to work in."""
     monkeypatch.chdir(pytester.path)
     if not LITERAL:
-        monkeypatch.setattr(demo, "open_model", lambda rest: StandIn())
+        monkeypatch.setattr(demo, "open_model", stand_in)
     return pytester.path
 
 

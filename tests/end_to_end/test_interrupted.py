@@ -365,20 +365,11 @@ def test_a_test_that_does_not_exist_is_what_is_reported(project):
 
 ENDLESS = """
 import pytest
-from pytest_llmeval import Response
-
-class Coder:
-    name = "coder"
-    fingerprint = "weights-1"
-    asks = frozenset({"text"})
-
-    def answer(self, requests):
-        for request in requests:
-            yield Response(request.id, text="    while True: pass", sample=request.sample)
+from pytest_llmeval.testing import FakeModel
 
 @pytest.fixture(scope="session")
 def model():
-    return Coder()
+    return FakeModel(lambda request: "    while True: pass")
 """
 
 

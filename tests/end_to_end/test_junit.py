@@ -15,30 +15,18 @@ HOSTILE = '"\\x00\\x08\\x1b[31m</failure>]]><script>alert(1)</script>&\\u202e\\u
 
 TEXT_MODEL = """
 import pytest
+from pytest_llmeval.testing import FakeModel
 
 HOSTILE = {hostile}
 
-class Model:
-    name = "hostile"
-    fingerprint = "f"
-    asks = frozenset({{"text"}})
-
-    def answer(self, requests):
-        from pytest_llmeval import Response
-        for request in requests:
-            kind = request.id.rpartition("-")[0]
-            if kind == "right":
-                yield Response(request.id, text="B")
-            elif kind == "lost":
-                yield Response(request.id, error="broken: " + HOSTILE)
-            elif kind == "mute":
-                yield Response(request.id, text="")
-            else:
-                yield Response(request.id, text=HOSTILE)
-
 @pytest.fixture(scope="session")
 def model():
-    return Model()
+    texts = {{"right": "B", "mute": ""}}
+    return FakeModel(
+        lambda request: texts.get(request.id.rpartition("-")[0], HOSTILE),
+        errors={{f"lost-{{n}}": "broken: " + HOSTILE for n in range(2)}},
+        name="hostile",
+    )
 """
 
 TEST = """

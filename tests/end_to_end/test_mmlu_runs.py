@@ -71,23 +71,12 @@ def synthetic_mmlu(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 SLOW_MODEL = """
-import time
 import pytest
-from pytest_llmeval import Response
-
-class Slow:
-    name = "slow"
-    asks = frozenset({"choices"})
-    fingerprint = "1"
-
-    def answer(self, requests):
-        for request in requests:
-            time.sleep(0.004)
-            yield Response(request.id, logprobs=(-1.0, -1.5, -2.0, -2.5))
+from pytest_llmeval.testing import FakeModel
 
 @pytest.fixture(scope="session")
 def model():
-    return Slow()
+    return FakeModel(lambda request: (-1.0, -1.5, -2.0, -2.5), delays=0.004)
 """
 
 

@@ -10,23 +10,15 @@ HOSTILE = "a\\n::error::acts\\r::set-env name=x::y ##[warning]acts"
 
 TALKS = f'''
 import pytest
-from pytest_llmeval import Response
-
-class Model:
-    name = "::error::model ##[error]x"
-    fingerprint = "weights"
-    asks = frozenset({{"text", "choices"}})
-
-    def answer(self, requests):
-        for number, request in enumerate(requests):
-            if request.id.startswith("zoo"):
-                yield Response(request.id, error="{HOSTILE}")
-            else:
-                yield Response(request.id, text="::error::B" + "{HOSTILE}")
+from pytest_llmeval.testing import FakeModel
 
 @pytest.fixture(scope="session")
 def model():
-    return Model()
+    return FakeModel(
+        lambda request: "::error::B{HOSTILE}",
+        errors={{f"zoo-{{n:04d}}": "{HOSTILE}" for n in range(4)}},
+        name="::error::model ##[error]x",
+    )
 '''
 
 

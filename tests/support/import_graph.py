@@ -17,12 +17,12 @@ LEVELS = (
     {"core"},
     {"sources", "prompts", "bias", "sandbox", "storage"},
     {"catalog", "models", "scorers", "metrics"},
-    {"evaluation", "gates"},
+    {"evaluation", "gates", "testing"},
     {"runs"},
     {"reports"},
     {"plugin", "cli"},
 )
-"""Packages by level, the lowest first: one imports only those on lower levels."""
+"""Packages and loose modules by level, the lowest first: one imports only what is on lower levels."""
 
 Graph = Mapping[str, set[str]]
 """Module → the modules of the package that it imports."""

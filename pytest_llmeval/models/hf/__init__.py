@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval.core import Ask
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
+from pytest_llmeval.models.base import Model
 from pytest_llmeval.models.hf.spec import Spec
 from pytest_llmeval.models.hf.spec import check_installed
 from pytest_llmeval.models.hf.spec import parse_spec
@@ -73,7 +74,7 @@ class Loading:
 LOADING = Loading()
 
 
-class HfModel:
+class HfModel(Model):
     """Log-likelihoods and text by a causal language model, loaded by the first ``answer``."""
 
     asks: frozenset[Ask] = frozenset({"choices", "text"})

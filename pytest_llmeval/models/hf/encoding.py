@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 from typing import NamedTuple
 
+from pytest_llmeval.core import LlmevalError
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
@@ -26,8 +27,8 @@ from pytest_llmeval.models.hf.template_date import check_date
 _BEFORE = ("\n", ":", "a")
 
 
-class _Refused(Exception):
-    """Why one request cannot be asked; becomes the error of its response."""
+class PromptError(LlmevalError):
+    """A prompt or choice that cannot be encoded; the message is the error of its response."""
 
 
 class _Text(NamedTuple):
@@ -119,7 +120,7 @@ class Encoder:
         for index, request in enumerate(requests):
             try:
                 drafts.append(self._draft(index, request, request.prompt, 0))
-            except _Refused as error:
+            except PromptError as error:
                 refused.append(Response(request.id, error=str(error), sample=request.sample))
         while drafts:
             texts = [text for draft in drafts for text in draft.texts]
@@ -133,7 +134,7 @@ class Encoder:
                         questions.append(question)
                     else:
                         too_long.append(self._shorter(draft, question.length))
-                except _Refused as error:
+                except PromptError as error:
                     refused.append(
                         Response(
                             draft.request.id,
@@ -157,7 +158,7 @@ class Encoder:
         refused: list[Response] = []
         drafts: list[_Draft] = []
 
-        def refuse(number: int, error: _Refused, dropped: int) -> None:
+        def refuse(number: int, error: PromptError, dropped: int) -> None:
             for one in (requests[index] for index in alike[number]):
                 refused.append(
                     Response(one.id, error=str(error), dropped_shots=dropped, sample=one.sample)
@@ -167,7 +168,7 @@ class Encoder:
             request = requests[indices[0]]
             try:
                 drafts.append(self._draft(number, request, request.prompt, 0))
-            except _Refused as error:
+            except PromptError as error:
                 refuse(number, error, 0)
         while drafts:
             contexts = self._encode(draft.texts[0].context for draft in drafts)
@@ -181,7 +182,7 @@ class Encoder:
                         too_long.append(self._shorter(draft, len(tokens)))
                     else:
                         openings += [replace(opening, index=i) for i in alike[draft.index]]
-                except _Refused as error:
+                except PromptError as error:
                     refuse(draft.index, error, draft.dropped)
             drafts = too_long
         openings.sort(key=lambda opening: opening.index)
@@ -189,7 +190,7 @@ class Encoder:
 
     def _shorter(self, draft: _Draft, length: int) -> _Draft:
         if not draft.prompt.shots:
-            raise _Refused(
+            raise PromptError(
                 f"the question alone takes {length} tokens, the model's window is {self._window}"
             )
         return self._draft(
@@ -213,12 +214,12 @@ class Encoder:
             for text in (context, *continuations):
                 text.encode()
         except UnicodeEncodeError:
-            raise _Refused("the prompt is not valid Unicode (lone surrogate)") from None
+            raise PromptError("the prompt is not valid Unicode (lone surrogate)") from None
         if request.ask == "text":
             return _Text(context)
         mark = _open_mark(context, prompt.question) if request.chat else None
         if mark is not None:
-            raise _Refused(
+            raise PromptError(
                 f"the chat template opens reasoning ({mark}) and does not close it: the likelihood"
                 " of an answer within reasoning means nothing; use a protocol that generates text"
             )
@@ -230,7 +231,7 @@ class Encoder:
     def _chat(self, prompt: Prompt) -> str:
         messages = prompt.messages()
         if not getattr(self._tokenizer, "chat_template", None):
-            raise _Refused("the model has no chat template")
+            raise PromptError("the model has no chat template")
         if not self._dated:
             check_date(self._tokenizer, self._day)
             self._dated = True
@@ -240,7 +241,7 @@ class Encoder:
                 self._takes_system = self._shows_system(messages, folded)
             return self._apply(messages if self._takes_system else folded) + prompt.prefix
         except Exception as error:  # whatever a template raises is the template's refusal
-            raise _Refused(f"the chat template refuses the prompt: {error}") from error
+            raise PromptError(f"the chat template refuses the prompt: {error}") from error
 
     def _shows_system(self, messages: list[dict[str, str]], folded: list[dict[str, str]]) -> bool:
         """Whether a system message is part of what the chat template makes.
@@ -366,7 +367,7 @@ class Encoder:
             starts += [len(lead) + len(ids.context)] * len(ids.continuations)
         for choice, row, start in zip(draft.request.choices, rows, starts, strict=True):
             if len(row) <= start:
-                raise _Refused(f"choice {choice!r} has no token of its own after this prompt")
+                raise PromptError(f"choice {choice!r} has no token of its own after this prompt")
         return Question(
             index=draft.index,
             rows=tuple(rows),
@@ -399,7 +400,7 @@ class Encoder:
         for token in (self._tokenizer.bos_token_id, self._tokenizer.eos_token_id):
             if token is not None:
                 return int(token)
-        raise _Refused("the prompt is empty and the tokenizer has neither BOS nor EOS")
+        raise PromptError("the prompt is empty and the tokenizer has neither BOS nor EOS")
 
 
 def _alike(requests: Sequence[Request]) -> list[list[int]]:

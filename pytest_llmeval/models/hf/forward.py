@@ -324,7 +324,7 @@ class _RowsOfLastMlp:
         if self.rows is None:
             return None
         if not isinstance(output, Tensor):
-            raise packed_attention.Unserved("an MLP that returns more than its output")
+            raise packed_attention.UnsupportedModelError("an MLP that returns more than its output")
         full = output.new_zeros(self._shape)
         full.flatten(0, -2).index_copy_(0, self.rows, output[0])
         return full

@@ -19,6 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention.bias import causal_lower_right
 
+from pytest_llmeval.core import LlmevalError
+
 NAME = "llmeval_packed"
 
 KeysValues = tuple[Tensor, Tensor]
@@ -36,8 +38,8 @@ def can_merge(device: torch.device) -> bool:
     return device.type == "cpu" and _flash is not None
 
 
-class Unserved(Exception):
-    """A model asks its attention for something that is not computed here."""
+class UnsupportedModelError(LlmevalError):
+    """A model whose computation cannot be reproduced here, such as attention with sinks."""
 
 
 class Plan(Protocol):
@@ -68,7 +70,7 @@ class Layout:
         """See ``Plan``."""
         if self.captured is not None:
             if layer != len(self.captured):
-                raise Unserved("layers that do not follow each other")
+                raise UnsupportedModelError("layers that do not follow each other")
             self.captured.append((key, value))
         prefix = self.prefix[layer] if self.prefix is not None else None
         if self.side_by_side is None:
@@ -157,11 +159,11 @@ def attend(
 ) -> tuple[Tensor, None]:
     """Attention as transformers calls it: (1, heads, tokens, size) → (1, tokens, heads, size).
 
-    Raises Unserved where the model wants more than plain attention.
+    Raises UnsupportedModelError where the model wants more than plain attention.
     """
     asked = [name for name in _UNSERVED if options.get(name) is not None]
     if _plan is None or asked or query.shape[0] != 1 or query.shape[2] != key.shape[2]:
-        raise Unserved(f"attention with {', '.join(asked) or 'other shapes'}")
+        raise UnsupportedModelError(f"attention with {', '.join(asked) or 'other shapes'}")
     scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
     return _plan.attend(module.layer_idx, query, key, value, scale), None
 

@@ -28,6 +28,7 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.core.installation import install_hint
 from pytest_llmeval.core.usage import Price
 from pytest_llmeval.core.usage import Usage
+from pytest_llmeval.models.base import Model
 from pytest_llmeval.models.base import ResponseStore
 from pytest_llmeval.models.openai.background_loop import Batch
 from pytest_llmeval.models.openai.background_loop import Flow
@@ -113,11 +114,10 @@ def open_model(
     )
 
 
-class EndpointModel:
+class EndpointModel(Model):
     """Text, and where the spec says so log-likelihoods of choices, from a server.
 
-    ``ways`` tells how each kind of request is put to it. ``usage`` grows as it answers;
-    ``price`` is what it costs, where that is known.
+    ``usage`` grows as it answers; ``price`` is what it costs, where that is known.
     """
 
     def __init__(
@@ -134,8 +134,8 @@ class EndpointModel:
         cache: ResponseStore | None = None,
     ) -> None:
         self.name = spec.name
-        self.ways: Mapping[Ask, str] = spec.ways
-        self.asks: frozenset[Ask] = frozenset(spec.ways)
+        self.request_modes: Mapping[Ask, str] = spec.request_modes
+        self.asks: frozenset[Ask] = frozenset(spec.request_modes)
         self.price = price
         self._spec = spec
         self._window = window
@@ -149,6 +149,7 @@ class EndpointModel:
             price=price,
             budget=budget,
         )
+        self.usage_by_benchmark: Mapping[str, Usage] = self._client.usage
         self._flow = Flow(window, lease, self._client.close)
 
     def __repr__(self) -> str:
@@ -156,25 +157,20 @@ class EndpointModel:
 
     @property
     def fingerprint(self) -> str:
-        """16 hex digits for name, address and the ways of asking.
+        """16 hex digits for name, address and request modes.
 
-        What the server says about itself is not in it: that would take a request.
+        Nothing that the server reports about itself is in it: that would take a request.
         """
         return self._spec.fingerprint
 
     @property
     def usage(self) -> Usage:
-        """What has been used so far."""
-        return sum(self._client.usage.values(), Usage())
+        """Requests, tokens and cost so far, over all benchmarks."""
+        return sum(self.usage_by_benchmark.values(), Usage())
 
     @property
-    def usage_by_benchmark(self) -> Mapping[str, Usage]:
-        """The same, by benchmark."""
-        return self._client.usage
-
-    @property
-    def warnings(self) -> list[str]:
-        """What is odd about the replies as a whole: several models that answered."""
+    def warnings(self) -> Sequence[str]:
+        """Problems of the replies as a whole: several models that answered."""
         names = sorted(self._client.names)
         if len(names) < 2:
             return []
@@ -184,8 +180,8 @@ class EndpointModel:
         ]
 
     @property
-    def wanted(self) -> int:
-        """How many requests should be waiting here for the endpoint to be kept busy."""
+    def prefetch(self) -> int:
+        """The number of requests that keep the endpoint busy: twice those in flight."""
         return 2 * self._window.limit
 
     def answer(self, requests: Iterable[Request]) -> Batch:
@@ -212,8 +208,8 @@ class EndpointModel:
         jobs = [self._job(group) for group in self._groups(missing)]
         return self._flow.submit(jobs, ready)
 
-    def prompts_sent(self, request: Request) -> int:
-        """How often the prompt of a request is sent and billed: an echo has all of its text."""
+    def billed_prompts(self, request: Request) -> int:
+        """Return how many times the prompt is sent and billed: an echo has all of its text."""
         return len(request.choices) if request.choices and self._spec.choices == "echo" else 1
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from pytest_llmeval.core import ModelError
 from pytest_llmeval.core import Response
 from pytest_llmeval.models.openai.concurrency import Window
 from pytest_llmeval.models.openai.rate_limits import Lease
-from pytest_llmeval.models.openai.spend_limit import Spent
+from pytest_llmeval.models.openai.spend_limit import SpendLimitError
 
 Job = Callable[[], Coroutine[Any, Any, Sequence[Response]]]
 
@@ -81,8 +81,8 @@ class Batch(Iterator[Response]):
 class Flow:
     """Runs jobs, the first given in first, as many at a time as window and lease allow.
 
-    A job that raises ModelError ends everything: all batches raise it, also later ones. Spent lets
-    what is in flight come back first. ``last`` is awaited when the thread ends.
+    A job that raises ModelError ends everything: all batches raise it, also later ones.
+    SpendLimitError lets what is in flight come back first. ``last`` is awaited when the thread ends.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Flow:
         #: Batches of jobs for which there was no money.
         self._unanswered: list[Batch] = []
         self._hopeless: ModelError | None = None
-        self._spent: Spent | None = None
+        self._spent: SpendLimitError | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._renewal: asyncio.Task[None] | None = None
         self._stop: Callable[[], Any] | None = None
@@ -170,7 +170,7 @@ class Flow:
     async def _run(self, batch: Batch, job: Job) -> None:
         try:
             batch.put(await job())
-        except Spent as error:
+        except SpendLimitError as error:
             self._spent = error
             self._unanswered.append(batch)
         except ModelError as error:

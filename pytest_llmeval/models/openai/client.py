@@ -31,8 +31,8 @@ from pytest_llmeval.models.openai.echo_logprobs import PROBE
 from pytest_llmeval.models.openai.echo_logprobs import check_probe
 from pytest_llmeval.models.openai.echo_logprobs import read_echoes
 from pytest_llmeval.models.openai.echo_logprobs import unusable
-from pytest_llmeval.models.openai.faults import Failed
 from pytest_llmeval.models.openai.faults import Fault
+from pytest_llmeval.models.openai.faults import RequestFailedError
 from pytest_llmeval.models.openai.faults import StopRule
 from pytest_llmeval.models.openai.faults import of_connection
 from pytest_llmeval.models.openai.payloads import Call
@@ -130,14 +130,13 @@ class Client:
     async def answer(self, group: Sequence[Request]) -> list[Response]:
         """A response for each of the requests, which differ in ``sample`` alone.
 
-        A request that fails for good has a response with ``error``. Raises ModelError when so
-        many have failed in the same way that there is no use in going on, and Spent when there is
-        no money for these.
+        A request that fails for good has a response with ``error``. Raises ModelError after many
+        failures of the same kind in a row, and SpendLimitError if these exceed the limit.
         """
         started = time.perf_counter()
         try:
             responses = await self._after_the_first(group)
-        except Failed as failed:
+        except RequestFailedError as failed:
             responses = self._without_reply(group, failed.fault)
         else:
             self._stop_rule.succeeded()
@@ -217,7 +216,7 @@ class Client:
 
     async def _letter(self, request: Request) -> Response:
         if not are_letters(request.choices):
-            raise Failed(
+            raise RequestFailedError(
                 Fault(
                     "no letters",
                     "choices=top_logprobs reads letters, and these choices are texts: use"
@@ -234,9 +233,9 @@ class Client:
         try:
             top = payloads.top_tokens(data, requested)
         except ValueError as error:
-            raise Failed(Fault("top_logprobs", f"top_logprobs: {error}")) from None
+            raise RequestFailedError(Fault("top_logprobs", f"top_logprobs: {error}")) from None
         if top is None:
-            raise Failed(
+            raise RequestFailedError(
                 Fault(
                     "no top_logprobs",
                     "the server tells no top_logprobs: leave choices=top_logprobs out, and the"
@@ -265,7 +264,7 @@ class Client:
         try:
             logprobs = tuple(echo.logprob for echo in read_echoes(request, data))
         except ValueError as error:
-            raise Failed(Fault("echo", f"choices=echo: {error}")) from None
+            raise RequestFailedError(Fault("echo", f"choices=echo: {error}")) from None
         return Response(request.id, logprobs=logprobs, prompt_tokens=payloads.tokens(data).prompt)
 
     async def _probe_echo(self, benchmark: str) -> str:
@@ -274,7 +273,7 @@ class Client:
         try:
             _, data = await self._call(benchmark, lambda _: call)
             check_probe(data)
-        except Failed as failed:
+        except RequestFailedError as failed:
             return unusable(failed.fault.message, refused=payloads.refuses_echo(call, failed.fault))
         except ValueError as error:
             return unusable(f"the server returned {error}")
@@ -291,7 +290,7 @@ class Client:
     ) -> tuple[Call, dict[str, Any]]:
         """The answer to what ``build`` makes of the dialect, after as many tries as it takes.
 
-        Raises Failed with the last fault.
+        Raises RequestFailedError with the last fault.
         """
         patience, usage = self._patience, self.usage[benchmark]
         until = time.monotonic() + patience.in_all
@@ -311,7 +310,7 @@ class Client:
             try:
                 data = await self._send(call, min(patience.timeout, until - time.monotonic()))
                 used = self._used(call, data, expected)
-            except Failed as failed:
+            except RequestFailedError as failed:
                 fault = failed.fault
             else:
                 self._told(True)
@@ -338,7 +337,7 @@ class Client:
                 or retries == patience.max_retries
                 or time.monotonic() + wait >= until
             ):
-                raise Failed(_explained(fault, retries + 1, way_out(call.body, fault)))
+                raise RequestFailedError(_explained(fault, retries + 1, way_out(call.body, fault)))
             retries += 1
             usage.retries += 1
             await asyncio.sleep(wait)
@@ -357,7 +356,7 @@ class Client:
                 fault = faults.of_body(data["error"])
             else:
                 return payloads.check(data)
-        except Failed as failed:
+        except RequestFailedError as failed:
             fault = failed.fault
         except TimeoutError:
             fault = faults.timed_out(round(seconds, 1))
@@ -370,7 +369,7 @@ class Client:
             timed_out = isinstance(origin, TimeoutError) or "Timeout" in type(origin).__name__
             fault = faults.timed_out(round(seconds, 1)) if timed_out else of_connection(origin)
         # Outside of the except clauses, so that nothing of the SDK hangs on what is raised.
-        raise Failed(fault.without(self._key))
+        raise RequestFailedError(fault.without(self._key))
 
     def _connect(self) -> Any:
         import openai

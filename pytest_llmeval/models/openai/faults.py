@@ -11,6 +11,7 @@ from datetime import UTC
 from datetime import datetime
 
 from pytest_llmeval.core import FILTERED
+from pytest_llmeval.core import LlmevalError
 from pytest_llmeval.models.openai.error_body import ErrorBody
 from pytest_llmeval.models.openai.error_body import read_error
 from pytest_llmeval.models.openai.retry_after import wait_wanted
@@ -100,8 +101,8 @@ class Fault:
         return replace(self, message=key.struck_from(self.message), body=body)
 
 
-class Failed(Exception):
-    """A request that failed for good."""
+class RequestFailedError(LlmevalError):
+    """A request that failed for good; ``fault`` has the reason."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.message)

@@ -18,8 +18,8 @@ from pytest_llmeval.models.hf.stopping import parts_of
 from pytest_llmeval.models.openai.dialect import Body
 from pytest_llmeval.models.openai.dialect import Dialect
 from pytest_llmeval.models.openai.echo_logprobs import texts_of
-from pytest_llmeval.models.openai.faults import Failed
 from pytest_llmeval.models.openai.faults import Fault
+from pytest_llmeval.models.openai.faults import RequestFailedError
 from pytest_llmeval.models.openai.faults import of_body
 from pytest_llmeval.models.openai.faults import unreadable
 from pytest_llmeval.models.openai.spec import Spec
@@ -175,18 +175,20 @@ def _prompt(spec: Spec, request: Request) -> Body:
 
 
 def check(data: object) -> Body:
-    """The answer, if it has the shape of one. Raises Failed (to be tried again) if not."""
+    """Return the answer; raise RequestFailedError, to be retried, if it has another shape."""
     if not isinstance(data, dict) or not isinstance(data.get("choices"), list):
-        raise Failed(unreadable(f"no choices in {data!r}"))
+        raise RequestFailedError(unreadable(f"no choices in {data!r}"))
     for choice in data["choices"]:
         if not isinstance(choice, dict):
-            raise Failed(unreadable("a choice is no object"))
+            raise RequestFailedError(unreadable("a choice is no object"))
         if choice.get("error"):
-            raise Failed(of_body(choice["error"]))
+            raise RequestFailedError(of_body(choice["error"]))
         if _finish(choice) in _BROKEN:
-            raise Failed(of_body(f"the reply was broken off ({choice['finish_reason']})"))
+            raise RequestFailedError(
+                of_body(f"the reply was broken off ({choice['finish_reason']})")
+            )
         if not _is_readable(choice):
-            raise Failed(unreadable(f"no message in {choice!r}"))
+            raise RequestFailedError(unreadable(f"no message in {choice!r}"))
     return data
 
 

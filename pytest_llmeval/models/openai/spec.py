@@ -46,15 +46,15 @@ class Spec:
     key_file: Path | None = None
 
     @property
-    def ways(self) -> Mapping[Ask, str]:
-        """How each kind of request is put: part of the model's fingerprint."""
+    def request_modes(self) -> Mapping[Ask, str]:
+        """How each kind of request is sent: part of the model's fingerprint."""
         text: dict[Ask, str] = {"text": self.api}
         return text | {"choices": f"{self.api}, {self.choices}"} if self.choices else text
 
     @property
     def fingerprint(self) -> str:
-        """16 hex digits for name, address and the ways of asking; nothing the server says."""
-        content: list[object] = [self.model, self.base_url, sorted(self.ways.items())]
+        """16 hex digits for name, address and request modes; nothing the server reports."""
+        content: list[object] = [self.model, self.base_url, sorted(self.request_modes.items())]
         if self.choices:
             content.append(_READING)
         return hashlib.sha256(canonical_json(content)).hexdigest()[:16]

@@ -18,7 +18,7 @@ from pytest_llmeval.models.openai.shared_state import alive
 _AGAIN_SECONDS = 0.05
 
 
-class Spent(ModelError):
+class SpendLimitError(ModelError):
     """The next request might cost more than is left. Answers that are on their way still count."""
 
 
@@ -35,7 +35,7 @@ class Budget:
         return self._most is not None
 
     async def admitted(self, cost: float) -> None:
-        """Wait until a request of that possible cost fits in; raise Spent where it never will."""
+        """Wait until a request of that possible cost fits; raise SpendLimitError if it never will."""
         if self._most is None:
             return
         most = self._most
@@ -46,7 +46,7 @@ class Budget:
             if admitted:
                 return
             if not reserved:
-                raise Spent(
+                raise SpendLimitError(
                     f"--llm-max-cost {most:g} is used up: {spent:.4f} is spent, and the next request"
                     f" may cost {cost:.4f}; --llm-resume goes on from here with a higher limit"
                 )

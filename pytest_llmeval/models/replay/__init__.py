@@ -46,6 +46,7 @@ from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
 from pytest_llmeval.core.suggestions import suggestion
+from pytest_llmeval.models.base import Model
 from pytest_llmeval.models.replay.field_mapping import TEXT_FIELDS
 from pytest_llmeval.models.replay.field_mapping import Fields
 from pytest_llmeval.models.replay.field_mapping import prompt_hash
@@ -98,7 +99,7 @@ def open_model(rest: str) -> Replay:
     return Replay(path, read_mapping(spec, query))
 
 
-class Replay:
+class Replay(Model):
     """Recorded answers. The file is indexed by the first ``answer``, not before."""
 
     def __init__(self, path: Path, mapping: Mapping[str, str]) -> None:

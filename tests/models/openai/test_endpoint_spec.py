@@ -19,9 +19,9 @@ URL = "http://127.0.0.1:8000/v1"
 def test_a_chat_that_gives_text_unless_the_spec_says_otherwise() -> None:
     spec = parse_spec(f"Qwen/Qwen3-8B?base_url={URL}/")
     assert (spec.model, spec.name, spec.base_url) == ("Qwen/Qwen3-8B", "Qwen3-8B", URL)
-    assert spec.ways == {"text": "chat"}
-    assert parse_spec("m?choices=top_logprobs").ways["choices"] == "chat, top_logprobs"
-    assert parse_spec("m?choices=echo").ways == {
+    assert spec.request_modes == {"text": "chat"}
+    assert parse_spec("m?choices=top_logprobs").request_modes["choices"] == "chat, top_logprobs"
+    assert parse_spec("m?choices=echo").request_modes == {
         "text": "completions",
         "choices": "completions, echo",
     }

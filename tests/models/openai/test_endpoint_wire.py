@@ -14,7 +14,7 @@ from pytest_llmeval.core import Request
 from pytest_llmeval.core.usage import TokenUsage
 from pytest_llmeval.models.openai import payloads
 from pytest_llmeval.models.openai.dialect import Dialect
-from pytest_llmeval.models.openai.faults import Failed
+from pytest_llmeval.models.openai.faults import RequestFailedError
 from pytest_llmeval.models.openai.payloads import Said
 from pytest_llmeval.models.openai.spec import parse_spec
 from pytest_llmeval.models.openai.top_logprobs import Top
@@ -153,7 +153,7 @@ def test_choices_are_put_in_order() -> None:
 
 @pytest.mark.parametrize("data", ["<html>", None, [], {}, {"choices": None}, {"choices": ["a"]}])
 def test_what_is_no_answer_is_asked_for_again(data: object) -> None:
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(RequestFailedError) as caught:
         payloads.check(data)
     assert caught.value.fault.retryable
 
