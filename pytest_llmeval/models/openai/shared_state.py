@@ -29,7 +29,7 @@ class Shared:
         self._path = path
         self._handle: int | None = None
         self._memory: State = {}
-        # The lock of the file is the process's: it does not keep its threads apart.
+        # The lock of the file excludes other processes, this one the threads of this process.
         self._lock = threading.Lock()
 
     @property
