@@ -24,11 +24,8 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.gates import thresholds
-from pytest_llmeval.gates.verdict import Verdict
 from pytest_llmeval.plugin import options
 from pytest_llmeval.reports import export
-from pytest_llmeval.reports.ci import webhooks
-from pytest_llmeval.runs.judged import JudgedRun
 from pytest_llmeval.scorers import SCORERS
 
 
@@ -297,52 +294,18 @@ def _scorers() -> str:
 
 def _data() -> str:
     rows = [(f"`{name}`", f"`{kind}`", meaning) for name, kind, meaning in export.COLUMNS]
-    told = webhooks.payload(_example(), "https://ci.example.com/jobs/7")
     return "\n\n".join(
         [
-            "# Exports and notifications",
-            f"## Export\n\nSchema `{export.SCHEMA}`, version {export.VERSION}. {_VERSIONS}",
+            "# Exports",
+            f"Schema `{export.SCHEMA}`, version {export.VERSION}. The version is raised when a field goes or"
+            " changes its meaning; a new field does not raise it.",
             _prose(inspect.getdoc(export.as_document) or ""),
             "Every answer has these fields: the rows of the parquet table, and the objects in `answers` of"
             " the JSON document. The metadata of the table has the rest of the document under the key"
             " `llmeval`.",
             _table(("field", "type", "meaning"), rows),
-            f"## Notification\n\nSchema `{webhooks.SCHEMA}`, version {webhooks.VERSION}. {_VERSIONS}"
-            f" A command or an address is given {webhooks.TIMEOUT:g} seconds.",
-            _code(json.dumps(told, indent=2), "json"),
         ]
     )
-
-
-_VERSIONS = (
-    "The version is raised when a field goes or changes its meaning; a new field does not raise it."
-)
-
-
-def _example() -> JudgedRun:
-    """A run that failed a gate and lost a subject."""
-    verdict = Verdict(
-        id="mmlu::accuracy", model="hf:./checkpoint-9500", benchmark="mmlu", scorer=None, subject=None,
-        metric="accuracy", bound=">= 0.28", measured=0.2712, interval=(0.2639, 0.2786), n=14042,
-        status="fail", reason="3,808 of 14,042 correct", min=0.28,
-    )  # fmt: skip
-    result = {
-        "model": "hf:./checkpoint-9500", "benchmark": "mmlu", "scorer": "letter", "n_total": 14042,
-        "answered": 14042, "correct": 3808, "unparsed": 0, "errors": 0, "complete": True,
-        "accuracy": 0.2712, "wilson95": [0.2639, 0.2786], "macro_accuracy": 0.2731,
-        "normalized_gain": 0.0283,
-    }  # fmt: skip
-    worse = {"items": 100, "baseline": 0.41, "candidate": 0.22, "drop": 0.19, "adjusted": 0.0004}
-    comparison = {
-        "baseline": "baselines/last-release.json",
-        "comparisons": [
-            {"benchmark": "mmlu", "scorer": "letter", "candidate": "hf:./checkpoint-9500",
-             "comparable": True, "subjects": {"college_mathematics": worse}},
-        ],
-    }  # fmt: skip
-    manifest = {"status": "finished", "started": "2026-11-30T08:15:02+01:00", "git": "7d0c…"}
-    path = Path("runs/20261130-081502-checkpoint-9500")
-    return JudgedRun(path, manifest, [result], "fail", [verdict], "thresholds.toml", comparison)
 
 
 # Markdown --------------------------------------------------------------------------------

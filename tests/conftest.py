@@ -14,5 +14,5 @@ settings.load_profile("quick")
 @pytest.fixture(autouse=True)
 def _no_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs inside a test must not tell the job of the tests themselves."""
-    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "CI_JOB_URL"):
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
         monkeypatch.delenv(name, raising=False)

@@ -14,7 +14,7 @@ from pytest_llmeval.gates import NotCompared
 from pytest_llmeval.gates import collected_benchmarks
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
-from pytest_llmeval.reports.ci.notifications import tell
+from pytest_llmeval.reports.ci.github import report_to_job
 from pytest_llmeval.reports.notes import failure_lines
 from pytest_llmeval.reports.notes import run_notes
 from pytest_llmeval.reports.terminal.summary import print_parts
@@ -42,7 +42,6 @@ def add_commands(commands: Any) -> None:
     )
     add_allow_mismatch(gate)
     gate.add_argument("--allow-undecided", action="store_true")
-    gate.add_argument("--notify", metavar="CMD_OR_URL", help="tell the verdict, as --llm-notify")
     gate.set_defaults(command=_gate)
 
 
@@ -79,18 +78,18 @@ def _gate(options: argparse.Namespace) -> int:
         *noise_warnings(thresholds, found),
         *run_notes(run),
     ]
-    told = tell(lambda: judged, options.notify, os.environ)
+    job = report_to_job(lambda: judged, os.environ)
     print_parts(
         summary_parts(
             results,
             judged.verdicts,
-            [*notes, *told.notes],
+            [*notes, *job.notes],
             run.path,
             judged.compared,
             judged.pairs,
             failures=failure_lines(run.records),
         )
     )
-    for command in told.commands:
-        print(command)
+    for annotation in job.annotations:
+        print(annotation)
     return 1 if judged.verdict == "fail" else 0

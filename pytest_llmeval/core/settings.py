@@ -48,6 +48,5 @@ class Settings:
     resume: bool
     reports: tuple[str, ...]
     junit: str
-    notify: str | None
     wrong_fails: bool
     allow_undecided: bool

@@ -19,7 +19,6 @@ from pytest_llmeval.gates.sensitivity import noise_warnings
 from pytest_llmeval.gates.thresholds import Thresholds
 from pytest_llmeval.gates.thresholds import load_thresholds
 from pytest_llmeval.gates.thresholds import parse_thresholds
-from pytest_llmeval.gates.verdict import STATES
 from pytest_llmeval.gates.verdict import State
 from pytest_llmeval.gates.verdict import Verdict
 from pytest_llmeval.gates.verdict import describe
@@ -33,7 +32,6 @@ from pytest_llmeval.gates.wording import fold
 __all__ = [
     "FIRST_RUN",
     "NO_BASELINE",
-    "STATES",
     "VALUELESS",
     "Bound",
     "CollectedBenchmark",

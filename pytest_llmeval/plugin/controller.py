@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import time
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -43,7 +41,7 @@ from pytest_llmeval.plugin.worker_channel import Exchange
 from pytest_llmeval.reports.bounded_text import bound
 from pytest_llmeval.reports.bounded_text import fit
 from pytest_llmeval.reports.bounded_text import name
-from pytest_llmeval.reports.ci.notifications import tell
+from pytest_llmeval.reports.ci.github import report_to_job
 from pytest_llmeval.reports.ci.workflow_commands import harmless
 from pytest_llmeval.reports.terminal.summary import summary_parts
 from pytest_llmeval.reports.terminal.summary import write_summary
@@ -66,7 +64,9 @@ def judge_here(config: pytest.Config, plan: Plan, settings: Settings) -> None:
 def _judge(config: pytest.Config, plan: Plan, settings: Settings) -> None:
     termination = Termination(config)  # before there is a run that it could leave half made
     try:
-        run = RunSession(plan, settings, _without_secrets(config.invocation_params.args))
+        run = RunSession(
+            plan, settings, [str(argument) for argument in config.invocation_params.args]
+        )
     except ConfigError as error:
         raise pytest.UsageError(str(error)) from error
     # At once: what it registers removes the folder if a signal comes before the first answer.
@@ -120,20 +120,6 @@ def judge_plan_of(node: Any) -> None:
     assert judging is not None
     judging.exchange = exchange
     exchange.leave_run(judging.run.folder.path)
-
-
-def _without_secrets(arguments: Iterable[object]) -> list[str]:
-    """The command line as ``run.json`` keeps it: the addresses of chat services are secrets."""
-    kept, hide = [], False
-    for argument in map(str, arguments):
-        flag, equals, _ = argument.partition("=")
-        secret = flag == "--llm-notify"
-        setting = re.search(r"\bllm_notify\s*=", argument)  # of -o, in one word or the next
-        if setting is not None:
-            argument = f"{argument[: setting.end()]}…"
-        kept.append(f"{flag}=…" if secret and equals else "…" if hide else argument)
-        hide = secret and not equals
-    return kept
 
 
 def require_marked_tests(config: pytest.Config) -> None:
@@ -196,7 +182,7 @@ class Judging:
         self._warnings: list[str] = []
         self._failed: list[str] = []
         self._reported: set[str] = set()
-        self._commands: list[str] = []
+        self._annotations: list[str] = []
         self._stopped_by_xdist = False
         self._ended = False
         #: Interrupted before the first report, such as while other workers collected their tests.
@@ -327,15 +313,15 @@ class Judging:
             try:
                 self.run.write_reports()
                 folder = self.run.folder.path
-                told = tell(lambda: read_judged(folder), self.run.settings.notify, os.environ)
+                job = report_to_job(lambda: read_judged(folder), os.environ)
             except RunError as error:
                 self._failed_to_write = str(error)
                 return
-            self.run.notes += told.notes
-            self._commands = told.commands
+            self.run.notes += job.notes
+            self._annotations = job.annotations
             if not self.config.pluginmanager.hasplugin("terminalreporter"):
-                for command in self._commands:
-                    print(command)
+                for annotation in self._annotations:
+                    print(annotation)
 
     def _exit_code(self, session: pytest.Session, exitstatus: int) -> int:
         if self._termination.received:
@@ -397,8 +383,8 @@ class Judging:
             failures=self._errors.lines(),
         )
         write_summary(terminalreporter, parts)
-        for command in self._commands:
-            terminalreporter.write_line(command)
+        for annotation in self._annotations:
+            terminalreporter.write_line(annotation)
         if self._failed_to_write is not None:
             terminalreporter.write_line(harmless(self._failed_to_write), red=True)
 

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core.suggestions import nearest
+from pytest_llmeval.plugin.pytest_internals import ini_names
 
 
 def read(config: pytest.Config, name: str) -> Any:
@@ -30,9 +31,7 @@ def refuse_misspelt(config: pytest.Config, known: Collection[str]) -> None:
 
     pytest warns of it and goes on, so that gates which ``llm_treshold`` names would not be judged.
     """
-    # pytest has no public list of what an ini file gives; older ones call it `inicfg`.
-    given = config._inicfg if hasattr(config, "_inicfg") else config.inicfg
-    for name in given:
+    for name in ini_names(config):
         near = nearest(name, known) if name.startswith("llm_") else None
         if near is None or name in known:
             continue

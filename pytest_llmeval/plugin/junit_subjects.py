@@ -14,12 +14,12 @@ from dataclasses import field
 from typing import Any
 
 import pytest
-from _pytest.junitxml import xml_key
 
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.metrics import Counts
-from pytest_llmeval.plugin.intercept import Function
-from pytest_llmeval.plugin.intercept import intercept
+from pytest_llmeval.plugin.pytest_internals import Function
+from pytest_llmeval.plugin.pytest_internals import intercept
+from pytest_llmeval.plugin.pytest_internals import junit_plugin
 from pytest_llmeval.reports.bounded_text import fit
 from pytest_llmeval.reports.bounded_text import name
 from pytest_llmeval.runs.measurement import Measurement
@@ -52,7 +52,7 @@ class SubjectCases:
         self._write: Function = lambda report: None
         for item in plan.items:
             self._tests[item.model, item.result, item.subject].file = item.nodeid.partition("::")[0]
-        intercept(config, "pytest_runtest_logreport", config.stash.get(xml_key, None), self._around)
+        intercept(config, "pytest_runtest_logreport", junit_plugin(config), self._around)
 
     def _around(self, write: Function) -> Function:
         self._write = write

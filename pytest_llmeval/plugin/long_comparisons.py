@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.plugin.intercept import Function
-from pytest_llmeval.plugin.intercept import intercept
 from pytest_llmeval.plugin.item_answer import Answer
+from pytest_llmeval.plugin.pytest_internals import Function
+from pytest_llmeval.plugin.pytest_internals import intercept
 
 _LONGEST = 4_000
 """Characters of both values together up to which they are left to pytest: less than a second."""

@@ -94,7 +94,6 @@ _OPTIONS = (
     _Option(
         "junit", "items|subjects", "items", "test cases of --junitxml: one an item or a subject"
     ),
-    _Option("notify", "text", None, "tell the verdict to a command or an address", "CMD_OR_URL"),
     _Option("skip", "flag", False, "skip all llmeval tests"),
     _Option("wrong", "record|fail", "record", "what a wrong answer is: a measurement or a failure"),
     _Option("allow-undecided", "flag", False, "do not turn red for gates that stay undecided"),
@@ -185,7 +184,6 @@ def read_settings(config: pytest.Config) -> Settings:
         resume=value["resume"],
         reports=read_formats(value["report"]),
         junit=value["junit"],
-        notify=value["notify"],
         wrong_fails=value["wrong"] == "fail",
         allow_undecided=value["allow-undecided"],
     )

@@ -1,4 +1,4 @@
-"""A run with what was decided about it: what summaries, annotations, alerts and exports tell."""
+"""A run with what was decided about it: the content of summaries, annotations and exports."""
 
 from __future__ import annotations
 

@@ -17,6 +17,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from filelock import lock_descriptor
+
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import PlannedResult
@@ -28,11 +30,6 @@ from pytest_llmeval.storage.usage_log import UsageLog
 from pytest_llmeval.storage.usage_log import read_usage
 from pytest_llmeval.storage.usage_log import rows_of
 from pytest_llmeval.storage.usage_log import with_usage
-
-try:
-    import fcntl
-except ImportError:  # Windows: nothing keeps two sessions out of one folder there
-    fcntl = None  # type: ignore[assignment]
 
 FORMAT = 2
 
@@ -92,16 +89,19 @@ class RunFolder:
     def claim(self) -> None:
         """Keep other sessions out of this folder until this process ends.
 
-        Raises RunError when another session works in it.
+        The operating system's lock of the file ``.lock``, which remains, empty. Raises RunError when
+        another session works in the folder, or the lock cannot be taken.
         """
-        self._claim = os.open(self.path / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
-        if fcntl is None:
-            return
         try:
-            fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            self._claim = os.open(self.path / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
+            is_mine = lock_descriptor(self._claim, blocking=False)
+        except OSError as error:
             self.release()
-            raise RunError(f"run {self.path} is in use by another session") from None
+            reason = error.strerror or error
+            raise RunError(f"cannot lock run {self.path}: {reason}") from None
+        if not is_mine:
+            self.release()
+            raise RunError(f"run {self.path} is in use by another session")
 
     def release(self) -> None:
         """Let other sessions into this folder again."""

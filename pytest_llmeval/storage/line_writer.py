@@ -9,15 +9,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from pytest_llmeval.core import RunError
-
-try:
-    import fcntl
-except ImportError:  # Windows: appends are not locked, so run without xdist there
-    fcntl = None  # type: ignore[assignment]
+from pytest_llmeval.storage.locks import locked
 
 
 class LineWriter:
@@ -52,7 +47,7 @@ class LineWriter:
         if self._handle is None:
             flags = os.O_CREAT | os.O_RDWR | os.O_APPEND
             self._handle = os.open(self._path, flags, 0o644)
-        with _locked(self._handle):
+        with locked(self._handle):
             size = _cut_torn_tail(self._handle)
             try:
                 if os.write(self._handle, lines) != len(lines):
@@ -70,18 +65,6 @@ def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         for number, line in enumerate(lines, start=1):
             if line.endswith(b"\n"):
                 yield number, line
-
-
-@contextmanager
-def _locked(handle: int) -> Iterator[None]:
-    if fcntl is None:
-        yield
-        return
-    fcntl.flock(handle, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 def _cut_torn_tail(handle: int) -> int:

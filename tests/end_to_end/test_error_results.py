@@ -34,7 +34,7 @@ def test_a_mistake_ends_the_command_with_4(error, monkeypatch, capsys):
     parsed = argparse.Namespace(command=fail)
     parser = argparse.ArgumentParser()
     monkeypatch.setattr(parser, "parse_args", lambda arguments: parsed)
-    monkeypatch.setattr(pytest_llmeval.cli, "make_parser", lambda: parser)
+    monkeypatch.setattr(pytest_llmeval.cli, "make_parser", lambda names: parser)
     assert pytest_llmeval.cli.main([]) == 4
     assert capsys.readouterr().err == "llmeval: the reason\n"
 

@@ -57,9 +57,8 @@ def test_of_many_the_last_tells_of_the_others(tmp_path):
     assert "and 49 more" in lines[-1]
 
 
-def test_the_job_of_github_and_of_gitlab():
+def test_the_address_of_the_job():
     github = {"SERVER_URL": "https://github.com", "REPOSITORY": "me/it", "RUN_ID": "7"}
     environment = {f"GITHUB_{name}": value for name, value in github.items()}
     assert job_link(environment) == "https://github.com/me/it/actions/runs/7"
-    assert job_link({"CI_JOB_URL": "https://gitlab.com/j/1"}) == "https://gitlab.com/j/1"
     assert job_link({}) is None

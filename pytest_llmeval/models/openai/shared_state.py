@@ -11,11 +11,7 @@ from typing import Any
 from typing import TypeVar
 
 from pytest_llmeval.core import ModelError
-
-try:
-    import fcntl
-except ImportError:  # Windows: nothing is shared, so run without xdist there
-    fcntl = None  # type: ignore[assignment]
+from pytest_llmeval.storage.locks import locked
 
 T = TypeVar("T")
 
@@ -30,9 +26,10 @@ class Shared:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self._path = path if fcntl is not None else None
+        self._path = path
         self._handle: int | None = None
         self._memory: State = {}
+        # The lock of the file excludes other processes, this one the threads of this process.
         self._lock = threading.Lock()
 
     @property
@@ -45,29 +42,30 @@ class Shared:
 
         Raises ModelError where the file cannot be written.
         """
-        if self._path is None:
-            with self._lock:
+        with self._lock:
+            if self._path is None:
                 return change(self._memory)
-        try:
-            if self._handle is None:
-                self._handle = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
-            fcntl.flock(self._handle, fcntl.LOCK_EX)
             try:
-                state = _parse(os.pread(self._handle, 1 << 20, 0))
-                result = change(state)
-                content = json.dumps(state).encode()
-                os.ftruncate(self._handle, os.pwrite(self._handle, content, 0))
-            finally:
-                fcntl.flock(self._handle, fcntl.LOCK_UN)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise ModelError(f"cannot share limits through {self._path}: {reason}") from None
-        return result
+                return self._update_file(self._path, change)
+            except OSError as error:
+                reason = error.strerror or str(error)
+                raise ModelError(f"cannot share limits through {self._path}: {reason}") from None
 
     def close(self) -> None:
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+        with self._lock:
+            if self._handle is not None:
+                os.close(self._handle)
+                self._handle = None
+
+    def _update_file(self, path: Path, change: Callable[[State], T]) -> T:
+        if self._handle is None:
+            self._handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        with locked(self._handle):
+            state = _parse(os.pread(self._handle, 1 << 20, 0))
+            result = change(state)
+            content = json.dumps(state).encode()
+            os.ftruncate(self._handle, os.pwrite(self._handle, content, 0))
+        return result
 
 
 def _parse(content: bytes) -> State:

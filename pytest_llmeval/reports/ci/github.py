@@ -1,4 +1,4 @@
-"""What GitHub Actions reads: annotations on standard output, a summary in a file.
+"""GitHub Actions: annotations on standard output, a summary in the job's file.
 
 The rules of a workflow command are those of GitHub's toolkit: ``%``, CR and LF are escaped in the
 message, ``:`` and ``,`` too in a property.
@@ -6,15 +6,20 @@ message, ``:`` and ``,`` too in a property.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_llmeval.gates import describe
+from pytest_llmeval.reports.ci.workflow_commands import is_github
 from pytest_llmeval.reports.formatting import cut
 from pytest_llmeval.reports.formatting import visible
+from pytest_llmeval.reports.markdown.run import run_markdown
 from pytest_llmeval.reports.wording import failed_items_words
 from pytest_llmeval.runs.judged import JudgedRun
+from pytest_llmeval.runs.judged import used
 
 _SHOWN = 10
 """How many annotations of a kind GitHub shows for one step; the last one tells of the others."""
@@ -22,14 +27,40 @@ _SHOWN = 10
 _MESSAGE = 1000
 
 
+class JobReport(NamedTuple):
+    """Lines that are still to be printed: notes for people, and GitHub's workflow commands."""
+
+    notes: list[str]
+    annotations: list[str]
+
+
+def report_to_job(read: Callable[[], JudgedRun], environment: Mapping[str, str]) -> JobReport:
+    """Append the run's summary to the job's page and return its annotations.
+
+    ``read`` gives the run, and is called in a job of GitHub Actions only. A summary that cannot be
+    written becomes a note: it changes no verdict.
+    """
+    summary = environment.get("GITHUB_STEP_SUMMARY")
+    if not (summary or is_github(environment)):
+        return JobReport([], [])
+    run = read()
+    notes = []
+    if summary:
+        try:
+            append_summary(Path(summary), run_markdown(run, job_link(environment), used(run)))
+        except OSError as error:
+            notes.append(f"GITHUB_STEP_SUMMARY cannot be written: {error.strerror or error}")
+    return JobReport(notes, annotate(run) if is_github(environment) else [])
+
+
 def job_link(environment: Mapping[str, str]) -> str | None:
-    """The address of the job that runs here, of GitHub or GitLab; None elsewhere."""
+    """The address of GitHub's page of the workflow run; None elsewhere."""
     server, repository, run = (
         environment.get(f"GITHUB_{name}") for name in ("SERVER_URL", "REPOSITORY", "RUN_ID")
     )
     if server and repository and run:
         return f"{server}/{repository}/actions/runs/{run}"
-    return environment.get("CI_JOB_URL") or None
+    return None
 
 
 def annotate(run: JudgedRun) -> list[str]:

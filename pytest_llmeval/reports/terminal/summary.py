@@ -53,7 +53,7 @@ def write_summary(terminalreporter: Any, parts: Iterable[Any]) -> None:
     """Write the parts of a summary to pytest's terminal."""
     terminalreporter.section("llmeval", sep="=")
     console = Console(
-        width=max(60, min(100, terminalreporter._tw.fullwidth)),
+        width=max(60, min(100, terminalreporter.config.get_terminal_writer().fullwidth)),
         force_terminal=terminalreporter.hasmarkup,
         no_color=not terminalreporter.hasmarkup,
         highlight=False,

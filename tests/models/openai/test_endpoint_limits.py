@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,21 @@ def test_no_change_of_several_processes_is_lost(tmp_path: Path) -> None:
     for worker in workers:
         worker.join()
     assert json.loads((tmp_path / "limits").read_text()) == {"n": 1500}
+
+
+def test_no_change_of_several_threads_is_lost(tmp_path: Path) -> None:
+    shared = Shared(tmp_path / "limits")
+
+    def count() -> None:
+        for _ in range(500):
+            shared.update(lambda state: state.update(n=state.get("n", 0) + 1))
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert json.loads((tmp_path / "limits").read_text()) == {"n": 2000}
 
 
 # --- requests at a time

@@ -1,10 +1,8 @@
-"""What a session tells GitHub's job and whoever it is to notify, with and without a terminal."""
+"""Summary and annotations of a job of GitHub Actions, and the files of --llm-report."""
 
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 
 import pytest
 
@@ -15,18 +13,12 @@ RED = "[benchmarks.bench]\naccuracy = 0.9\n[benchmarks.bench.every_subject]\nacc
 
 @pytest.fixture
 def github(project, monkeypatch):
-    """The project in a job of GitHub's, with a gate that fails; returns the summary's file."""
+    """Run the project in a job of GitHub's, with a gate that fails; return the summary's file."""
     summary = project.path / "summary.md"
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     project.thresholds(RED)
     return summary
-
-
-def command(file, code: int = 0) -> str:
-    """A command that keeps what it is told in a file."""
-    body = f"import sys; open({str(file)!r}, 'w').write(sys.stdin.read()); sys.exit({code})"
-    return shlex.join([sys.executable, "-c", body])
 
 
 def test_a_red_run_in_a_job_of_github(project, github):
@@ -44,14 +36,14 @@ def test_a_red_run_in_a_job_of_github(project, github):
     assert "FAIL `bench::accuracy`" in text
 
 
-def test_without_a_terminal_the_job_is_told_too(project, github):
+def test_annotations_and_summary_without_a_terminal(project, github):
     result = project.pytester.runpytest_subprocess("-p", "no:terminal", "-p", "no:cacheprovider")
     lines = result.stdout.lines
     assert [line[:7] for line in lines if line.startswith("::")] == ["::error"] * 2
     assert github.read_text().count("### llmeval") == 1
 
 
-def test_under_xdist_it_is_told_once(project, github):
+def test_annotations_and_summary_appear_once_under_xdist(project, github):
     result = project.run("-n2")
     assert sum(line.startswith("::error") for line in result.outlines) == 2
     assert github.read_text().count("### llmeval") == 1
@@ -65,61 +57,36 @@ def test_a_summary_that_cannot_be_written_changes_no_verdict(project, github, mo
     result.stdout.fnmatch_lines(["GITHUB_STEP_SUMMARY cannot be written: No such file*"])
 
 
-def test_elsewhere_nothing_is_told(project):
+def test_no_annotations_outside_of_github(project):
     project.thresholds(RED)
     result = project.run()
     assert not [line for line in result.outlines if line.startswith("::")]
 
 
-def test_a_command_is_told_the_verdict(project):
-    project.thresholds(RED)
-    file = project.path / "told.json"
-    assert project.run("--llm-notify", command(file)).ret == 1
-    value = json.loads(file.read_text())
-    assert value["verdict"] == "fail"
-    assert [gate["id"] for gate in value["failed_gates"]] == [
-        "bench::accuracy",
-        "bench::every_subject::art::accuracy",
-    ]
-    assert value["run"] == str(project.run_folder)
-
-
-@pytest.mark.parametrize("way", ["-o llm_notify=SECRET", "--override-ini=llm_notify=SECRET"])
-def test_an_address_that_is_set_as_an_ini_value_is_in_no_file(project, way):
-    words = way.replace("SECRET", "http://127.0.0.1:9/T0KEN").split()
-    result = project.run(*words)
-    result.stdout.fnmatch_lines(["--llm-notify failed: the address cannot be reached*"])
-    assert project.document("run.json")["command"][-1].endswith("llm_notify=…")
-    for file in project.run_folder.iterdir():
-        assert b"T0KEN" not in file.read_bytes()
-
-
-@pytest.mark.parametrize("way", ["--llm-notify=SECRET", "--llm-notify SECRET"])
-def test_a_failure_to_notify_is_a_warning_and_no_artefact_holds_the_address(project, way):
-    address = "http://127.0.0.1:1/T0KEN"
-    result = project.run("--junitxml=junit.xml", *way.replace("SECRET", address).split())
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["--llm-notify failed: the address cannot be reached*"])
-    assert "T0KEN" not in result.stdout.str()
-    kept = [file for file in project.path.rglob("*") if file.is_file()]
-    assert not [file for file in kept if b"T0KEN" in file.read_bytes()]
-    told = [word for word in project.document("run.json")["command"] if "llm-notify" in word]
-    assert told in (["--llm-notify=…"], ["--llm-notify"])
-
-
-def test_a_stored_run_that_is_judged_again_is_told_of_too(project, github, capsys, monkeypatch):
+def test_the_gate_command_writes_annotations_and_summary(project, github, capsys, monkeypatch):
     project.run()
     capsys.readouterr()
     github.unlink()
     monkeypatch.chdir(project.path)
-    file = project.path / "told.json"
-    code = main(["gate", str(project.run_folder), "--notify", command(file, 3)])
-    assert code == 1
+    assert main(["gate", str(project.run_folder)]) == 1
     out = capsys.readouterr().out
     assert sum(line.startswith("::error") for line in out.splitlines()) == 2
-    assert "--llm-notify failed" in out
     assert github.read_text().startswith("### llmeval: failed")
-    assert json.loads(file.read_text())["gates"]["failed"] == 2
+
+
+@pytest.mark.parametrize("words", ["--llm-notify=true", "--llm-notify true"])
+def test_the_removed_notify_option_is_refused(project, words):
+    result = project.run(*words.split())
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*error: unrecognized arguments: --llm-notify*"])
+    assert not (project.path / "runs").exists()
+
+
+def test_the_removed_notify_option_of_the_gate_command_is_refused(capsys):
+    with pytest.raises(SystemExit) as exit:
+        main(["gate", "latest", "--notify", "true"])
+    assert exit.value.code == 4
+    assert "unrecognized arguments: --notify true" in capsys.readouterr().err
 
 
 ONE_ERROR = """
@@ -133,7 +100,7 @@ def one(self, request):
 @pytest.mark.parametrize(
     "gates", ["[benchmarks.bench.subjects.art]\naccuracy = 0.1\n", None], ids=["gated", "not gated"]
 )
-def test_a_build_that_an_error_turned_red_is_told_as_failed(
+def test_a_build_that_an_error_turned_red_is_reported_as_failed(
     project, github, capsys, monkeypatch, gates
 ):
     project.model(one=ONE_ERROR)
@@ -141,12 +108,8 @@ def test_a_build_that_an_error_turned_red_is_told_as_failed(
         (project.path / "thresholds.toml").unlink()
     else:
         project.thresholds(gates)
-    file = project.path / "told.json"
-    result = project.run("--llm-notify", command(file), "--llm-report=html")
+    result = project.run("--llm-report=html")
     assert result.ret == 1
-    told = json.loads(file.read_text())
-    assert (told["verdict"], told["items_failed"]) == ("fail", 1)
-    assert "1 item turned the build red" in told["text"]
     gates_json = project.document("gates.json")
     assert (gates_json["verdict"], gates_json["items_failed"]) == ("fail", 1)
     result.stdout.fnmatch_lines(["::error title=llmeval%3A items failed::1 item turned*"])
@@ -159,12 +122,11 @@ def test_a_build_that_an_error_turned_red_is_told_as_failed(
     if gates is not None:  # judged again, the stored run is as red
         capsys.readouterr()
         monkeypatch.chdir(project.path)
-        assert main(["gate", str(project.run_folder), "--notify", command(file)]) == 1
-        assert json.loads(file.read_text())["items_failed"] == 1
+        assert main(["gate", str(project.run_folder)]) == 1
         assert "1 item turned the build red" in capsys.readouterr().out
 
 
-def test_wrong_items_that_are_failures_are_told_as_such(project, github):
+def test_wrong_items_that_are_failures_are_reported_as_failures(project, github):
     project.thresholds("[benchmarks.bench]\naccuracy = 0.1\n")
     result = project.run("--llm-wrong=fail")
     assert result.ret == 1
