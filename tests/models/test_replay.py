@@ -67,7 +67,7 @@ def ask(path: Path, *requests: Request) -> list[Response]:
 @pytest.mark.parametrize("name", ["f.jsonl", "f.jsonl.gz"])
 def test_spellings_of_a_recorded_text(tmp_path: Path, row: dict[str, Any], name: str) -> None:
     path = write(tmp_path / name, row)
-    assert ask(path, request("tea-0001")) == [Response("tea-0001", text="B", sample=0)]
+    assert ask(path, request("tea-0001")) == [Response("tea-0001", text="B", sample=0, arm="")]
 
 
 def test_numbers_are_recorded_texts_too(tmp_path: Path) -> None:

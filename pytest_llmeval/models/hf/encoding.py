@@ -120,7 +120,9 @@ class Encoder:
             try:
                 drafts.append(self._draft(index, request, request.prompt, 0))
             except _Refused as error:
-                refused.append(Response(request.id, error=str(error), sample=request.sample))
+                refused.append(
+                    Response(request.id, error=str(error), sample=request.sample, arm=request.arm)
+                )
         while drafts:
             texts = [text for draft in drafts for text in draft.texts]
             encoded = iter(self._joins_apart(texts, self._encoded(texts)))
@@ -140,6 +142,7 @@ class Encoder:
                             error=str(error),
                             dropped_shots=draft.dropped,
                             sample=draft.request.sample,
+                            arm=draft.request.arm,
                         )
                     )
             drafts = too_long
@@ -160,7 +163,13 @@ class Encoder:
         def refuse(number: int, error: _Refused, dropped: int) -> None:
             for one in (requests[index] for index in alike[number]):
                 refused.append(
-                    Response(one.id, error=str(error), dropped_shots=dropped, sample=one.sample)
+                    Response(
+                        one.id,
+                        error=str(error),
+                        dropped_shots=dropped,
+                        sample=one.sample,
+                        arm=one.arm,
+                    )
                 )
 
         for number, indices in enumerate(alike):
@@ -407,7 +416,8 @@ def _alike(requests: Sequence[Request]) -> list[list[int]]:
     found: list[list[int]] = []
     for index, request in enumerate(requests):
         before = requests[index - 1]
-        if index and replace(request, id=before.id, sample=before.sample) == before:
+        same = replace(request, id=before.id, sample=before.sample, arm=before.arm)
+        if index and same == before:
             found[-1].append(index)
         else:
             found.append([index])
