@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.gates import load_thresholds
+from pytest_llmeval.reports.export import rows
 from pytest_llmeval.runs import load_baseline
 from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs.judging import judge_run
@@ -73,7 +74,21 @@ def test_the_commands_read_it(old):
     before = json.loads((old.path / "baselines" / "before.json").read_text())
     after = json.loads((old.path / "baselines" / "after.json").read_text())
     assert (before["format"], after["format"]) == (2, 3)
-    assert command("report", str(old.run_folder), "json", "--out", "out").ret in (0, 4)
+    assert command("report", str(old.run_folder), "--out", "report.html").ret == 0
+    assert "cyclic@1" in (old.path / "report.html").read_text()
+
+
+def test_it_is_exported_with_the_names_of_its_arms(old):
+    run = load_run(old.run_folder)
+    found = {(row["benchmark"], row["arm"], row["sample"]) for row in rows(run)}
+    audited = {
+        (name, f"cyclic@{n}", 0)
+        for name, most in (("lettered", 4), ("said", 3))
+        for n in range(1, most)
+    }
+    free = {("lettered", f"free@{text}", 0) for text in ("N/A", "[MASK]", "")}
+    plain = {("lettered", None, 0), ("said", None, 0), *(("sums", None, n) for n in range(3))}
+    assert found == audited | free | plain
 
 
 def test_a_complete_run_is_resumed_without_a_question(old):
@@ -83,19 +98,19 @@ def test_a_complete_run_is_resumed_without_a_question(old):
     assert old.asked == ["law-1"]  # the order in which it had an error
     assert documents(old.run_folder) == WANTED
     assert old.document("run.json")["format"] == 3
-    rows = (old.run_folder / "records.jsonl").read_text().splitlines()
-    assert {json.loads(row).get("sample", 0) for row in rows if '"order"' in row} == {0}
+    lines = (old.run_folder / "records.jsonl").read_text().splitlines()
+    assert {json.loads(line).get("sample", 0) for line in lines if '"order"' in line} == {0}
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_an_interrupted_run_is_asked_for_the_rest(old, workers):
     file = old.run_folder / "records.jsonl"
-    rows = file.read_text().splitlines(keepends=True)
-    kept = [*rows[: len(rows) // 2], '{"model": "plan']
+    lines = file.read_text().splitlines(keepends=True)
+    kept = [*lines[: len(lines) // 2], '{"model": "plan']
     file.write_text("".join(kept))
     result = old.run(*OPTIONS, "--llm-thresholds=thresholds.toml", "--llm-resume", "-n", workers)
     assert result.ret == 1
-    assert 0 < len(old.asked) < len(rows)
+    assert 0 < len(old.asked) < len(lines)
     assert documents(old.run_folder) == WANTED
 
 

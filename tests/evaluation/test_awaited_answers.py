@@ -46,7 +46,7 @@ def test_responses_without_an_arm_are_taken_in_the_order_of_the_requests(sample)
 def test_no_arm_is_guessed(sample) -> None:
     with pytest.raises(ValueError, match="give each its arm"):
         awaited(*AUDIT).pop(Response("q", sample=sample))
-    # Within an item, too, as far as it can be seen: the second arm is answered before the first.
+    # The first that is awaited needs none, whatever has been answered before it.
     found = awaited(*AUDIT)
     found.pop(Response("p", arm="cyclic@1"))
     assert found.pop(Response("p", sample=sample)) is AUDIT[0]
