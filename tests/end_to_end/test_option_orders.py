@@ -476,6 +476,24 @@ def test_items_that_were_not_reached_count_in_no_order(biased):
     assert sum(not one.get("left_out") for one in last.values()) == 4 * 4
 
 
+def test_answers_that_were_broken_off_are_errors_of_their_own_orders(planted):
+    project = planted("gold")
+    file = project.path / "conftest.py"
+    file.write_text(
+        file.read_text().replace(
+            "            options =",
+            "            if request.id == 'item-03': pytest.fail('hangs')\n            options =",
+        )
+    )
+    assert project.run("--llm-permutations=cyclic").ret == 1
+    assert project.metrics()["errors"] == 37
+    assert audit(project)["items"] == 3
+    lines = (project.run_folder / "records.jsonl").read_text().splitlines()
+    stored = list(map(json.loads, lines))
+    assert len({(one.get("arm"), one["protocol"]) for one in stored}) == 4
+    assert not any("sample" in one for one in stored)
+
+
 def test_answers_in_any_order_have_to_name_their_arm(biased):
     """They are not told apart by the item and the sample, and no number is made of a guess."""
     project = biased(backwards=True)
