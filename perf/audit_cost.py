@@ -20,6 +20,7 @@ from functools import partial
 
 from peer import data
 
+from pytest_llmeval.bias.arms import ORIGINAL
 from pytest_llmeval.bias.arms import arms
 from pytest_llmeval.bias.arms import arrange
 from pytest_llmeval.catalog import mmlu
@@ -40,12 +41,12 @@ def main() -> int:
     model = load_model("demo")
     list(model.answer(single[0][:2]))  # loads the weights
     times: dict[str, list[float]] = {"single": [], "audit": []}
-    found: dict[str, dict[tuple[str, int], tuple[float, ...]]] = {}
+    found: dict[str, dict[tuple[str, str], tuple[float, ...]]] = {}
     for _ in range(options.rounds):
         for name, subjects in (("single", single), ("audit", audited)):
             started = time.perf_counter()
             found[name] = {
-                (one.id, one.sample or 0): one.logprobs
+                (one.id, one.arm or ""): one.logprobs
                 for requests in subjects
                 for one in model.answer(requests)
             }
@@ -83,10 +84,10 @@ def requests_of(subjects: list[str]) -> tuple[list[list[Request]], list[list[Req
                         pool,
                         arrange=partial(arrange, move=arm.shots),
                     ),
-                    sample=number,
+                    arm="" if arm.name == ORIGINAL else arm.name,
                 )
                 for item in items
-                for number, arm in enumerate(orders)
+                for arm in orders
             ]
         )
     return single, audited

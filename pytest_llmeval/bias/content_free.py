@@ -42,15 +42,15 @@ def shown(item: Item, arm: Arm) -> Item | None:
     return arrange(item, arm.item)
 
 
-def arms_of(item: Item, arms: Iterable[Arm], carries: bool) -> Iterator[tuple[int, Arm, Item]]:
-    """The arms that the item is in: number (from 1), arm, and the item as it is shown there.
+def arms_of(item: Item, arms: Iterable[Arm], carries: bool) -> Iterator[tuple[Arm, Item]]:
+    """The arms that the item is in, each with the item as it is shown there.
 
     ``carries``: whether the item is one with which content-free prompts are asked.
     """
-    for number, arm in enumerate(arms, start=1):
+    for arm in arms:
         found = shown(item, arm) if carries or arm.instead is None else None
         if found is not None:
-            yield number, arm, found
+            yield arm, found
 
 
 def carriers(items: Iterable[Item]) -> frozenset[str]:

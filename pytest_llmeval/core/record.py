@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from dataclasses import field
 from enum import StrEnum
 
+from pytest_llmeval.core.plan import is_content_free
+
 
 class Outcome(StrEnum):
     """What became of one item, best first. An error is not an answer: it never counts as wrong."""
@@ -35,16 +37,22 @@ class Score:
     seconds: float = field(default=0.0, compare=False)
 
 
+AnswerKey = tuple[str, int]
+"""(arm, sample): one of the answers to an item."""
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One line on disk: an item × sample with its outcome, its response and fingerprints.
+    """One line on disk: an item × arm × sample with its outcome, its response and fingerprints.
 
+    ``arm``: as in ``Request``: the name of another order of the options or of the shots, or of a
+    content-free input; empty: the item as it is. ``sample``: which of the answers in that arm.
     ``left_out``: the response stands, but the test did not come to a verdict (it was skipped,
     or the run was cut short), so the item counts as not run. ``response_of`` names the scorer
-    whose record holds the response, where several score the same one. ``order``: of a permutation
-    audit, the labels of the options in the order shown (``CADB``); ``answer`` and ``gold`` are
-    labels of the original order there, ``logprobs`` are in the order shown. A record of a
-    content-free prompt has an ``order``, too, and no ``gold``: it is no answer to its item.
+    whose record holds the response, where several score the same one. ``order``: of an arm, the
+    labels of the options in the order shown (``CADB``); ``answer`` and ``gold`` are labels of the
+    original order there, ``logprobs`` are in the order shown. A record of a content-free input has
+    no ``gold``: it is no answer to its item.
     ``detail`` and ``all_tied``: as in ``Score``, ``encoded_apart``: as in ``Response``.
     """
 
@@ -57,6 +65,7 @@ class Record:
     answer: str | None
     gold: str
     sample: int = 0
+    arm: str = ""
     logprobs: tuple[float, ...] = ()
     text: str | None = None
     reasoning: str | None = None
@@ -90,5 +99,10 @@ class Record:
 
     @property
     def content_free(self) -> bool:
-        """Whether it tells of a prompt without content, which its item only carries."""
-        return bool(self.order) and not self.gold
+        """Whether it is about a prompt without content, which its item only carries."""
+        return is_content_free(self.arm)
+
+    @property
+    def answer_key(self) -> AnswerKey:
+        """Which of the answers to its item it is about."""
+        return self.arm, self.sample

@@ -51,11 +51,12 @@ class Request:
     """What a model is asked: the log-likelihood of each choice, or, without choices, text.
 
     Several samples of an item are several requests that differ in ``sample`` alone and follow
-    one another, so that a model may read the prompt once. What is drawn at random for a request
-    depends on ``seed``, ``id`` and ``sample``, never on what else is asked. ``benchmark`` is what
-    its cost is booked under, and changes no answer. ``given``, if not empty, has one text a choice
-    that ends the question where that choice is asked about (``prompts``). ``moved``: the prompt
-    shows options or shots in another order (of a permutation audit), which is all in the prompt.
+    one another, so that a model may read the prompt once. ``arm``: the name of the arm of a
+    permutation audit or of the content-free input whose prompt this is (``cyclic@1``, ``free@N/A``);
+    empty: the item as it is. What is drawn at random for a request depends on ``seed``, ``id``,
+    ``sample`` and ``arm``, never on what else is asked. ``benchmark`` is what its cost is booked
+    under, and changes no answer. ``given``, if not empty, has one text a choice that ends the
+    question where that choice is asked about (``prompts``).
     """
 
     id: str
@@ -67,7 +68,7 @@ class Request:
     seed: int = 0
     benchmark: str = ""
     given: tuple[str, ...] = ()
-    moved: bool = False
+    arm: str = ""
 
     def __post_init__(self) -> None:
         if self.given and len(self.given) != len(self.choices):
@@ -90,7 +91,9 @@ class Request:
 class Response:
     """What a model gave for the request with the same id.
 
-    ``sample``: which of several; where a model leaves it out, they are taken in order.
+    ``sample`` and ``arm``: those of the request. Where a model leaves out the sample, the answers to
+    an item are taken in order; where it leaves out the arm of one of several, it has to answer all
+    requests in the order in which it was given them.
     ``logprobs``: one natural-log probability per choice, in the request's order.
     ``finish_reason``: ``length`` where the text ended at the token limit, or within reasoning.
     ``reasoning``: the thought before the answer, which ``text`` does not hold.
@@ -117,6 +120,7 @@ class Response:
     sample: int | None = None
     reasoning: str | None = None
     encoded_apart: int = 0
+    arm: str | None = None
 
     def __post_init__(self) -> None:
         # Here, at the border, once, rather than in everything that writes or sends responses.
@@ -150,6 +154,7 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
     "text": mend,
     "reasoning": mend,
     "finish_reason": mend,
+    "arm": mend,
     "logprobs": lambda values: tuple(float(value) for value in values),
     "prompt_tokens": int,
     "completion_tokens": int,

@@ -36,7 +36,9 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.core import mend
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import PlannedItem
+from pytest_llmeval.core.record import AnswerKey
 from pytest_llmeval.evaluation.arrivals import Arrivals
+from pytest_llmeval.evaluation.awaited_answers import AwaitedAnswers
 from pytest_llmeval.evaluation.recorder import Recorder
 from pytest_llmeval.evaluation.recorder import UnanswerableError
 from pytest_llmeval.evaluation.recorder import answerable
@@ -120,7 +122,7 @@ class Evaluator:
     def records(self, nodeid: str, model: Model) -> tuple[Record, ...]:
         """The records of one planned test, by sample, answering its chunk as far as needed.
 
-        Those of a permutation audit's arms follow; their ``order`` is set.
+        Those of its arms follow.
 
         Raises UnanswerableError when no item of the session can be answered.
         """
@@ -145,7 +147,7 @@ class Evaluator:
             finally:
                 self._note_usage()
             del self.recorder.ready[nodeid]
-        return tuple(ready[sample] for sample in sorted(expected))
+        return tuple(ready[answer] for answer in expected)
 
     def end(self) -> None:
         """Save what is here, and take no more. What is in flight is given up."""
@@ -166,8 +168,8 @@ class Evaluator:
         self,
         planned: PlannedItem,
         model: Model,
-        expected: Collection[int],
-        ready: Mapping[int, Record],
+        expected: Collection[AnswerKey],
+        ready: Mapping[AnswerKey, Record],
     ) -> None:
         """Take what has arrived, of all chunks, and go on with the chunk of one test by a step."""
         self._arrivals.clear()
@@ -179,12 +181,11 @@ class Evaluator:
             self._arrivals.wait()
         elif waits is None:
             # The chunk ended before this item: something left it by an exception.
-            blank = replace(
-                self.blank(planned.nodeid, model.name),
-                error="the answering of its chunk was broken off",
-            )
-            for sample in {*expected} - ready.keys():
-                self.recorder.fail(planned, replace(blank, sample=sample))
+            blank = self.blank(planned.nodeid, model.name)
+            error = "the answering of its chunk was broken off"
+            for failed in self._blanks_of_item(planned, model, blank, error):
+                if failed.answer_key not in ready:
+                    self.recorder.fail(planned, failed)
 
     def _protocol(self, result: int, model: Model) -> Protocol:
         """The protocol of a planned result as a model can answer it. Raises UnanswerableError."""
@@ -193,13 +194,19 @@ class Evaluator:
             self._protocols[key] = answerable(self._evaluated[result].protocol, model)
         return self._protocols[key]
 
-    def _expected(self, planned: PlannedItem, model: Model) -> Collection[int]:
-        """The numbers of an item's answers: its samples, and after them those of its arms."""
+    def _expected(self, planned: PlannedItem, model: Model) -> Collection[AnswerKey]:
+        """An item's answers: its samples, and after them those of its arms."""
         protocol = self._protocol(planned.result, model)
-        samples = range(protocol.answers_per_item)
-        if not self._evaluated[planned.result].arms:
-            return samples
-        return {*samples, *(number for number, _, _ in self._arms_of(planned, protocol))}
+        samples = [("", sample) for sample in range(protocol.answers_per_item)]
+        return [*samples, *((arm.name, 0) for arm, _ in self._arms_of(planned, protocol))]
+
+    def _blanks_of_item(
+        self, planned: PlannedItem, model: Model, shared: Record, error: str
+    ) -> Iterator[Record]:
+        """The records of an item's answers as errors."""
+        protocol, item = self._protocol(planned.result, model), self._items[planned.nodeid]
+        for arm in (_AS_IT_IS, *(arm for arm, _ in self._arms_of(planned, protocol))):
+            yield from blanks_of(shared, item, arm, protocol, error=error)
 
     def _find_carriers(self) -> dict[tuple[int, int], frozenset[str]]:
         asked: dict[tuple[int, int], list[Item]] = {}
@@ -210,8 +217,8 @@ class Evaluator:
                 group.append(self._items[planned.nodeid])
         return {group: carriers(items) for group, items in asked.items()}
 
-    def _arms_of(self, planned: PlannedItem, protocol: Protocol) -> Iterator[tuple[int, Arm, Item]]:
-        """The arms that an item is in, numbered, with the item as each shows it."""
+    def _arms_of(self, planned: PlannedItem, protocol: Protocol) -> Iterator[tuple[Arm, Item]]:
+        """The arms that an item is in, each with the item as it is shown there."""
         # A generated letter says nothing of how likely the others are.
         carries = protocol.ask == "choices" and planned.item in self._carriers.get(
             (planned.model, planned.result), ()
@@ -319,34 +326,29 @@ class Evaluator:
                 continue
             item = self._items[planned.nodeid]
             pool = one.dataset.pool.get(item.subject, ())
-            for number, arm, arranged in (
-                (0, _AS_IT_IS, item),
-                *self._arms_of(planned, protocol),
-            ):
+            for arm, arranged in ((_AS_IT_IS, item), *self._arms_of(planned, protocol)):
                 try:
                     request = protocol.request(
                         arranged,
                         pool,
                         self._plan.seed,
                         one.benchmark.name,
-                        partial(arrange, move=arm.shots) if number else None,
+                        None if arm is _AS_IT_IS else partial(arrange, move=arm.shots),
                     )
                 except Exception as error:
                     message = f"template {protocol.template.name}: {type(error).__name__}: {error}"
-                    for failed in blanks_of(shared, item, number, arm, protocol, error=message):
+                    for failed in blanks_of(shared, item, arm, protocol, error=message):
                         self.recorder.fail(planned, failed)
                     continue
                 prompt = {
                     "prompt_sha256": request.prompt.sha256,
                     "dropped_shots": protocol.shots - len(request.prompt.shots),
                 }
-                for blank in blanks_of(shared, item, number, arm, protocol, **prompt):
+                for blank in blanks_of(shared, item, arm, protocol, **prompt):
                     if self._reuse(planned, blank):
                         continue
-                    if blank.sample:  # one of several samples, or an item in another order
-                        request = replace(
-                            request, id=item.id, sample=blank.sample, moved=number > 0
-                        )
+                    if any(blank.answer_key):
+                        request = replace(request, id=item.id, arm=blank.arm, sample=blank.sample)
                     requests.setdefault(arm.shots, []).append((request, blank))
         return requests.values()
 
@@ -381,11 +383,7 @@ class Evaluator:
     ) -> Iterator[bool]:
         members = {planned.item: planned for planned in self._plan.chunks[chunk]}
         failure = "the model gave no answer"
-        # By item and sample, in the order asked: of this call alone, so that an answer that does
-        # not say which it is (a function's) is to what was asked in it.
-        blank: dict[str, dict[int, Record]] = {}
-        for request, record in asked:
-            blank.setdefault(request.id, {})[request.sample] = record
+        awaited = AwaitedAnswers(asked)
         self._end_open_chunk()
         self._outstanding += len(asked)
         at_once = False
@@ -411,9 +409,7 @@ class Evaluator:
                     break
                 if not isinstance(response, Response):
                     raise TypeError(f"the model yielded {type(response).__name__}, not a Response")
-                waiting = blank.get(response.id, {})
-                sample = next(iter(waiting), 0) if response.sample is None else response.sample
-                answered = waiting.pop(sample, None)
+                answered = awaited.pop(response)
                 if answered is None:
                     # An answer given twice, or to something that was not asked: others stand.
                     if response.id not in members:
@@ -422,7 +418,7 @@ class Evaluator:
                 self._outstanding -= 1
                 self.recorder.take(members[response.id], answered, response)
                 self.recorder.decide()
-                if not any(blank.values()):
+                if not awaited:
                     # Nobody would come back here, and the model go on holding what it works with.
                     if isinstance(responses, CloseableResponses):
                         responses.close()
@@ -440,8 +436,7 @@ class Evaluator:
                 self.recorder.release()
             self._begun.pop(chunk, None)
             self._open = None if self._open == chunk else self._open
-        for item, unanswered in blank.items():
-            for record in unanswered.values():
-                self._outstanding -= 1
-                self.recorder.fail(members[item], replace(record, error=failure))
-                yield False
+        for blank in awaited:
+            self._outstanding -= 1
+            self.recorder.fail(members[blank.item], replace(blank, error=failure))
+            yield False

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from dataclasses import replace
 from typing import Any
 
+from pytest_llmeval.bias.arms import ORIGINAL
 from pytest_llmeval.bias.arms import Arm
 from pytest_llmeval.bias.arms import order
 from pytest_llmeval.bias.content_free import shown
@@ -26,6 +27,7 @@ from pytest_llmeval.core import Score
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import PlannedItem
 from pytest_llmeval.core.plan import arm_fingerprint
+from pytest_llmeval.core.record import AnswerKey
 from pytest_llmeval.evaluation.code_executor import Executor
 from pytest_llmeval.evaluation.scoring import filled_in
 from pytest_llmeval.evaluation.scoring import in_original_order
@@ -76,8 +78,8 @@ class Recorder:
         programs: Executor,
     ) -> None:
         """``items``: by node id."""
-        #: By node id and sample: records that their test has not asked for yet.
-        self.ready: dict[str, dict[int, Record]] = {}
+        #: By node id and answer: records that their test has not asked for yet.
+        self.ready: dict[str, dict[AnswerKey, Record]] = {}
         #: What is odd about the sandbox, to be told once.
         self.warnings: list[str] = []
         self._plan = plan
@@ -89,9 +91,9 @@ class Recorder:
         self._checked: set[int] = set()
         #: By program: what waits for it.
         self._undecided: dict[str, _Undecided] = {}
-        #: By node id and sample: what the disk says last.
-        self._written: dict[tuple[str, int], Record] = {}
-        self._others: dict[str, dict[int, tuple[Record, ...]]] = {}
+        #: By node id and answer: the last record on disk, and those of other scorers.
+        self._written: dict[tuple[str, AnswerKey], Record] = {}
+        self._others: dict[str, dict[AnswerKey, tuple[Record, ...]]] = {}
         #: Records that are written together, while such come; None otherwise.
         self._held: list[Record] | None = None
 
@@ -109,12 +111,15 @@ class Recorder:
         word about it.
         """
         item = self._items[planned.nodeid]
-        if response.sample != blank.sample:
-            # What a scorer draws is drawn for the sample, which a function or a record leaves out.
-            response = replace(response, sample=blank.sample)
-        if blank.order:
-            arm = self._evaluated[planned.result].arms[blank.sample - 1]
+        drawn_for = blank.sample
+        if blank.arm:
+            place, arm = self._evaluated[planned.result].arm(blank.arm)
             item = shown(item, arm) or item
+            drawn_for = 1 + place
+        if response.sample != drawn_for:
+            # What a scorer draws is drawn for the sample, which a function or a record leaves out,
+            # or for the arm's place, so that every order has a draw of its own.
+            response = replace(response, sample=drawn_for)
         others = under_other_scorers(self._plan, planned.result, blank)
         verdicts: dict[str, Score] = {}
         waiting: dict[str, str] = {}
@@ -130,7 +135,8 @@ class Recorder:
             if isinstance(made, Score):
                 verdicts[scorer] = in_original_order(made, blank.order)
             else:
-                program = replace(made, id=f"{planned.nodeid} {blank.sample} {scorer}")
+                name = f"{planned.nodeid} {blank.arm} {blank.sample} {scorer}"
+                program = replace(made, id=name)
                 waiting[program.id] = scorer
                 self._executor(planned).submit(program)
         scoring = sum(score.seconds for score in verdicts.values())
@@ -176,20 +182,20 @@ class Recorder:
 
     def settle(self, nodeid: str, record: Record) -> None:
         """Write a test's final record, unless the disk says the same already."""
-        written = self._written.pop((nodeid, record.sample), None)
+        written = self._written.pop((nodeid, record.answer_key), None)
         if written is None or _settled(written) != _settled(record):
             known = self._others.setdefault(nodeid, {})
             # A body that overrules the scorer says nothing about other scorers.
-            others = known.get(record.sample) or under_other_scorers(
+            others = known.get(record.answer_key) or under_other_scorers(
                 self._plan, self._plan.by_nodeid[nodeid].result, record
             )
-            known[record.sample] = tuple(
+            known[record.answer_key] = tuple(
                 replace(other, left_out=record.left_out)
                 if record.outcome is not Outcome.ERROR
                 else replace(other, outcome=record.outcome, error=record.error)
                 for other in others
             )
-            self._save(record, known[record.sample])
+            self._save(record, known[record.answer_key])
 
     def hold(self) -> None:
         """Write nothing until ``release``: responses are taken that a model gave all at once."""
@@ -245,11 +251,12 @@ class Recorder:
         written: Record | None,
         others: tuple[Record, ...],
     ) -> None:
-        self.ready.setdefault(planned.nodeid, {})[record.sample] = record
+        answer = record.answer_key
+        self.ready.setdefault(planned.nodeid, {})[answer] = record
         if written is not None:
-            self._written[planned.nodeid, record.sample] = written
+            self._written[planned.nodeid, answer] = written
         if others:
-            self._others.setdefault(planned.nodeid, {})[record.sample] = others
+            self._others.setdefault(planned.nodeid, {})[answer] = others
 
     def _save(self, record: Record, others: Iterable[Record]) -> None:
         if self._held is None:
@@ -265,15 +272,15 @@ class Recorder:
 
 
 def blanks_of(
-    shared: Record, item: Item, number: int, arm: Arm, protocol: Protocol, **about: Any
+    shared: Record, item: Item, arm: Arm, protocol: Protocol, **about: Any
 ) -> list[Record]:
     """The blank records of an item in an arm that it is in.
 
-    As it is (number 0) it has one a sample, in every other arm one. ``shared``: the fields that all
+    In the original order it has one a sample, in every other arm one. ``shared``: the fields that all
     items of the chunk have in common; ``about``: further fields of this one.
     """
     about |= {"item": item.id, "subject": item.subject, "gold": item.gold_label}
-    if number == 0:
+    if arm.name == ORIGINAL:
         return [replace(shared, sample=n, **about) for n in range(protocol.answers_per_item)]
     if arm.instead is not None:
         about["gold"] = ""  # nothing is right where nothing was asked
@@ -281,7 +288,7 @@ def blanks_of(
     return [
         replace(
             shared,
-            sample=number,
+            arm=arm.name,
             protocol=arm_fingerprint(shared.protocol, arm.name),
             order="".join(LABELS[index] for index in positions),
             **about,

@@ -39,12 +39,12 @@ class Stored:
 
     def _about(self, record: Record) -> tuple[Any, ...]:
         model = "" if self._own_model else record.model
-        return (model, record.benchmark, record.item, record.sample)
+        return (model, record.benchmark, record.item, *record.answer_key)
 
 
 def _key(record: Record) -> tuple[Any, ...]:
     """What an answer must share with a planned sample to be its answer, beside the prompt."""
-    return (record.model, record.protocol, record.benchmark, record.item, record.sample)
+    return (record.model, record.protocol, record.benchmark, record.item, *record.answer_key)
 
 
 def _answers(stored: Record, planned: Record) -> bool:

@@ -100,10 +100,9 @@ def under_other_scorers(plan: Plan, result: int, record: Record) -> tuple[Record
     if not scorers:
         return ()
     planned = plan.results[result]
-    arm = planned.arms[record.sample - 1] if record.order else ""
 
     def of_arm(way: Way) -> str:
-        return arm_fingerprint(way.fingerprint, arm) if arm else way.fingerprint
+        return arm_fingerprint(way.fingerprint, record.arm) if record.arm else way.fingerprint
 
     if record.protocol != of_arm(planned.ways[0]):
         return ()  # a model that gives only text has one way to score it

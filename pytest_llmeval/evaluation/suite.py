@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 from typing import NamedTuple
 
@@ -57,6 +58,14 @@ class Evaluated:
     debias: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     excluded: str = ""
+
+    def arm(self, name: str) -> tuple[int, Arm]:
+        """The arm of that name, with its place among the arms."""
+        return self._arms_by_name[name]
+
+    @cached_property
+    def _arms_by_name(self) -> Mapping[str, tuple[int, Arm]]:
+        return {arm.name: (place, arm) for place, arm in enumerate(self.arms)}
 
     @property
     def orders(self) -> tuple[Arm, ...]:

@@ -89,11 +89,11 @@ def _estimate(
         pool = one.dataset.pool.get(item.subject, ())
         arms = list(arms_of(item, one.arms, item.id in carrying))
         # The same text in another order of options, as long but for shots that cannot be shown so.
-        times = protocol.answers_per_item + sum(arm.instead is None for _, arm, _ in arms)
+        times = protocol.answers_per_item + sum(arm.instead is None for arm, _ in arms)
         asked.append((times, _request(one, protocol, item, pool, plan.seed)))
         asked += [
             (1, _request(one, protocol, shown, pool, plan.seed))
-            for _, arm, shown in arms
+            for arm, shown in arms
             if arm.instead is not None
         ]
     requests = sum(times for times, _ in asked)

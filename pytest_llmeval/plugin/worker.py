@@ -162,7 +162,7 @@ class Answering:
             records = (*own, *node.stash[_ARMS])
         else:
             records = self._records(node, model)
-            own = tuple(record for record in records if not record.order)
+            own = tuple(record for record in records if not record.arm)
             node.stash[_RECORDS] = own
             node.stash[_ARMS] = records[len(own) :]
         failed = [record.error for record in records if record.outcome is Outcome.ERROR]

@@ -23,7 +23,7 @@ from pytest_llmeval.runs.judged import JudgedRun
 from pytest_llmeval.runs.run import Run
 
 SCHEMA = "pytest-llmeval/run"
-VERSION = 1
+VERSION = 2
 
 _BATCH = 10_000  # rows that are made at once for parquet
 
@@ -48,12 +48,17 @@ COLUMNS = (
     Column("data_hash", "string", "hash of the benchmark's data"),
     Column("subject", "string", "subject of the item"),
     Column("item", "string", "id of the item, unique in its benchmark"),
-    Column("sample", "int64", "which of the item's answers, from 0"),
+    Column("sample", "int64", "which of the item's answers in this arm, from 0"),
+    Column(
+        "arm",
+        "string",
+        "name of the order of a permutation audit (cyclic@1) or of the content-free input (free@N/A):"
+        " the row counts there alone; null: the item as it is",
+    ),
     Column(
         "order",
         "string",
-        "labels of the options as shown (DABC), where the row is of a permutation audit, or, without"
-        " gold, of a content-free prompt: it counts there alone; null: the original order",
+        "labels of the options as shown (DABC), where the row is of an arm; null: the original order",
     ),
     Column("outcome", "string", "correct, wrong, unparsed or error"),
     Column("correct", "bool", "whether the outcome is correct; null for an error"),
@@ -124,6 +129,7 @@ def _row(record: Record, run: Run, protocol: str | None) -> dict[str, Any]:
         "subject": record.subject,
         "item": record.item,
         "sample": record.sample,
+        "arm": record.arm or None,
         "order": record.order or None,
         "outcome": str(record.outcome),
         "correct": None if record.outcome is Outcome.ERROR else correct,

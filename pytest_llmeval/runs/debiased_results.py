@@ -122,21 +122,21 @@ def _asked(
     records: Iterable[Record],
 ) -> list[_Asked]:
     """Items with log-probabilities in every order that was asked for of them."""
-    protocols = (fingerprint, *(arm_fingerprint(fingerprint, arm) for arm in arms))
-    numbers = {protocol: number for number, protocol in enumerate(protocols)}
-    found: dict[str, dict[int, Record]] = {}
+    protocols = {fingerprint, *(arm_fingerprint(fingerprint, arm) for arm in arms)}
+    found: dict[str, dict[str, Record]] = {}
     for record in records:
-        if record.protocol in numbers and record.item in items:
-            found.setdefault(record.item, {})[numbers[record.protocol]] = record
+        if record.protocol in protocols and record.item in items:
+            found.setdefault(record.item, {})[record.arm] = record
     asked = []
     for name, by_arm in sorted(found.items()):
-        if 0 not in by_arm or not all(one.logprobs for one in by_arm.values()):
+        first = by_arm.get("")
+        if first is None or not all(one.logprobs for one in by_arm.values()):
             continue
-        usual = LABELS[: len(by_arm[0].logprobs)]
-        gold = usual.find(by_arm[0].gold)
+        usual = LABELS[: len(first.logprobs)]
+        gold = usual.find(first.gold)
         if gold >= 0:
             # In the order of the arms, not that in which their answers came.
-            rows = [by_arm[number] for number in sorted(by_arm)]
+            rows = [by_arm[arm] for arm in ("", *arms) if arm in by_arm]
             orders = [tuple(map(LABELS.index, one.order or usual)) for one in rows]
             logprobs = [one.logprobs for one in rows]
             asked.append(_Asked(name, rows[0].subject, gold, logprobs, orders))
@@ -150,12 +150,12 @@ def _content_free(
 
     Shards ask for each of them once: what has no error and comes first by item counts.
     """
-    known = [arm_fingerprint(fingerprint, arm) for arm in arms]
+    known = {arm_fingerprint(fingerprint, arm) for arm in arms}
     found: dict[tuple[str, int], dict[str, Record]] = {}
     for record in sorted(records, key=lambda one: (not one.logprobs, one.item)):
         if record.protocol in known:
             group = found.setdefault((record.subject, len(record.order)), {})
-            group.setdefault(record.protocol, record)
+            group.setdefault(record.arm, record)
     return {group: list(own.values()) for group, own in found.items() if len(own) == len(known)}
 
 

@@ -195,7 +195,7 @@ def read_judged(path: Path, comparison: Mapping[str, Any] | None = None) -> Judg
 
 def used(run: JudgedRun) -> dict[Key, Spent]:
     """What the answers of each result took, from the run's records."""
-    return spent(latest_records(RunFolder(run.path).records))
+    return spent(latest_records(RunFolder(run.path).read_records(run.manifest)))
 
 
 def _document(folder: RunFolder, name: str) -> dict[str, Any] | None:

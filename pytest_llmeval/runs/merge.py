@@ -169,7 +169,7 @@ def _check_apart(shards: Sequence[Run]) -> None:
     seen: dict[tuple[Any, ...], Run] = {}
     for run in shards:
         for record in run.records:
-            other = seen.setdefault(key(replace(record, sample=0)), run)
+            other = seen.setdefault(key(replace(record, sample=0, arm="")), run)
             if other is not run:
                 raise ConfigError(
                     f"item {record.item} of {record.benchmark} is in {run_name(other.path)} and in"

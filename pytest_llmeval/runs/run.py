@@ -23,7 +23,6 @@ from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
-from pytest_llmeval.runs.audit import InArm
 from pytest_llmeval.runs.audit import audit_of
 from pytest_llmeval.runs.debiased_results import debiased
 from pytest_llmeval.runs.debiased_results import what_is_lacking
@@ -221,12 +220,12 @@ class Run:
     def _audit(self, planned: PlannedResult, way: Way, measurement: Measurement) -> Audit | None:
         if not planned.arms:
             return None
-        arms = [arm_fingerprint(way.fingerprint, arm) for arm in planned.arms]
-        numbers = {protocol: number for number, protocol in enumerate([way.fingerprint, *arms])}
-        found: dict[str, list[InArm]] = {item: [] for item in measurement.items}
-        for record in self._records(measurement.result.model, planned.benchmark, numbers):
+        arms = {arm_fingerprint(way.fingerprint, arm) for arm in planned.arms}
+        found: dict[str, list[Record]] = {item: [] for item in measurement.items}
+        protocols = {way.fingerprint, *arms}
+        for record in self._records(measurement.result.model, planned.benchmark, protocols):
             if record.item in found:
-                found[record.item].append(InArm.of(record, numbers[record.protocol]))
+                found[record.item].append(record)
         return audit_of(planned.arms, found.items(), planned.same)
 
 
@@ -284,7 +283,8 @@ def load_run(path: str | Path) -> Run:
     """Read a run folder. Raises RunError, in one line, for what is missing or damaged in it."""
     folder = RunFolder(Path(path))
     manifest = folder.manifest()
-    run = Run(folder.path, manifest, tuple(latest_records(folder.records)))
+    records = latest_records(folder.read_records(manifest))
+    run = Run(folder.path, manifest, tuple(records))
     try:
         counted = count_answers(run.measurements())
     except ValueError as error:

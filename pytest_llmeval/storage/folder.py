@@ -9,6 +9,7 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -19,11 +20,14 @@ from typing import Any
 
 from filelock import lock_descriptor
 
+from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import PlannedResult
 from pytest_llmeval.core.prices import Prices
 from pytest_llmeval.core.suggestions import nearest
+from pytest_llmeval.storage import format2
+from pytest_llmeval.storage.records import RecordWriter
 from pytest_llmeval.storage.records import read_records
 from pytest_llmeval.storage.schema import check_document
 from pytest_llmeval.storage.usage_log import UsageLog
@@ -31,7 +35,8 @@ from pytest_llmeval.storage.usage_log import read_usage
 from pytest_llmeval.storage.usage_log import rows_of
 from pytest_llmeval.storage.usage_log import with_usage
 
-FORMAT = 2
+FORMAT = 3
+"""Of the documents and records that are written; those of ``format2`` are read, too."""
 
 _PACKAGES = (
     "pytest-llmeval",
@@ -72,8 +77,9 @@ class RunFolder:
             raise RunError(f"{file} cannot be read: {error.strerror or error}") from None
         except (ValueError, RecursionError) as error:
             raise RunError(f"{file} cannot be read: {error}") from None
-        if not isinstance(value, dict) or value.get("format") != FORMAT:
-            raise RunError(f"{file}: not a document of format {FORMAT}, which this version writes")
+        if not isinstance(value, dict) or value.get("format") not in (format2.FORMAT, FORMAT):
+            known = f"{format2.FORMAT} or {FORMAT}"
+            raise RunError(f"{file}: not a document of format {known}, which this version reads")
         check_document(name, value, file)
         return value
 
@@ -85,6 +91,33 @@ class RunFolder:
         manifest = self.read("run.json")
         rows = read_usage(self.usage)
         return with_usage(manifest, rows, Prices()) if rows else manifest
+
+    def read_records(self, manifest: Mapping[str, Any]) -> Iterator[Record]:
+        """The records in the order written, as of this format. Raises RunError for a damaged one.
+
+        ``manifest``: the folder's ``run.json``.
+        """
+        earlier = manifest.get("format") == format2.FORMAT
+        return read_records(self.records, format2.arms_by_protocol(manifest) if earlier else None)
+
+    def rewrite_records(self, manifest: Mapping[str, Any]) -> None:
+        """Replace records of an earlier format by those of this one, in one step.
+
+        Raises RunError, with nothing replaced, where that cannot be done.
+        """
+        if manifest["format"] == FORMAT or not self.records.exists():
+            return
+        temporary = self.path / f".{self.records.name}.tmp"
+        writer = RecordWriter(temporary)
+        try:
+            temporary.unlink(missing_ok=True)
+            writer.append(*self.read_records(manifest))
+            os.replace(temporary, self.records)
+        except OSError as error:
+            reason = error.strerror or error
+            raise RunError(f"cannot write {self.records}: {reason}") from error
+        finally:
+            writer.close()
 
     def claim(self) -> None:
         """Keep other sessions out of this folder until this process ends.
@@ -116,7 +149,8 @@ class RunFolder:
 
     def write(self, name: str, value: Mapping[str, Any]) -> None:
         """Replace one of the documents in one step: a reader sees the old or the new one."""
-        text = json.dumps({"format": FORMAT, **value}, indent=1, allow_nan=False) + "\n"
+        document = {"format": FORMAT, **{k: v for k, v in value.items() if k != "format"}}
+        text = json.dumps(document, indent=1, allow_nan=False) + "\n"
         temporary = self.path / f".{name}.tmp"
         try:
             temporary.write_text(text, encoding="utf-8")
@@ -210,13 +244,14 @@ def find_resumable(root: Path, plan: Plan) -> RunFolder | str | None:
 def take_up(folder: RunFolder) -> None:
     """Claim a run that is to be continued, and have it told by its records alone until it ends.
 
-    Raises RunError, with nothing replaced, where another session works in it or its records are
-    damaged.
+    A folder of an earlier format becomes one of this format. Raises RunError, with nothing
+    replaced, where another session works in it or its records are damaged.
     """
-    for _ in read_records(folder.records):
+    for _ in folder.read_records(folder.read("run.json")):
         pass
     folder.claim()
     manifest = folder.manifest()
+    folder.rewrite_records(manifest)
     if manifest.get("status") == "running":  # killed: nothing has summed up its last session
         manifest["seconds"] = manifest.get("seconds", 0.0) + _seconds_of_last_session(
             folder, manifest

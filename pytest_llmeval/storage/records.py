@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from types import UnionType
@@ -15,6 +17,7 @@ from typing import get_type_hints
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
+from pytest_llmeval.storage.format2 import with_arm
 from pytest_llmeval.storage.line_writer import LineWriter
 from pytest_llmeval.storage.line_writer import whole_lines
 
@@ -80,23 +83,25 @@ class RecordWriter(LineWriter):
         self.write("".join(map(to_line, records)).encode("utf-8", "replace"))
 
 
-def read_records(path: Path) -> Iterator[Record]:
+def read_records(path: Path, earlier_arms: Mapping[str, str] | None = None) -> Iterator[Record]:
     """The records of a file in the order written; a torn last line is ignored.
 
-    A later record for the same item and sample is meant to replace the earlier: that is the
-    caller's to apply. Raises RunError, naming the line, for anything that is not a record.
+    A later record for the same answer (``key``) is meant to replace the earlier: that is the
+    caller's to apply. ``earlier_arms``: of a folder of format 2, ``format2.arms_by_protocol``.
+    Raises RunError, naming the line, for anything that is not a record.
     """
     for number, line in whole_lines(path):
         try:
-            yield from_line(line)
+            record = from_line(line)
+            yield record if earlier_arms is None else with_arm(record, earlier_arms)
         except ValueError as error:
             raise RunError(f"{path}, line {number}: damaged record ({error})") from None
 
 
-def latest_records(path: Path) -> list[Record]:
-    """The records that no later one replaces, in the order written. Raises RunError."""
+def latest_records(records: Iterable[Record]) -> list[Record]:
+    """The records that no later one replaces, in the order written."""
     latest: dict[tuple[Any, ...], Record] = {}
-    for record in read_records(path):
+    for record in records:
         latest.pop(key(record), None)
         latest[key(record)] = record
     return list(latest.values())
@@ -104,4 +109,4 @@ def latest_records(path: Path) -> list[Record]:
 
 def key(record: Record) -> tuple[Any, ...]:
     """What a record is about; a later one with the same key replaces an earlier."""
-    return (record.model, record.benchmark, record.scorer, record.item, record.sample)
+    return (record.model, record.benchmark, record.scorer, record.item, *record.answer_key)

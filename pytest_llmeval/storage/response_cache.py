@@ -51,8 +51,8 @@ class CacheInfo:
 def response_key(fingerprint: str, request: Request) -> bytes:
     """SHA-256 over everything that can change the answer to a request.
 
-    ``fingerprint`` is the model's, which covers how it is asked. The item's id counts where
-    text is drawn at random, because the seed is made of it.
+    ``fingerprint`` is the model's, which covers how it is asked. The item's id and the arm count
+    where text is drawn at random, because the seed is made of them.
     """
     prompt, decoding = request.prompt, request.decoding
     drawn = request.ask == "text" and decoding.temperature > 0
@@ -75,6 +75,7 @@ def response_key(fingerprint: str, request: Request) -> bytes:
         "sample": request.sample,
         "seed": request.seed,
         "id": request.id if drawn else "",
+        **({"arm": request.arm} if drawn and request.arm else {}),
         "reading": _READING,
     }
     return hashlib.sha256(canonical_json(content)).digest()
@@ -245,4 +246,4 @@ def _value(response: Response) -> str:
 def _read(request: Request, text: str) -> Response:
     value = json.loads(text)
     logprobs = tuple(-math.inf if x is None else x for x in value.pop("logprobs", ()))
-    return Response(request.id, logprobs=logprobs, sample=request.sample, **value)
+    return Response(request.id, logprobs=logprobs, sample=request.sample, arm=request.arm, **value)

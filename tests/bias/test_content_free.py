@@ -52,12 +52,13 @@ def test_only_a_carrier_is_in_the_arms_without_content() -> None:
     names = [arm.name for arm in every]
     assert names[3:] == ["free@N/A", "free@[MASK]", "free@"]
     assert [is_content_free(name) for name in names] == [False] * 3 + [True] * 3
-    # Three options have no third rotation; numbers are those of the arms.
+    # Three options have no third rotation.
     found = list(arms_of(item("a"), every, carries=True))
-    assert [number for number, _, _ in found] == [1, 2, 4, 5, 6]
-    assert found[0][2].options == ("a1", "a2", "a0")
-    assert found[4][2] == without_content(item("a"), "")
-    assert [number for number, _, _ in arms_of(item("a"), every, carries=False)] == [1, 2]
+    assert [arm.name for arm, _ in found] == ["cyclic@1", "cyclic@2", *names[3:]]
+    assert found[0][1].options == ("a1", "a2", "a0")
+    assert found[4][1] == without_content(item("a"), "")
+    carried = arms_of(item("a"), every, carries=False)
+    assert [arm.name for arm, _ in carried] == ["cyclic@1", "cyclic@2"]
 
 
 def test_a_prompt_that_shows_more_than_question_and_options_is_no_prompt_for_all() -> None:

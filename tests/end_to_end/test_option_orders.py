@@ -252,6 +252,7 @@ def biased(planted):
         text = head + "            " + BIASED.strip() + "\n" + tail
         if backwards:
             text = text.replace("in requests:", "in reversed(list(requests)):")
+            text = text.replace("request.sample)", "request.sample, arm=request.arm)")
         (project.path / "conftest.py").write_text(text)
         return project
 
@@ -361,8 +362,9 @@ def test_a_function_that_copies_the_last_shot(planted):
     assert [found[f"shots@{label}"] for label in "ABCD"] == [0.25] * 4
     assert [found[f"test@{label}"] for label in "ABCD"] == [0.0, 1.0, 0.0, 0.0]
     lines = (project.run_folder / "records.jsonl").read_text().splitlines()
-    asked = {(one["item"], one.get("sample", 0)) for one in map(json.loads, lines)}
-    assert len(asked) == 40 * 13
+    stored = list(map(json.loads, lines))
+    assert len({(one["item"], one.get("arm")) for one in stored}) == 40 * 13
+    assert not any("sample" in one for one in stored)
 
 
 # The right text stands twice, so every answer is drawn from the two.
@@ -469,9 +471,40 @@ def test_items_that_were_not_reached_count_in_no_order(biased):
     assert project.run("--llm-permutations=cyclic", "-x").ret == 1
     assert audit(project)["items"] == 3
     lines = (project.run_folder / "records.jsonl").read_text().splitlines()
-    last = {(one["item"], one.get("sample", 0)): one for one in map(json.loads, lines)}
+    last = {(one["item"], one.get("arm")): one for one in map(json.loads, lines)}
     assert len(last) == 160
     assert sum(not one.get("left_out") for one in last.values()) == 4 * 4
+
+
+def test_answers_that_were_broken_off_are_errors_of_their_own_orders(planted):
+    project = planted("gold")
+    file = project.path / "conftest.py"
+    file.write_text(
+        file.read_text().replace(
+            "            options =",
+            "            if request.id == 'item-03': pytest.fail('hangs')\n            options =",
+        )
+    )
+    assert project.run("--llm-permutations=cyclic").ret == 1
+    assert project.metrics()["errors"] == 37
+    assert audit(project)["items"] == 3
+    lines = (project.run_folder / "records.jsonl").read_text().splitlines()
+    stored = list(map(json.loads, lines))
+    assert len({(one.get("arm"), one["protocol"]) for one in stored}) == 4
+    assert not any("sample" in one for one in stored)
+
+
+def test_answers_in_any_order_have_to_name_their_arm(biased):
+    """They are not told apart by the item and the sample, and no number is made of a guess."""
+    project = biased(backwards=True)
+    file = project.path / "conftest.py"
+    file.write_text(file.read_text().replace(", arm=request.arm", ""))
+    result = project.run("--llm-permutations=cyclic")
+    assert result.ret == 1
+    assert project.metrics()["errors"] == 40
+    result.stdout.fnmatch_lines(["*come in another order than the requests: give each its arm, *"])
+    # Without other orders the item says enough.
+    assert project.run("--llm-runs=plain").ret == 0
 
 
 def test_equal_options_are_one_option(planted):
@@ -498,7 +531,7 @@ def test_recorded_samples_are_no_answers_to_other_orders(planted):
     assert project.run("--llm-model=replay:said.jsonl").ret == 0
     result = project.run("--llm-model=replay:said.jsonl", "--llm-permutations=cyclic")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["*3 of 4 prompts: *does not say to which order*"])
+    result.stdout.fnmatch_lines(["*3 of 4 prompts: no recorded answer for item-00, cyclic@1*"])
 
 
 def test_a_recorded_audit_is_replayed(planted):

@@ -48,6 +48,7 @@ def test_an_answer_is_given_once():
         {"data": "x"},
         {"protocol": "x"},
         {"sample": 1},
+        {"arm": "cyclic@1"},
         {"text": None},
     ],
 )

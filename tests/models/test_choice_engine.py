@@ -292,34 +292,36 @@ def test_too_long_prompts_lose_shots_and_say_so(
 
 
 def in_orders(count: int = 6) -> list[Request]:
-    """Every item in three orders of its options, as requests that differ in ``sample``."""
+    """Every item in three orders of its options, as requests that differ in ``arm``."""
     made = []
     for number in range(count):
-        for sample, order in enumerate(
-            ("femur tibia ulna", "tibia ulna femur", "ulna femur tibia")
+        for arm, order in (
+            ("", "femur tibia ulna"),
+            ("cyclic@1", "tibia ulna femur"),
+            ("cyclic@2", "ulna femur tibia"),
         ):
             options = "".join(
                 f"{label}. {o}\n" for label, o in zip("ABC", order.split(), strict=True)
             )
             text = f"Which of these {number} bones is longest in a man?\n{options}Answer:"
             prompt = Prompt("The following are questions.\n\n", (), text)
-            made.append(Request(f"item-{number}", prompt, ("A", "B", "C"), sample=sample))
+            made.append(Request(f"item-{number}", prompt, ("A", "B", "C"), arm=arm))
     return made
 
 
-def by_sample(engine: ChoiceEngine, requests: list[Request]) -> dict[tuple[str, int], Any]:
+def by_arm(engine: ChoiceEngine, requests: list[Request]) -> dict[tuple[str, str], Any]:
     responses = list(engine.answer(requests))
     assert not [response.error for response in responses if response.error]
-    return {(one.id, one.sample): one.logprobs for one in responses}
+    return {(one.id, one.arm or ""): one.logprobs for one in responses}
 
 
 def test_orders_are_answered_together_as_they_are_one_by_one(engine: ChoiceEngine) -> None:
     requests = in_orders()
-    apart: dict[tuple[str, int], Any] = {}
+    apart: dict[tuple[str, str], Any] = {}
     for request in requests:
-        apart |= by_sample(engine, [request])
+        apart |= by_arm(engine, [request])
     calls = count_calls(engine)
-    together = by_sample(engine, requests)
+    together = by_arm(engine, requests)
     assert sum(calls) == 6
     assert together.keys() == apart.keys()
     for key, values in apart.items():
@@ -338,8 +340,8 @@ def test_orders_that_fail_together_are_tried_one_by_one(engine: ChoiceEngine) ->
 
     engine._packed.score = failing  # type: ignore[method-assign]
     responses = list(engine.answer(requests))
-    assert [(one.sample, bool(one.error)) for one in responses] == [
-        (0, False),
-        (1, True),
-        (2, False),
+    assert [(one.arm, bool(one.error)) for one in responses] == [
+        ("", False),
+        ("cyclic@1", True),
+        ("cyclic@2", False),
     ]

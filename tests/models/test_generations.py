@@ -63,7 +63,7 @@ def test_no_token_is_an_error() -> None:
     assert "NaN" in str(one.error)
 
 
-def test_random_numbers_depend_on_seed_id_sample_and_place_alone() -> None:
+def test_random_numbers_depend_on_seed_id_sample_arm_and_place_alone() -> None:
     request = Request("q", Prompt("", (), "?"))
     keys = {
         key_of(one)
@@ -71,13 +71,14 @@ def test_random_numbers_depend_on_seed_id_sample_and_place_alone() -> None:
             request,
             replace(request, id="r"),
             replace(request, sample=1),
+            replace(request, arm="cyclic@1"),
             replace(request, seed=1),
             # Neither these nor the prompt: a greedy text and a sampled one may share them.
             replace(request, prompt=Prompt("", (), "!")),
             replace(request, decoding=Decoding(temperature=1.0)),
         )
     }
-    assert len(keys) == 4
+    assert len(keys) == 5
     one = text(key=key_of(request))
     first = one.draw()
     assert one.draw() == first

@@ -20,6 +20,7 @@ from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
+from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.models.base import Model
 from pytest_llmeval.models.replay import open_model
 from pytest_llmeval.sources import safe_id
@@ -67,7 +68,7 @@ def ask(path: Path, *requests: Request) -> list[Response]:
 @pytest.mark.parametrize("name", ["f.jsonl", "f.jsonl.gz"])
 def test_spellings_of_a_recorded_text(tmp_path: Path, row: dict[str, Any], name: str) -> None:
     path = write(tmp_path / name, row)
-    assert ask(path, request("tea-0001")) == [Response("tea-0001", text="B", sample=0)]
+    assert ask(path, request("tea-0001")) == [Response("tea-0001", text="B", sample=0, arm="")]
 
 
 def test_numbers_are_recorded_texts_too(tmp_path: Path) -> None:
@@ -313,6 +314,39 @@ def test_records_of_a_run_can_be_replayed(tmp_path: Path) -> None:
     good, bad = ask(path, asked, request("j", choices=("A", "B")))
     assert good.logprobs == (-0.5, -1.5)
     assert bad.error == "out of memory"
+
+
+def test_records_in_other_orders_are_found_by_their_arm(tmp_path: Path) -> None:
+    """Also where two of them show the same: a gold at A is moved to A."""
+    asked = request("i", choices=("A", "B"))
+    common = {"item": "i", "benchmark": "mine", "prompt_sha256": asked.prompt.sha256}
+    names = ("test@A", "both@A")
+    new = [
+        {**common, "protocol": "p", "logprobs": [-1.0, -2.0]},
+        *(
+            {**common, "protocol": arm_fingerprint("p", name), "order": "AB", "arm": name}
+            | {"logprobs": [-1.0, -3.0 - number]}
+            for number, name in enumerate(names)
+        ),
+    ]
+    # Format 2: the number of the arm is the sample, and its name is nowhere.
+    old = [
+        {k: v for k, v in row.items() if k != "arm"} | {"sample": n} for n, row in enumerate(new)
+    ]
+    for rows in (new, old):
+        path = write(tmp_path / "records.jsonl", *rows)
+        requests = [replace(asked, arm=name) for name in ("both@A", "", "test@A", "shots@A")]
+        both, plain, test, none = ask(path, *requests)
+        assert [one.logprobs[1] for one in (plain, test, both)] == [-2.0, -3.0, -4.0]
+        assert [one.arm for one in (both, plain, test, none)] == [one.arm for one in requests]
+        assert none.error == "no recorded answer for i, shots@A"
+
+
+def test_an_order_of_another_tool_is_no_arm(tmp_path: Path) -> None:
+    row = {"item": "i", "text": "B", "order": 3, "arm": "control"}
+    path = write(tmp_path / "f.jsonl", row)
+    assert ask(path, request("i"))[0].text == "B"
+    assert ask(path, replace(request("i"), arm="cyclic@1"))[0].error is not None
 
 
 def test_finish_reason_travels_along(tmp_path: Path) -> None:

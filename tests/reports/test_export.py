@@ -37,7 +37,7 @@ def test_the_document_has_a_schema_and_every_column(run):
     file = write("json", Material(run.path))
     assert file == run.path / "export.json"
     value = json.loads(file.read_bytes())
-    assert (value["schema"], value["version"]) == ("pytest-llmeval/run", 1)
+    assert (value["schema"], value["version"]) == ("pytest-llmeval/run", 2)
     names = [column.name for column in export.COLUMNS]
     assert all(list(row) == names for row in value["answers"])
     assert [row["outcome"] for row in value["answers"]] == ["correct", "wrong", "unparsed", "error"]

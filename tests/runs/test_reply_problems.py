@@ -59,7 +59,7 @@ def test_filtered_and_refused_replies_are_counted() -> None:
         replace(THOUGHT, outcome=Outcome.ERROR),
         replace(THOUGHT, left_out=True),
         replace(THOUGHT, response_of="number"),
-        replace(THOUGHT, order="BA", gold=""),
+        replace(THOUGHT, arm="free@N/A", order="AB", gold=""),
     ],
 )
 def test_other_records_give_no_line(record: Record) -> None:

@@ -41,8 +41,9 @@ def test_a_response_comes_back_whole(tmp_path: Path) -> None:
         completion_tokens=2,
         seconds=0.5,
         sample=0,
+        arm="",
     )
-    choice = Response("q", logprobs=(-0.1, -math.inf), dropped_shots=1, sample=0)
+    choice = Response("q", logprobs=(-0.1, -math.inf), dropped_shots=1, sample=0, arm="")
     cache.put("m", [(TEXT, text), (CHOICE, choice)])
     again = ResponseCache(cache.path)
     assert again.get("m", TEXT) == text
@@ -90,6 +91,7 @@ def test_everything_that_can_change_an_answer_is_in_the_key(request_: Request) -
             replace(request_, decoding=replace(old, **{k: v})) for k, v in decodings.items()
         ]
         requests += [replace(request_, id="r"), replace(request_, choices=("A", "B"))]
+        requests.append(replace(request_, arm="cyclic@1"))
     else:
         requests += [replace(request_, choices=("A", "C")), replace(request_, choices=("A",))]
         requests += [replace(request_, given=("it", "she")), replace(request_, given=("he", "she"))]
@@ -106,7 +108,7 @@ def test_everything_that_can_change_an_answer_is_in_the_key(request_: Request) -
         "seed",
         "given",
         "benchmark",  # what its cost is booked under: no answer depends on it
-        "moved",  # what of it matters is in the prompt
+        "arm",  # of a text that is drawn; what else of it matters is in the prompt
     }
 
 

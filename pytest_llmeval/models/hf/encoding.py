@@ -121,7 +121,7 @@ class Encoder:
             try:
                 drafts.append(self._draft(index, request, request.prompt, 0))
             except PromptError as error:
-                refused.append(Response(request.id, error=str(error), sample=request.sample))
+                refused.append(_refusal(request, error))
         while drafts:
             texts = [text for draft in drafts for text in draft.texts]
             encoded = iter(self._joins_apart(texts, self._encoded(texts)))
@@ -135,14 +135,7 @@ class Encoder:
                     else:
                         too_long.append(self._shorter(draft, question.length))
                 except PromptError as error:
-                    refused.append(
-                        Response(
-                            draft.request.id,
-                            error=str(error),
-                            dropped_shots=draft.dropped,
-                            sample=draft.request.sample,
-                        )
-                    )
+                    refused.append(_refusal(draft.request, error, draft.dropped))
             drafts = too_long
         questions.sort(key=lambda question: question.index)
         return questions, refused
@@ -160,9 +153,7 @@ class Encoder:
 
         def refuse(number: int, error: PromptError, dropped: int) -> None:
             for one in (requests[index] for index in alike[number]):
-                refused.append(
-                    Response(one.id, error=str(error), dropped_shots=dropped, sample=one.sample)
-                )
+                refused.append(_refusal(one, error, dropped))
 
         for number, indices in enumerate(alike):
             request = requests[indices[0]]
@@ -408,7 +399,8 @@ def _alike(requests: Sequence[Request]) -> list[list[int]]:
     found: list[list[int]] = []
     for index, request in enumerate(requests):
         before = requests[index - 1]
-        if index and replace(request, id=before.id, sample=before.sample) == before:
+        same = replace(request, id=before.id, sample=before.sample, arm=before.arm)
+        if index and same == before:
             found[-1].append(index)
         else:
             found.append([index])
@@ -440,3 +432,14 @@ def _lead(tokenizer: Any) -> tuple[int, ...]:
         if special[begin : begin + len(plain)] == plain:
             return tuple(special[:begin])
     return ()
+
+
+def _refusal(request: Request, error: PromptError, dropped_shots: int = 0) -> Response:
+    """The response to a request that cannot be encoded."""
+    return Response(
+        request.id,
+        error=str(error),
+        dropped_shots=dropped_shots,
+        sample=request.sample,
+        arm=request.arm,
+    )

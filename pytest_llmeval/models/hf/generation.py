@@ -346,6 +346,7 @@ class TextEngine:
             seconds=one.seconds + each,
             error=one.error,
             sample=request.sample,
+            arm=request.arm,
         )
 
 

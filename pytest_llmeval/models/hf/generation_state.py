@@ -90,8 +90,9 @@ class Generation:
 
 
 def key_of(request: Request) -> bytes:
-    """What a request's random numbers are made of: its seed, id and sample, and nothing else."""
-    return canonical_json([request.seed, request.id, request.sample])
+    """What a request's random numbers are made of: seed, id, sample and arm, and nothing else."""
+    arm = [request.arm] if request.arm else []
+    return canonical_json([request.seed, request.id, request.sample, *arm])
 
 
 class Schedule:

@@ -183,6 +183,7 @@ def _response(request: Request, answered: _Answered, each: float) -> Response:
         seconds=answered.seconds + each,
         error=error,
         sample=request.sample,
+        arm=request.arm,
     )
 
 

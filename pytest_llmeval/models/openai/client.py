@@ -142,7 +142,7 @@ class Client:
             self._stop_rule.succeeded()
         seconds = (time.perf_counter() - started) / len(group)
         return [
-            replace(response, sample=request.sample, seconds=seconds)
+            replace(response, sample=request.sample, arm=request.arm, seconds=seconds)
             for request, response in zip(group, responses, strict=True)
         ]
 

@@ -130,7 +130,8 @@ def echo(spec: Spec, request: Request) -> Call:
 
 def drawn_seed(request: Request) -> int:
     """The seed of a sampled request: its own, whatever else is asked. 31 bits."""
-    name = f"{request.seed} {request.sample} {request.id}"
+    arm = f" {request.arm}" if request.arm else ""
+    name = f"{request.seed} {request.sample} {request.id}{arm}"
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) >> 1
 
 

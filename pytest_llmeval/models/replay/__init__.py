@@ -7,7 +7,8 @@ A record names its item by ``item`` or ``id``, or by ``subject`` and ``row``; it
 ``prediction``, ``text`` or ``response``, or as ``logprobs``. Several samples of an item are records
 told apart by ``sample``, or a list in one record (``samples``, or a list where a text is expected),
 whose first is sample 0. Where a record carries ``prompt_sha256``, its answer is given to that
-prompt only.
+prompt only. A request for another order of the options is answered by the records of a run alone,
+which name its arm.
 
 Other files are read with a mapping, ``replay:FILE?text=FIELD&item=FIELD``: what each part of a
 record (``recorded.fields.KEYS``) is called there. ``answer.text`` is a field inside a field. An item that no field
@@ -45,6 +46,7 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
+from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.core.suggestions import suggestion
 from pytest_llmeval.models.base import Model
 from pytest_llmeval.models.replay.field_mapping import TEXT_FIELDS
@@ -70,9 +72,11 @@ _DAMAGED = (*READ_ERRORS, zipfile.BadZipFile, NotImplementedError, RuntimeError)
 class _Place(NamedTuple):
     """Where an answer stands: byte and number of its record, and which of the record's texts.
 
-    ``prompt``: the recorded prompt's hash; None: any prompt.
+    ``arm``: its name, or the fingerprint of its protocol in records of format 2, which do not name
+    it; empty: the item as it is. ``prompt``: the recorded prompt's hash; None: any prompt.
     """
 
+    arm: str
     sample: int
     prompt: bytes | None
     offset: int
@@ -107,6 +111,8 @@ class Replay(Model):
         self._mapping = mapping
         self._fields = Fields(mapping)
         self.name = mapping.get("name") or safe_id(stem(path), 60)
+        #: Of the records in the original order: fingerprints.
+        self._protocols: set[str] = set()
         self.asks = self._peek()
 
     @cached_property
@@ -128,9 +134,10 @@ class Replay(Model):
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Request) -> Response:
-        places = [p for p in self._index.get(request.id, ()) if p.sample == request.sample]
+        places = self._places(request)
         if not places:
             which = f", sample {request.sample}" if request.sample else ""
+            which += f", {request.arm}" if request.arm else ""
             return _failed(request, f"no recorded answer for {request.id}{which}")
         place = _matching(places, request)
         if place is None:
@@ -139,15 +146,17 @@ class Replay(Model):
                 f"recorded for another prompt: the answer for {request.id} in {self._path.name}"
                 " belongs to a prompt with another hash",
             )
-        if request.moved and place.prompt is None:
-            return _failed(
-                request,
-                f"the answer for {request.id} in {self._path.name} does not say to which order of"
-                " the options (no prompt_sha256)",
-            )
         self._lines.seek(place.offset)
         row = parse_object(self._path, place.number, self._lines.readline())
         return self._response(request, row, place)
+
+    def _places(self, request: Request) -> list[_Place]:
+        """The answers recorded for the request's item, sample and arm, to whichever prompt."""
+        recorded = self._index.get(request.id, ())
+        arms = {request.arm}
+        if request.arm:
+            arms.update(arm_fingerprint(protocol, request.arm) for protocol in self._protocols)
+        return [one for one in recorded if one.sample == request.sample and one.arm in arms]
 
     def _response(self, request: Request, row: dict[str, Any], place: _Place) -> Response:
         where = f"{self._path}, line {place.number}"
@@ -163,7 +172,7 @@ class Replay(Model):
                 return _failed(request, f"{where}: logprobs is not a list of numbers")
             if not values:
                 return _failed(request, f"{where}: no log-probabilities were recorded")
-            return Response(request.id, logprobs=values, sample=request.sample)
+            return Response(request.id, logprobs=values, sample=request.sample, arm=request.arm)
         texts = self._fields.texts(row)
         text = texts[place.element] if texts else None
         if text is None:
@@ -173,6 +182,7 @@ class Replay(Model):
             request.id,
             text=text,
             sample=request.sample,
+            arm=request.arm,
             finish_reason=finish if isinstance(finish, str) else None,
             completion_tokens=tokens if isinstance(tokens, int) else None,
         )
@@ -245,13 +255,26 @@ class Replay(Model):
                 sample = self._fields.value(row, "sample")
                 if not isinstance(sample, int | None):
                     raise DataError(f"{where}: sample is not a whole number")
+                arm, protocol = _arm(row), row.get("protocol")
+                if not arm and isinstance(protocol, str):
+                    self._protocols.add(protocol)
+                if arm:
+                    sample = 0
                 for element in range(max(1, len(self._fields.texts(row)))):
-                    place = _Place((sample or 0) + element, prompt, offset, number, element)
-                    others = (p for p in index.get(item, ()) if p[:2] != place[:2])
+                    place = _Place(arm, (sample or 0) + element, prompt, offset, number, element)
+                    others = (p for p in index.get(item, ()) if p[:3] != place[:3])
                     index[item] = (*others, place)
         except _DAMAGED as error:
             raise unreadable(self._path, error) from None
         return index
+
+
+def _arm(row: Mapping[str, Any]) -> str:
+    """The arm of a run's record, as in ``_Place``. Only those have all three of these fields."""
+    order, protocol, arm = row.get("order"), row.get("protocol"), row.get("arm")
+    if not order or not isinstance(protocol, str):
+        return ""
+    return arm if isinstance(arm, str) else protocol
 
 
 def _matching(places: Sequence[_Place], request: Request) -> _Place | None:
@@ -265,4 +288,4 @@ def _matching(places: Sequence[_Place], request: Request) -> _Place | None:
 
 
 def _failed(request: Request, error: str) -> Response:
-    return Response(request.id, error=error, sample=request.sample)
+    return Response(request.id, error=error, sample=request.sample, arm=request.arm)

@@ -61,9 +61,9 @@ def test_sampling_is_sent_whole_and_seeded_by_the_request() -> None:
     assert (body["top_p"], body["top_k"], body["min_p"]) == (0.9, 40, 0.1)
     seeds = {
         payloads.generation(CHAT, [replace(DRAWN, **change)], Dialect()).body["seed"]
-        for change in ({}, {"sample": 1}, {"seed": 1}, {"id": "r"})
+        for change in ({}, {"sample": 1}, {"seed": 1}, {"id": "r"}, {"arm": "cyclic@1"})
     }
-    assert len(seeds) == 4
+    assert len(seeds) == 5
     assert all(0 <= seed < 2**31 for seed in seeds)
 
 

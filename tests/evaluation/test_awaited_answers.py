@@ -1,0 +1,79 @@
+"""Which request a response answers, by what it says of itself and, without that, by its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_llmeval.core import Outcome
+from pytest_llmeval.core import Prompt
+from pytest_llmeval.core import Record
+from pytest_llmeval.core import Request
+from pytest_llmeval.core import Response
+from pytest_llmeval.evaluation.awaited_answers import AwaitedAnswers
+
+ARMS = ("", "cyclic@1", "cyclic@2")
+
+
+def blank(item: str, arm: str = "", sample: int = 0) -> Record:
+    return Record("m", "b", "s", item, "t", Outcome.ERROR, None, "A", sample=sample, arm=arm)
+
+
+def awaited(*blanks: Record) -> AwaitedAnswers:
+    prompt = Prompt("", (), "q")
+    return AwaitedAnswers(
+        (Request(one.item, prompt, arm=one.arm, sample=one.sample), one) for one in blanks
+    )
+
+
+AUDIT = [blank(item, arm) for item in "pq" for arm in ARMS]
+
+
+def test_responses_that_name_their_arm_come_in_any_order() -> None:
+    found = awaited(*AUDIT)
+    for one in reversed(AUDIT):
+        assert found.pop(Response(one.item, sample=0, arm=one.arm)) is one
+    assert not found
+
+
+@pytest.mark.parametrize("sample", [None, 0])
+def test_responses_without_an_arm_are_taken_in_the_order_of_the_requests(sample) -> None:
+    found = awaited(*AUDIT)
+    assert [found.pop(Response(one.item, sample=sample)) for one in AUDIT] == AUDIT
+    assert not found
+
+
+@pytest.mark.parametrize("sample", [None, 0])
+def test_no_arm_is_guessed(sample) -> None:
+    with pytest.raises(ValueError, match="give each its arm"):
+        awaited(*AUDIT).pop(Response("q", sample=sample))
+    # The first that is awaited needs none, whatever has been answered before it.
+    found = awaited(*AUDIT)
+    found.pop(Response("p", arm="cyclic@1"))
+    assert found.pop(Response("p", sample=sample)) is AUDIT[0]
+    assert found.pop(Response("p", sample=sample)) is AUDIT[2]
+
+
+def test_one_arm_alone_needs_no_name() -> None:
+    """As where the answers to the others are on disk already."""
+    blanks = [blank("p", "cyclic@1"), blank("q", "free@"), blank("r")]
+    found = awaited(*blanks)
+    for one in reversed(blanks):
+        assert found.pop(Response(one.item, sample=0)) is one
+
+
+def test_samples_are_told_apart_by_number_or_by_their_order() -> None:
+    blanks = [blank("p", sample=number) for number in range(3)]
+    found = awaited(*blanks)
+    assert found.pop(Response("p", sample=2)) is blanks[2]
+    assert found.pop(Response("p")) is blanks[0]
+    assert list(found) == [blanks[1]]
+
+
+def test_what_was_not_asked_or_is_answered_twice_is_nothing() -> None:
+    found = awaited(*AUDIT)
+    assert found.pop(Response("x")) is None
+    assert found.pop(Response("p", arm="full@BACD")) is None
+    assert found.pop(Response("p", sample=1)) is None
+    assert found.pop(Response("p", arm="")) is AUDIT[0]
+    assert found.pop(Response("p", arm="")) is None
+    assert list(found) == AUDIT[1:]
