@@ -14,12 +14,12 @@ from pytest_llmeval.core.record import AnswerKey
 class AwaitedAnswers:
     """The blank records of the requests of one call that have no response yet.
 
-    Of one call alone, so that a response that names neither sample nor arm (a function's) is to
-    what was asked in it.
+    Of one call alone, so that a response that names neither sample nor arm (a function's) belongs
+    to a request of that call.
     """
 
     def __init__(self, asked: Iterable[tuple[Request, Record]]) -> None:
-        #: By item and answer, in the order asked; an item without any is taken out.
+        #: By item and answer, in the order of the requests; items without any are taken out.
         self._blanks: dict[str, dict[AnswerKey, Record]] = {}
         for request, blank in asked:
             self._blanks.setdefault(request.id, {})[blank.answer_key] = blank

@@ -387,7 +387,7 @@ class RunSession:
                     silent.add((model, benchmark, fingerprint, planned.item))
         if not silent:
             return
-        for record in latest_records(read_records(self.folder.records)):
+        for record in latest_records(self.folder.records):
             model = "" if self.plan.own_model else record.model
             about = (model, record.benchmark, record.protocol, record.item)
             if about in silent and not record.left_out:

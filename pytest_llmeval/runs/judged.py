@@ -23,7 +23,6 @@ from pytest_llmeval.runs.usage import Key
 from pytest_llmeval.runs.usage import Spent
 from pytest_llmeval.runs.usage import spent
 from pytest_llmeval.storage.folder import RunFolder
-from pytest_llmeval.storage.records import latest_records
 
 
 @dataclass(frozen=True)
@@ -195,7 +194,7 @@ def read_judged(path: Path, comparison: Mapping[str, Any] | None = None) -> Judg
 
 def used(run: JudgedRun) -> dict[Key, Spent]:
     """What the answers of each result took, from the run's records."""
-    return spent(latest_records(RunFolder(run.path).read_records(run.manifest)))
+    return spent(RunFolder(run.path).latest_records(run.manifest))
 
 
 def _document(folder: RunFolder, name: str) -> dict[str, Any] | None:

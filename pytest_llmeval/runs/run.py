@@ -34,7 +34,6 @@ from pytest_llmeval.runs.reply_problems import lacked_modules
 from pytest_llmeval.runs.text_vs_letter import pairs
 from pytest_llmeval.runs.weighted_scores import hybrids
 from pytest_llmeval.storage.folder import RunFolder
-from pytest_llmeval.storage.records import latest_records
 
 _FAILURES = 10  # reasons of errors that metrics.json has
 
@@ -283,8 +282,7 @@ def load_run(path: str | Path) -> Run:
     """Read a run folder. Raises RunError, in one line, for what is missing or damaged in it."""
     folder = RunFolder(Path(path))
     manifest = folder.manifest()
-    records = latest_records(folder.read_records(manifest))
-    run = Run(folder.path, manifest, tuple(records))
+    run = Run(folder.path, manifest, tuple(folder.latest_records(manifest)))
     try:
         counted = count_answers(run.measurements())
     except ValueError as error:

@@ -28,6 +28,7 @@ from pytest_llmeval.core.prices import Prices
 from pytest_llmeval.core.suggestions import nearest
 from pytest_llmeval.storage import format2
 from pytest_llmeval.storage.records import RecordWriter
+from pytest_llmeval.storage.records import latest_records
 from pytest_llmeval.storage.records import read_records
 from pytest_llmeval.storage.schema import check_document
 from pytest_llmeval.storage.usage_log import UsageLog
@@ -97,8 +98,11 @@ class RunFolder:
 
         ``manifest``: the folder's ``run.json``.
         """
-        earlier = manifest.get("format") == format2.FORMAT
-        return read_records(self.records, format2.arms_by_protocol(manifest) if earlier else None)
+        return read_records(self.records, _earlier_arms(manifest))
+
+    def latest_records(self, manifest: Mapping[str, Any]) -> list[Record]:
+        """Those of ``read_records`` that no later one replaces."""
+        return latest_records(self.records, _earlier_arms(manifest))
 
     def rewrite_records(self, manifest: Mapping[str, Any]) -> None:
         """Replace records of an earlier format by those of this one, in one step.
@@ -158,6 +162,12 @@ class RunFolder:
         except OSError as error:
             reason = error.strerror or error
             raise RunError(f"cannot write {self.path / name}: {reason}") from error
+
+
+def _earlier_arms(manifest: Mapping[str, Any]) -> dict[str, str] | None:
+    """The arms by protocol for the records of a folder of format 2; None of this format."""
+    is_earlier = manifest.get("format") == format2.FORMAT
+    return format2.arms_by_protocol(manifest) if is_earlier else None
 
 
 def run_name(path: Path) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import fields
@@ -98,10 +97,10 @@ def read_records(path: Path, earlier_arms: Mapping[str, str] | None = None) -> I
             raise RunError(f"{path}, line {number}: damaged record ({error})") from None
 
 
-def latest_records(records: Iterable[Record]) -> list[Record]:
-    """The records that no later one replaces, in the order written."""
+def latest_records(path: Path, earlier_arms: Mapping[str, str] | None = None) -> list[Record]:
+    """The records that no later one replaces, as ``read_records`` gives them."""
     latest: dict[tuple[Any, ...], Record] = {}
-    for record in records:
+    for record in read_records(path, earlier_arms):
         latest.pop(key(record), None)
         latest[key(record)] = record
     return list(latest.values())

@@ -13,6 +13,7 @@ import pytest
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.runs import judge_run
 from pytest_llmeval.runs import load_run
+from pytest_llmeval.storage.folder import FORMAT
 
 FLAT = """
 def one(self, request):
@@ -51,7 +52,7 @@ def judged(project) -> list[tuple[str, str, str]]:
     gates = project.document("gates.json")["gates"]
     session = [(gate["id"], gate["status"], gate["reason"]) for gate in gates]
     run = load_run(project.run_folder)
-    again = {"format": 2, **run.metrics()}
+    again = {"format": FORMAT, **run.metrics()}
     assert json.loads(json.dumps(again)) == project.document("metrics.json")
     stored = judge_run(run, load_thresholds(project.path / "thresholds.toml")).verdicts
     assert [(one.id, one.status, one.reason) for one in stored] == session

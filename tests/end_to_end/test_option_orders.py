@@ -495,7 +495,7 @@ def test_answers_that_were_broken_off_are_errors_of_their_own_orders(planted):
 
 
 def test_answers_in_any_order_have_to_name_their_arm(biased):
-    """They are not told apart by the item and the sample, and no number is made of a guess."""
+    """Item and sample do not distinguish them, and no number comes from a guess."""
     project = biased(backwards=True)
     file = project.path / "conftest.py"
     file.write_text(file.read_text().replace(", arm=request.arm", ""))

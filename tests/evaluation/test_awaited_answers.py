@@ -61,7 +61,7 @@ def test_one_arm_alone_needs_no_name() -> None:
         assert found.pop(Response(one.item, sample=0)) is one
 
 
-def test_samples_are_told_apart_by_number_or_by_their_order() -> None:
+def test_samples_are_distinguished_by_number_or_by_their_order() -> None:
     blanks = [blank("p", sample=number) for number in range(3)]
     found = awaited(*blanks)
     assert found.pop(Response("p", sample=2)) is blanks[2]

@@ -14,7 +14,6 @@ from pytest_llmeval.storage.folder import FORMAT
 from pytest_llmeval.storage.folder import RunFolder
 from pytest_llmeval.storage.folder import take_up
 from pytest_llmeval.storage.records import key
-from pytest_llmeval.storage.records import latest_records
 from pytest_llmeval.storage.records import read_records
 
 OLD = Path(__file__).parents[1] / "data" / "format2" / "run"
@@ -52,10 +51,10 @@ def test_every_record_is_of_the_arm_with_its_number(folder: RunFolder) -> None:
 def test_a_later_record_replaces_an_earlier_of_the_same_arm(folder: RunFolder) -> None:
     manifest = folder.read("run.json")
     rows = folder.records.read_text().splitlines(keepends=True)
-    latest = latest_records(folder.read_records(manifest))
+    latest = folder.latest_records(manifest)
     assert len({key(one) for one in latest}) == len(latest)
     folder.records.write_text("".join([*rows, *rows]))
-    assert latest_records(folder.read_records(manifest)) == latest
+    assert folder.latest_records(manifest) == latest
 
 
 def test_an_order_that_run_json_does_not_have_is_one_line(folder: RunFolder) -> None:
