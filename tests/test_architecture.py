@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from support.import_graph import LEVELS
@@ -52,3 +54,23 @@ def test_the_page_names_every_package():
     page = (REPOSITORY / "ARCHITECTURE.md").read_text(encoding="utf-8")
     missing = [name for name in PACKAGES if f"`{name}/`" not in page]
     assert missing == []
+
+
+def test_no_submodule_takes_the_place_of_a_name_of_its_package():
+    """Python binds a submodule in its package when it is imported, over what ``__init__`` has there."""
+    assert [name for file in ROOT.rglob("__init__.py") for name in _taken(file)] == []
+
+
+def _taken(file):
+    """Names of a package that importing a submodule replaces; not those that come from there."""
+    submodules = {one.stem for one in file.parent.glob("*.py")} - {"__init__"}
+    submodules |= {one.parent.name for one in file.parent.glob("*/__init__.py")}
+    package = ".".join(file.parent.relative_to(ROOT.parent).parts)
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        names = set()
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names = {node.name}
+        elif isinstance(node, ast.ImportFrom) and node.module != package:
+            names = {alias.asname or alias.name for alias in node.names}
+            names -= {(node.module or "").rpartition(".")[2]}
+        yield from (f"{package}.{name}" for name in sorted(names & submodules))
