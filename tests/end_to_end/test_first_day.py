@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_init import record
-from test_init import step
+
+from support.init_files import record
+from support.init_files import step
 
 ORDINARY = "def test_right(): pass\ndef test_wrong(): assert False\n"
 

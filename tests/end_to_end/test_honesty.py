@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -318,12 +317,14 @@ def test_order_is_no_difference(project):
 # Citizenship ----------------------------------------------------------------------------------
 
 
-def test_mistakes_leave_nothing_behind(project):
-    before = set(Path(tempfile.gettempdir()).glob("llmeval-*"))
+def test_mistakes_leave_nothing_behind(project, tmp_path, monkeypatch):
+    # Not that of the machine, in which other tests run sessions at the same time.
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
     project.thresholds("[benchmarks.bench]\nacuracy = 0.3")
     for _ in range(3):
         assert project.run("-n", "2").ret == 4
-    assert set(Path(tempfile.gettempdir()).glob("llmeval-*")) <= before
+    assert not list(tmp_path.glob("llmeval-*"))
 
 
 @pytest.mark.parametrize("option", ["--fixtures", "--fixtures-per-test", "--setup-plan"])

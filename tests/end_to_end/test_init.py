@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import pty
 import re
@@ -14,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval.catalog import starter
 from pytest_llmeval.cli import init as init_command
 from pytest_llmeval.cli import main
 from pytest_llmeval.cli.init import PLACEHOLDER
@@ -28,6 +26,9 @@ from pytest_llmeval.cli.init import repository_of
 from pytest_llmeval.cli.init import requirement_of
 from pytest_llmeval.core.installation import Origin
 from pytest_llmeval.gates import parse_thresholds
+from support.init_files import job
+from support.init_files import record
+from support.init_files import step
 
 FILES = [THRESHOLDS_FILE, TEST_FILE, REQUIREMENTS_FILE, WORKFLOW_FILE]
 URL = "git+https://example.com/o/pytest-llmeval@abc"
@@ -54,30 +55,8 @@ def init(*arguments: str) -> None:
     assert main(["init", *arguments]) == 0
 
 
-def record(file: Path, right: int) -> str:
-    """A file of recorded answers, so many of them right; its spec."""
-    items = starter().source(None).items
-    answers = [
-        {"item": item.id, "text": "ABCD"[(item.gold + (n >= right)) % 4]}
-        for n, item in enumerate(items)
-    ]
-    file.write_text("".join(f"{json.dumps(one)}\n" for one in answers))
-    return f"replay:{file.name}"
-
-
 def spec_of(scheme: str, folder: Path) -> str:
     return record(folder / "answers.jsonl", 300) if scheme == "replay" else scheme
-
-
-def job() -> dict:
-    yaml = pytest.importorskip("yaml", reason="PyYAML reads workflows")
-    (job,) = yaml.safe_load(Path(WORKFLOW_FILE).read_text())["jobs"].values()
-    return job
-
-
-def step(name: str) -> dict:
-    (found,) = [step for step in job()["steps"] if step.get("name") == name]
-    return found
 
 
 def test_what_is_written_and_what_is_next(repository, capsys, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.scorers.matched.spans import LEVELS
+from pytest_llmeval.core.matched_detail import LEVELS
 from pytest_llmeval.scorers.matched.spans import find_span
 from support.linear import assert_linear
 

@@ -18,13 +18,11 @@ from pytest_llmeval.storage.records import RecordWriter
 from pytest_llmeval.storage.records import from_line
 from pytest_llmeval.storage.records import read_records
 from pytest_llmeval.storage.records import to_line
+from support.record_writers import make
+from support.record_writers import write_many
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
-
-
-def make(item: str = "i", **more) -> Record:
-    return Record("m", "b", "letter", item, "s", Outcome.CORRECT, "A", "A", **more)
 
 
 @given(
@@ -76,12 +74,6 @@ def test_damage_in_the_middle_is_named(tmp_path):
     path.write_text(to_line(make()) + "{broken\n" + to_line(make()))
     with pytest.raises(RunError, match=r"records.jsonl, line 2: damaged record"):
         list(read_records(path))
-
-
-def write_many(path, name) -> None:
-    writer = RecordWriter(path)
-    for number in range(200):
-        writer.append(make(f"{name}-{number}", text="x" * (number * 50)))
 
 
 def test_many_writers_tear_nothing(tmp_path):
