@@ -208,7 +208,7 @@ class RunSession:
             found = find_resumable(root, self.plan)
             if isinstance(found, RunFolder):
                 take_up(found)
-                found.write("run.json", self._with_prices(found.read("run.json")))
+                found.write("run.json", self._with_settings(found.read("run.json")))
                 self._is_resumed = True
                 return found
             if found is not None:
@@ -220,13 +220,14 @@ class RunSession:
             asked=self._asked_by,
             template_dates=self._template_dates,
         )
-        folder = create_run(root, self.plan, self._with_prices(manifest))
+        folder = create_run(root, self.plan, self._with_settings(manifest))
         folder.claim()
         return folder
 
-    def _with_prices(self, manifest: dict[str, Any]) -> dict[str, Any]:
-        """Now, not at the end, which a killed run does not have."""
-        return with_prices(manifest, self.plan.models, self.settings.prices)
+    def _with_settings(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        """The manifest with prices and weights of a hybrid score, now: a killed run has no end."""
+        priced = with_prices(manifest, self.plan.models, self.settings.prices)
+        return {**priced, "hybrid": dict(self.settings.hybrid)}
 
     # Outcomes --------------------------------------------------------------------------
 
@@ -280,16 +281,17 @@ class RunSession:
         self._leave_out_unreported()
         self._writer.close()
         self.usage = read_usage(self.folder.usage)
-        manifest = self.folder.read("run.json")
-        manifest["hybrid"] = dict(self.settings.hybrid)
-        run = load_run(self.folder.path)
-        manifest["failed_tests"] = sum(not self._is_error(nodeid, run) for nodeid in {*failed})
-        self.stored = replace(run, manifest=manifest)
-        self.judged = self._judge(self.stored)
-        manifest["status"] = "interrupted" if cut_short else "finished"
-        self._note(self.stored, manifest)
+        run = self.stored = load_run(self.folder.path)
+        failed_tests = sum(not self._is_error(nodeid, run) for nodeid in {*failed})
+        self.judged = self._judge(run, failed_tests)
+        manifest = {
+            **run.manifest,
+            "failed_tests": failed_tests,
+            "status": "interrupted" if cut_short else "finished",
+        }
+        self._note(run, manifest)
         self.judged.write(self.folder)
-        self._write_manifest(manifest, self.stored.measurements())
+        self._write_manifest(manifest, run.measurements())
         self.folder.release()
 
     def _is_error(self, nodeid: str, run: Run) -> bool:
@@ -299,8 +301,9 @@ class RunSession:
         item = None if measurement is None else measurement.items.get(planned.item)
         return item is not None and Outcome.ERROR in item.outcomes
 
-    def _judge(self, run: Run) -> JudgedRun:
+    def _judge(self, run: Run, failed_tests: int) -> JudgedRun:
         about: dict[str, Any] = {
+            "failed_tests": failed_tests,
             "earlier": self._earlier,
             "allow_undecided": self.settings.allow_undecided,
             "gated": self.settings.shard is None,

@@ -74,11 +74,14 @@ def judge_run(
     allow_undecided: bool = False,
     allow_mismatch: bool = False,
     gated: bool = True,
+    failed_tests: int | None = None,
 ) -> JudgedRun:
     """The run with the verdicts on every gate of the file and its comparison with the baseline.
 
     ``earlier``: folders of runs and of baselines, whose names the file may know. Without ``gated``
     the file only says which errors are allowed (a shard has a part of what gates are about).
+    ``failed_tests``: tests that failed for another reason than an item's error; by default those that
+    the run has stored.
     Raises MismatchError where the baseline has other protocols or data (``allow_mismatch`` shows
     the numbers all the same), ConfigError where it has no result in common with the run.
     """
@@ -102,7 +105,9 @@ def judge_run(
             earlier=earlier,
             allow_undecided=allow_undecided,
         )
-    items_failed = _items_failed(thresholds, measurements) + run.manifest.get("failed_tests", 0)
+    if failed_tests is None:
+        failed_tests = run.manifest.get("failed_tests", 0)
+    items_failed = _items_failed(thresholds, measurements) + failed_tests
     verdict = "not gated" if file is None or not gated else overall(verdicts, allow_undecided)
     metrics = run.metrics()
     return JudgedRun(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
+from sys import intern
 from types import UnionType
 from typing import Any
 from typing import get_args
@@ -37,6 +38,16 @@ _TYPES = {
     if name not in ("outcome", "logprobs")
 }
 _NUMBERS = frozenset((int, float))
+_SHARED = (
+    "model",
+    "benchmark",
+    "scorer",
+    "subject",
+    "protocol",
+    "data",
+    "model_fingerprint",
+    "gold",
+)
 
 
 def to_line(record: Record) -> str:
@@ -68,6 +79,9 @@ def from_line(line: str | bytes) -> Record:
         if any(x is not None and type(x) not in _NUMBERS for x in scores):
             raise TypeError("logprobs are not numbers")
         value["logprobs"] = tuple(-math.inf if x is None else x for x in scores)
+        for name in _SHARED:  # thousands of records would hold as many copies
+            if name in value and value[name] is not None:
+                value[name] = intern(value[name])
         return Record(**value)
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a record: {error}") from None
