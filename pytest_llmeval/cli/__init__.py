@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(harmless(f"llmeval: {error}"), file=sys.stderr)
         return USAGE_ERROR
     except BrokenPipeError:
-        # Whoever read the output has gone (`| head`): nobody is left to tell, and no verdict to give.
+        # The reader of the output has gone (`| head`), so there is no verdict to print.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:

@@ -24,7 +24,7 @@ def sampled_hash(path: Path) -> str:
     """SHA-256 over size, first MiB (GGUF: 32 MiB), last MiB, and 64 blocks of 64 KiB between.
 
     The blocks are evenly spaced, so every tensor of a transformer's larger than 1/64 of the
-    file is touched. It tells trained checkpoints apart, which differ everywhere; it is no
+    file is touched. It distinguishes trained checkpoints, which differ everywhere; it is no
     protection against a forged file.
     """
     size = path.stat().st_size

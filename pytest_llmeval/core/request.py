@@ -54,9 +54,9 @@ class Request:
     one another, so that a model may read the prompt once. ``arm``: the name of the arm of a
     permutation audit or of the content-free input whose prompt this is (``cyclic@1``, ``free@N/A``);
     empty: the item as it is. What is drawn at random for a request depends on ``seed``, ``id``,
-    ``sample`` and ``arm``, never on what else is asked. ``benchmark`` is what its cost is booked
-    under, and changes no answer. ``given``, if not empty, has one text a choice that ends the
-    question where that choice is asked about (``prompts``).
+    ``sample`` and ``arm``, never on other requests. ``benchmark`` is what its cost is attributed
+    to, and changes no answer. ``given``, if not empty, has one text a choice that ends the
+    question where that choice is requested (``prompts``).
     """
 
     id: str

@@ -148,7 +148,7 @@ class Answer(NamedTuple):
 
     ``chosen``: the option's index in the original order, None where nothing could be read.
     ``position``, ``gold``: where the chosen and the right option stood; ``shown``: which option
-    stood at each position. Without them nothing is told of positions.
+    was at each position. Without them there is no result by position.
     """
 
     chosen: int | None

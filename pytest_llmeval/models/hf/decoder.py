@@ -14,7 +14,7 @@ from pytest_llmeval.models.hf.packed_attention import KeysValues
 from pytest_llmeval.models.hf.packed_attention import merge
 from pytest_llmeval.models.hf.packed_attention import with_log_sum_exp
 
-# Columns are cleared so many at a time.
+# Number of columns that are cleared at a time.
 _CLEARED = 64
 
 
@@ -33,7 +33,7 @@ class RowCache:
     def reach(self, columns: int) -> None:
         """Make sure that the first columns hold numbers in every row.
 
-        What is masked out is still multiplied, and memory that nobody has written may hold NaN.
+        What is masked out is still multiplied, and uninitialised memory may hold NaN.
         It is cleared as it comes into use: what is never used is then never taken from the system.
         """
         if columns <= self._clear:

@@ -81,7 +81,7 @@ def _text_config(config: Any) -> Any:
 _BATCH_TOKENS = {"cpu": 1024}
 _BATCH_TOKENS_ELSEWHERE = 16_384
 
-# Copied keys and values of so many tokens take about the memory that computing one token does.
+# Number of tokens whose copied keys and values take the memory that computing one token does.
 KEYS_PER_TOKEN = 16
 
 
