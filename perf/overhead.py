@@ -38,7 +38,7 @@ def test_bare(row):
 REPLAYED = """
 import pytest
 from pytest_llmeval import Benchmark, Protocol
-from pytest_llmeval.prompts.lmeval import LMEVAL_MMLU
+from pytest_llmeval.prompts.multiple_choice import LMEVAL_MMLU
 from pytest_llmeval.sources import jsonl
 
 PROTOCOL = Protocol("lmeval", LMEVAL_MMLU, scorer="choice", shots=5, ask="text")

@@ -23,9 +23,9 @@ from math import factorial
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
+from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.plan import family_of
 from pytest_llmeval.core.seeded_random import Draws
-from pytest_llmeval.core.suggestions import suggestion
 
 Order = tuple[int, ...]
 """Position shown → original index of the option."""

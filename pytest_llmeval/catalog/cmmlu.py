@@ -23,7 +23,7 @@ from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import subject_sizes
-from pytest_llmeval.prompts.cmmlu import LMEVAL_CMMLU
+from pytest_llmeval.prompts.multiple_choice import LMEVAL_CMMLU
 from pytest_llmeval.sources import hub
 from pytest_llmeval.sources.data_warnings import doubts
 from pytest_llmeval.sources.files import read_csv

@@ -16,8 +16,8 @@ from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Protocol
-from pytest_llmeval.prompts.cloze import CLOZE
-from pytest_llmeval.prompts.commonsenseqa import LMEVAL_COMMONSENSEQA
+from pytest_llmeval.prompts.multiple_choice import CLOZE
+from pytest_llmeval.prompts.multiple_choice import LMEVAL_COMMONSENSEQA
 from pytest_llmeval.sources.ai2_format import labelled_item
 from pytest_llmeval.sources.data_warnings import doubts
 from pytest_llmeval.sources.files import Rows

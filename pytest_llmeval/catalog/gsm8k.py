@@ -15,10 +15,10 @@ from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
-from pytest_llmeval.prompts.gsm8k import COT_EXAMPLES
-from pytest_llmeval.prompts.gsm8k import GSM8K_COT
-from pytest_llmeval.prompts.gsm8k import GSM8K_ZERO_SHOT
-from pytest_llmeval.prompts.gsm8k import LMEVAL_GSM8K
+from pytest_llmeval.prompts.chain_of_thought import COT_EXAMPLES
+from pytest_llmeval.prompts.chain_of_thought import GSM8K_COT
+from pytest_llmeval.prompts.chain_of_thought import GSM8K_ZERO_SHOT
+from pytest_llmeval.prompts.chain_of_thought import LMEVAL_GSM8K
 from pytest_llmeval.sources.files import Rows
 from pytest_llmeval.sources.files import hub_rows
 from pytest_llmeval.sources.files import jsonl_rows

@@ -21,10 +21,10 @@ from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
-from pytest_llmeval.prompts.commonsenseqa import LMEVAL_COMMONSENSEQA
-from pytest_llmeval.prompts.hellaswag import LMEVAL_HELLASWAG
-from pytest_llmeval.prompts.hellaswag import clean
-from pytest_llmeval.prompts.hellaswag import context
+from pytest_llmeval.prompts.continuations import LMEVAL_HELLASWAG
+from pytest_llmeval.prompts.continuations import clean
+from pytest_llmeval.prompts.continuations import context
+from pytest_llmeval.prompts.multiple_choice import LMEVAL_COMMONSENSEQA
 from pytest_llmeval.sources.data_warnings import doubts
 from pytest_llmeval.sources.files import Rows
 from pytest_llmeval.sources.files import hub_rows

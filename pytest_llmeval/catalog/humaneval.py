@@ -21,10 +21,10 @@ from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
-from pytest_llmeval.prompts.humaneval import HUMANEVAL
-from pytest_llmeval.prompts.humaneval import HUMANEVAL_CHAT
-from pytest_llmeval.prompts.humaneval import HUMANEVAL_INSTRUCT
-from pytest_llmeval.prompts.humaneval import STOP
+from pytest_llmeval.prompts.code import HUMANEVAL
+from pytest_llmeval.prompts.code import HUMANEVAL_CHAT
+from pytest_llmeval.prompts.code import HUMANEVAL_INSTRUCT
+from pytest_llmeval.prompts.code import HUMANEVAL_STOP
 from pytest_llmeval.sources import hub
 from pytest_llmeval.sources.files import read_jsonl
 from pytest_llmeval.sources.item_ids import safe_id
@@ -48,7 +48,7 @@ _TEXTS = ("task_id", "prompt", "entry_point", "canonical_solution", "test")
 
 # The paper's stop strings and lm-eval's 1,024 tokens. Greedy, as lm-eval asks; the paper draws
 # many samples, the more of them the hotter (0.8 for pass@100).
-_COMPLETION = Decoding(max_tokens=1024, stop=STOP)
+_COMPLETION = Decoding(max_tokens=1024, stop=HUMANEVAL_STOP)
 _OFFICIAL = Protocol(
     "official", HUMANEVAL, scorer="execution_raw", ask="text", decoding=_COMPLETION
 )

@@ -22,8 +22,8 @@ from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import subject_sizes
-from pytest_llmeval.prompts.include import INCLUDE
-from pytest_llmeval.prompts.include import LMEVAL_INCLUDE
+from pytest_llmeval.prompts.multiple_choice import INCLUDE
+from pytest_llmeval.prompts.multiple_choice import LMEVAL_INCLUDE
 from pytest_llmeval.sources.data_warnings import doubts
 from pytest_llmeval.sources.files import Rows
 from pytest_llmeval.sources.files import hub_rows

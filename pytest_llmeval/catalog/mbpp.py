@@ -31,10 +31,10 @@ from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
-from pytest_llmeval.prompts.mbpp import MBPP
-from pytest_llmeval.prompts.mbpp import MBPP_CHAT
-from pytest_llmeval.prompts.mbpp import MBPP_INSTRUCT
-from pytest_llmeval.prompts.mbpp import STOP
+from pytest_llmeval.prompts.code import MBPP
+from pytest_llmeval.prompts.code import MBPP_CHAT
+from pytest_llmeval.prompts.code import MBPP_INSTRUCT
+from pytest_llmeval.prompts.code import MBPP_STOP
 from pytest_llmeval.sources import hub
 from pytest_llmeval.sources.files import READ_ERRORS
 from pytest_llmeval.sources.files import open_binary
@@ -80,7 +80,7 @@ _SCORED = ("prompt", "test")
 
 # The paper's format and stop string; it names no number of tokens that would fit all models.
 # lm-eval's two tasks ask for 256.
-_DECODING = Decoding(max_tokens=512, stop=STOP)
+_DECODING = Decoding(max_tokens=512, stop=MBPP_STOP)
 _OFFICIAL = Protocol(
     "official", MBPP, scorer="execution_raw", shots=3, ask="text", decoding=_DECODING
 )

@@ -19,10 +19,10 @@ from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
-from pytest_llmeval.prompts.mgsm import MGSM_DIRECT
-from pytest_llmeval.prompts.mgsm import MGSM_NATIVE_COT
-from pytest_llmeval.prompts.mgsm import STOP
-from pytest_llmeval.prompts.mgsm import WORDS
+from pytest_llmeval.prompts.chain_of_thought import MGSM_DIRECT
+from pytest_llmeval.prompts.chain_of_thought import MGSM_NATIVE_COT
+from pytest_llmeval.prompts.chain_of_thought import MGSM_STOP
+from pytest_llmeval.prompts.chain_of_thought import MGSM_WORDS
 from pytest_llmeval.sources import hub
 from pytest_llmeval.sources.files import READ_ERRORS
 from pytest_llmeval.sources.files import read_tsv
@@ -34,11 +34,11 @@ from pytest_llmeval.sources.locate import load_first
 
 REPO = "juletxara/mgsm"
 REVISION = "b2f13d426afe3be8d69a7e739b36724db8b66bbc"
-LANGUAGES = tuple(WORDS)
+LANGUAGES = tuple(MGSM_WORDS)
 ROWS = 250
 
 # Without shots, as lm-eval asks unless told; `--llm-shots 8` shows the exemplars.
-_DECODING = Decoding(max_tokens=512, stop=(*STOP, "</s>", "<|im_end|>"))
+_DECODING = Decoding(max_tokens=512, stop=(*MGSM_STOP, "</s>", "<|im_end|>"))
 PROTOCOLS = (
     Protocol("native_cot", MGSM_NATIVE_COT, scorer="number", ask="text", decoding=_DECODING),
     Protocol("direct", MGSM_DIRECT, scorer="number", ask="text", decoding=_DECODING),

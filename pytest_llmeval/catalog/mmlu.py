@@ -23,9 +23,9 @@ from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
-from pytest_llmeval.core.suggestions import suggestion
-from pytest_llmeval.prompts.hendrycks import HENDRYCKS
-from pytest_llmeval.prompts.lmeval import LMEVAL_MMLU
+from pytest_llmeval.core.errors import suggestion
+from pytest_llmeval.prompts.multiple_choice import HENDRYCKS
+from pytest_llmeval.prompts.multiple_choice import LMEVAL_MMLU
 from pytest_llmeval.sources import hub
 from pytest_llmeval.sources.data_warnings import doubts
 from pytest_llmeval.sources.files import read_csv

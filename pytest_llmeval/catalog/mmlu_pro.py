@@ -23,10 +23,10 @@ from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import subject_sizes
-from pytest_llmeval.prompts.lmeval import LMEVAL_MMLU
-from pytest_llmeval.prompts.mmlu_pro import LMEVAL_MMLU_PRO
-from pytest_llmeval.prompts.mmlu_pro import MMLU_PRO
-from pytest_llmeval.prompts.mmlu_pro import PADDING
+from pytest_llmeval.prompts.chain_of_thought import LMEVAL_MMLU_PRO
+from pytest_llmeval.prompts.chain_of_thought import MMLU_PRO
+from pytest_llmeval.prompts.chain_of_thought import MMLU_PRO_PADDING
+from pytest_llmeval.prompts.multiple_choice import LMEVAL_MMLU
 from pytest_llmeval.sources.files import Rows
 from pytest_llmeval.sources.files import hub_rows
 from pytest_llmeval.sources.files import jsonl_rows
@@ -165,7 +165,7 @@ def _item(where: str, row: dict[str, Any], prefix: str) -> Item:
     ):
         raise DataError(f"{where}: question_id, category, question and options were expected")
     kept = list(options)
-    while kept and kept[-1] == PADDING:
+    while kept and kept[-1] == MMLU_PRO_PADDING:
         kept.pop()
     labels = LABELS[: len(kept)]
     if not isinstance(answer, str) or len(answer) != 1 or answer not in labels:

@@ -13,7 +13,7 @@ from pytest_llmeval.catalog.matched_protocols import matching
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Protocol
-from pytest_llmeval.prompts.lmeval import LMEVAL_MMLU
+from pytest_llmeval.prompts.multiple_choice import LMEVAL_MMLU
 from pytest_llmeval.sources.nonsense import RECIPE
 from pytest_llmeval.sources.nonsense import nonsense
 

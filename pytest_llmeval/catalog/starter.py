@@ -16,8 +16,8 @@ from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
-from pytest_llmeval.prompts.cloze import CLOZE
-from pytest_llmeval.prompts.lmeval import LMEVAL_MMLU
+from pytest_llmeval.prompts.multiple_choice import CLOZE
+from pytest_llmeval.prompts.multiple_choice import LMEVAL_MMLU
 from pytest_llmeval.sources.files import read_jsonl
 from pytest_llmeval.sources.jsonl_benchmark import Fields
 from pytest_llmeval.sources.jsonl_benchmark import make_item

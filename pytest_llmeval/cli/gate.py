@@ -15,11 +15,11 @@ from pytest_llmeval.gates import collected_benchmarks
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
 from pytest_llmeval.reports.ci.github import report_to_job
-from pytest_llmeval.reports.notes import failure_lines
-from pytest_llmeval.reports.notes import run_notes
 from pytest_llmeval.reports.terminal.summary import print_parts
 from pytest_llmeval.reports.terminal.summary import summary_parts
 from pytest_llmeval.reports.wording import failed_items_words
+from pytest_llmeval.reports.wording import failure_lines
+from pytest_llmeval.reports.wording import run_notes
 from pytest_llmeval.runs import load_baseline
 from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs.baseline import BASELINES

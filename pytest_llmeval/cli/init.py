@@ -19,13 +19,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.installation import DISTRIBUTION
 from pytest_llmeval.core.installation import Origin
 from pytest_llmeval.core.installation import git
 from pytest_llmeval.core.installation import origin
 from pytest_llmeval.core.installation import origin_at
-from pytest_llmeval.core.suggestions import suggestion
 from pytest_llmeval.models import backends
+from pytest_llmeval.models.base import read_query
 from pytest_llmeval.models.demo import INSTALL
 from pytest_llmeval.models.demo import weights
 from pytest_llmeval.models.hf.spec import KEYS
@@ -34,7 +35,6 @@ from pytest_llmeval.models.openai.spec import DEFAULT_KEY
 from pytest_llmeval.models.openai.spec import DEFAULT_URL
 from pytest_llmeval.models.openai.spec import parse_spec
 from pytest_llmeval.models.replay import open_model as open_replay
-from pytest_llmeval.models.spec_query import read_query
 from pytest_llmeval.runs.newest import LATEST
 
 BASELINE = "last-release"

@@ -12,13 +12,13 @@ from rich.text import Text
 
 from pytest_llmeval.cli.arguments import add_run
 from pytest_llmeval.gates import count_states
-from pytest_llmeval.reports.notes import failure_lines
-from pytest_llmeval.reports.notes import models_of
-from pytest_llmeval.reports.notes import run_notes
 from pytest_llmeval.reports.terminal.summary import print_parts
 from pytest_llmeval.reports.terminal.summary import say
 from pytest_llmeval.reports.terminal.summary import summary_parts
+from pytest_llmeval.reports.wording import failure_lines
 from pytest_llmeval.reports.wording import model_words
+from pytest_llmeval.reports.wording import models_of
+from pytest_llmeval.reports.wording import run_notes
 from pytest_llmeval.reports.wording import unfinished_words
 from pytest_llmeval.reports.wording import verdict_words
 from pytest_llmeval.runs import Run

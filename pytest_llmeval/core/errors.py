@@ -1,4 +1,6 @@
-"""The exceptions of the package, each with the one result that it has.
+"""The exceptions of the package, each with the one result that it has, and the nearest valid spelling of a name.
+
+The exceptions of the package, each with the one result that it has.
 
 ::
 
@@ -8,7 +10,7 @@
     │   ├── RunError               exit code 4
     │   └── MismatchError          exit code 4    runs/differences.py
     ├── ModelError                 exit code 1
-    │   └── SpendLimitError        exit code 1    models/openai/spend_limit.py
+    │   └── SpendLimitError        exit code 1    models/openai/limits.py
     ├── UnanswerableError          exit code 1    evaluation/recorder.py
     ├── PromptError                item error     models/hf/encoding.py
     ├── RequestFailedError         item error     models/openai/faults.py
@@ -40,6 +42,9 @@ cannot be run)::
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class LlmevalError(Exception):
     """Base class of all exceptions that the package defines."""
@@ -59,3 +64,22 @@ class RunError(ConfigError):
 
 class ModelError(LlmevalError):
     """A model that cannot be loaded or used at all (one item that fails is a Response)."""
+
+
+_FEW = 18
+
+
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known name most like this one, capitals aside; None when none is like it."""
+    folded = {candidate.casefold(): candidate for candidate in sorted(set(known), reverse=True)}
+    matches = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=cutoff)
+    return folded[matches[0]] if matches else None
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` for a near name, else ``; known: …`` for a few, else nothing."""
+    candidates = sorted(set(known))
+    near = nearest(name, candidates)
+    if near is not None:
+        return f"; did you mean {near!r}?"
+    return f"; known: {', '.join(candidates)}" if 0 < len(candidates) <= _FEW else ""

@@ -26,12 +26,12 @@ from pydantic import ConfigDict
 from pydantic import NonNegativeFloat
 from pydantic import ValidationError
 
-from pytest_llmeval.core.suggestions import suggestion
-from pytest_llmeval.core.toml_errors import explain
-from pytest_llmeval.core.toml_errors import mistake
-from pytest_llmeval.core.toml_errors import read_text
-from pytest_llmeval.core.toml_errors import toml_problem
+from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.usage import Price
+from pytest_llmeval.core.validation import explain
+from pytest_llmeval.core.validation import mistake
+from pytest_llmeval.core.validation import read_text
+from pytest_llmeval.core.validation import toml_problem
 
 
 @dataclass(frozen=True)

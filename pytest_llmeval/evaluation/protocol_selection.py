@@ -7,8 +7,8 @@ from dataclasses import replace
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Protocol
+from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.settings import Settings
-from pytest_llmeval.core.suggestions import suggestion
 
 
 def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings) -> Protocol:

@@ -19,15 +19,15 @@ from pytest_llmeval.gates.sensitivity import noise_warnings
 from pytest_llmeval.gates.thresholds import Thresholds
 from pytest_llmeval.gates.thresholds import load_thresholds
 from pytest_llmeval.gates.thresholds import parse_thresholds
+from pytest_llmeval.gates.verdict import VALUELESS
 from pytest_llmeval.gates.verdict import State
 from pytest_llmeval.gates.verdict import Verdict
+from pytest_llmeval.gates.verdict import count_states
 from pytest_llmeval.gates.verdict import describe
+from pytest_llmeval.gates.verdict import fold
 from pytest_llmeval.gates.verdict import nothing_decided
 from pytest_llmeval.gates.verdict import overall
 from pytest_llmeval.gates.verdict import worst_first
-from pytest_llmeval.gates.wording import VALUELESS
-from pytest_llmeval.gates.wording import count_states
-from pytest_llmeval.gates.wording import fold
 
 __all__ = [
     "FIRST_RUN",

@@ -14,13 +14,15 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pytest_llmeval.bias.arms import position_of
 from pytest_llmeval.gates.bounds import Bound
 from pytest_llmeval.gates.bounds import percent
 from pytest_llmeval.gates.thresholds import pass_key
 from pytest_llmeval.gates.verdict import TOLERANCE
 from pytest_llmeval.gates.verdict import Status
-from pytest_llmeval.gates.wording import errors
-from pytest_llmeval.gates.wording import not_all
+from pytest_llmeval.gates.verdict import errors
+from pytest_llmeval.gates.verdict import not_all
+from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import Tally
@@ -38,6 +40,40 @@ from pytest_llmeval.metrics import stratified_accuracy
 from pytest_llmeval.metrics import stratified_effective_size
 from pytest_llmeval.metrics import stratified_interval
 from pytest_llmeval.metrics import tally_interval
+from pytest_llmeval.metrics.bias.audit import FamilyResult
+
+NO_AUDIT = "no permutation audit: run it with --llm-permutations"
+
+
+def audited(metric: str, audit: Audit | None) -> tuple[float, tuple[float, float] | None] | str:
+    """The metric over the audit's main family of arms with its 95 % interval; or why not."""
+    if audit is None:
+        return NO_AUDIT
+    family = audit.main
+    if family is None:
+        return f"{metric} is not defined: no item has an answer in every order"
+    value = _values(family)[metric]
+    if value is None:
+        return f"{metric} is not defined: no answer could be read"
+    return value, family.consistency_interval if metric == "consistency" else None
+
+
+def audited_of(audit: Audit) -> str:
+    """What the value was computed from, in words."""
+    family = audit.main
+    assert family is not None
+    # The original is one of the rotations, but no arm that moves the answer.
+    orders = len(family.arms) + (position_of(family.arms[0]) is None)
+    return f"{family.items:,} items in the {orders} orders of {family.name!r}"
+
+
+def _values(family: FamilyResult) -> dict[str, float | None]:
+    return {
+        "position_range": family.position_range,
+        "consistency": family.consistency,
+        "recall_std": family.recall_std,
+    }
+
 
 NO_CHANCE = "no chance level to compare with"
 

@@ -15,10 +15,10 @@ from pytest_llmeval.gates.thresholds import BenchmarkGates
 from pytest_llmeval.gates.verdict import Scope
 from pytest_llmeval.gates.verdict import Status
 from pytest_llmeval.gates.verdict import Verdict
-from pytest_llmeval.gates.wording import answers
-from pytest_llmeval.gates.wording import no_measurement
-from pytest_llmeval.gates.wording import not_all
-from pytest_llmeval.gates.wording import too_many
+from pytest_llmeval.gates.verdict import answers
+from pytest_llmeval.gates.verdict import no_measurement
+from pytest_llmeval.gates.verdict import not_all
+from pytest_llmeval.gates.verdict import too_many
 from pytest_llmeval.metrics import FirstOutcomes
 from pytest_llmeval.metrics import Hybrid
 from pytest_llmeval.metrics import Result

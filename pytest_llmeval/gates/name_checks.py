@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from dataclasses import field
 from typing import NamedTuple
 
-from pytest_llmeval.core.suggestions import nearest
-from pytest_llmeval.core.suggestions import suggestion
-from pytest_llmeval.core.toml_errors import dotted
-from pytest_llmeval.core.toml_errors import mistake
+from pytest_llmeval.core.errors import nearest
+from pytest_llmeval.core.errors import suggestion
+from pytest_llmeval.core.validation import dotted
+from pytest_llmeval.core.validation import mistake
 from pytest_llmeval.gates.thresholds import BenchmarkGates
 from pytest_llmeval.gates.thresholds import ScorerGates
 from pytest_llmeval.gates.thresholds import SubjectGates

@@ -18,11 +18,11 @@ from pytest_llmeval.gates.verdict import TOLERANCE
 from pytest_llmeval.gates.verdict import Scope
 from pytest_llmeval.gates.verdict import Status
 from pytest_llmeval.gates.verdict import Verdict
-from pytest_llmeval.gates.wording import answers
-from pytest_llmeval.gates.wording import drawn
-from pytest_llmeval.gates.wording import no_measurement
-from pytest_llmeval.gates.wording import too_many
-from pytest_llmeval.gates.wording import too_many_together
+from pytest_llmeval.gates.verdict import answers
+from pytest_llmeval.gates.verdict import drawn
+from pytest_llmeval.gates.verdict import no_measurement
+from pytest_llmeval.gates.verdict import too_many
+from pytest_llmeval.gates.verdict import too_many_together
 from pytest_llmeval.metrics import Comparison
 from pytest_llmeval.metrics import Difference
 from pytest_llmeval.metrics import Result

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from pytest_llmeval.core.toml_errors import located
+from pytest_llmeval.core.validation import located
 from pytest_llmeval.gates.bounds import Bound
 from pytest_llmeval.gates.bounds import percent
 from pytest_llmeval.gates.name_checks import CollectedBenchmark
@@ -22,7 +22,7 @@ from pytest_llmeval.gates.thresholds import ScorerGates
 from pytest_llmeval.gates.thresholds import SubjectGates
 from pytest_llmeval.gates.thresholds import Thresholds
 from pytest_llmeval.gates.verdict import TOLERANCE
-from pytest_llmeval.gates.wording import answers
+from pytest_llmeval.gates.verdict import answers
 from pytest_llmeval.metrics import macro_interval
 from pytest_llmeval.metrics import score_interval
 from pytest_llmeval.metrics import smallest_significant

@@ -17,12 +17,12 @@ from pydantic import Field
 from pydantic import ValidationError
 from pydantic import model_validator
 
-from pytest_llmeval.core.toml_errors import explain
-from pytest_llmeval.core.toml_errors import kind
-from pytest_llmeval.core.toml_errors import mistake
-from pytest_llmeval.core.toml_errors import read_text
-from pytest_llmeval.core.toml_errors import toml_problem
-from pytest_llmeval.gates.audit import AUDITED
+from pytest_llmeval.core.validation import explain
+from pytest_llmeval.core.validation import kind
+from pytest_llmeval.core.validation import mistake
+from pytest_llmeval.core.validation import read_text
+from pytest_llmeval.core.validation import toml_problem
+from pytest_llmeval.gates.bounds import AUDITED
 from pytest_llmeval.gates.bounds import Accuracy
 from pytest_llmeval.gates.bounds import Alpha
 from pytest_llmeval.gates.bounds import Bound
@@ -34,9 +34,9 @@ from pytest_llmeval.gates.bounds import PlainRate
 from pytest_llmeval.gates.bounds import PlainShare
 from pytest_llmeval.gates.bounds import Rate
 from pytest_llmeval.gates.bounds import Share
-from pytest_llmeval.gates.tables import Table
-from pytest_llmeval.gates.tables import merge
-from pytest_llmeval.gates.tables import problem
+from pytest_llmeval.gates.bounds import Table
+from pytest_llmeval.gates.bounds import merge
+from pytest_llmeval.gates.bounds import problem
 from pytest_llmeval.metrics import hybrid_name
 from pytest_llmeval.metrics import hybrid_weights
 

@@ -13,12 +13,12 @@ from typing import Any
 
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.metrics import _validation
+from pytest_llmeval.metrics.paired_tests import detectable_mean_change
+from pytest_llmeval.metrics.paired_tests import detectable_stratified_change
 from pytest_llmeval.metrics.paired_tests import holm
 from pytest_llmeval.metrics.paired_tests import paired_interval
 from pytest_llmeval.metrics.paired_tests import sign_flip
 from pytest_llmeval.metrics.paired_tests import stratified_change
-from pytest_llmeval.metrics.power import detectable_mean_change
-from pytest_llmeval.metrics.power import detectable_stratified_change
 from pytest_llmeval.metrics.result import ItemOutcomes
 
 

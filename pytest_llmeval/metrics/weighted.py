@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.metrics.intervals import Interval
 from pytest_llmeval.metrics.intervals import score_interval
-from pytest_llmeval.metrics.power import detectable_drop
+from pytest_llmeval.metrics.paired_tests import detectable_drop
 
 # A scorer's name may have a plus in it, but what follows it is never a weight.
 _NEXT_PART = re.compile(r"\s*\+\s*(?=[0-9.]+(?:[eE][-+]?[0-9]+)?\s*[*\s])")

@@ -8,8 +8,8 @@ import pkgutil
 from typing import Any
 
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.core.suggestions import nearest
-from pytest_llmeval.core.suggestions import suggestion
+from pytest_llmeval.core.errors import nearest
+from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.models.base import Model
 from pytest_llmeval.models.custom import as_model
 

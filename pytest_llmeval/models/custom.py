@@ -19,7 +19,7 @@ from pytest_llmeval.core import Ask
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
-from pytest_llmeval.core.suggestions import suggestion
+from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.models.base import Model
 
 

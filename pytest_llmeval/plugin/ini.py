@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.core.suggestions import nearest
+from pytest_llmeval.core.errors import nearest
 from pytest_llmeval.plugin.pytest_internals import ini_names
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
-from pytest_llmeval.reports.bounded_text import shown
+from pytest_llmeval.reports.formatting import shown
 
 
 @dataclass(frozen=True, repr=False)

@@ -20,8 +20,8 @@ from pytest_llmeval.metrics import Counts
 from pytest_llmeval.plugin.pytest_internals import Function
 from pytest_llmeval.plugin.pytest_internals import intercept
 from pytest_llmeval.plugin.pytest_internals import junit_plugin
-from pytest_llmeval.reports.bounded_text import fit
-from pytest_llmeval.reports.bounded_text import name
+from pytest_llmeval.reports.formatting import fit
+from pytest_llmeval.reports.formatting import name
 from pytest_llmeval.runs.measurement import Measurement
 
 _SHOWN = 10  # failed items of a subject that are named

@@ -48,7 +48,7 @@ class LoadedModels:
 
     def _spent(self) -> object:
         """Where all models of all processes add up what the run has cost, earlier sessions too."""
-        from pytest_llmeval.models.openai.shared_state import Shared
+        from pytest_llmeval.models.openai.limits import Shared
 
         if self._money is None:
             shared = Shared(self._exchange.spent if self._exchange is not None else None)

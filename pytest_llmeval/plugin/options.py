@@ -17,8 +17,8 @@ import pytest
 from pytest_llmeval.bias.debiasing import AVERAGING
 from pytest_llmeval.bias.debiasing import METHODS
 from pytest_llmeval.core import ConfigError
+from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.settings import Settings
-from pytest_llmeval.core.suggestions import suggestion
 from pytest_llmeval.plugin import ini
 from pytest_llmeval.plugin.project_fixtures import project_fixture
 

@@ -13,8 +13,8 @@ import pytest
 
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core.plan import Plan
-from pytest_llmeval.reports.bounded_text import name
-from pytest_llmeval.reports.notes import failure_line
+from pytest_llmeval.reports.formatting import name
+from pytest_llmeval.reports.wording import failure_line
 from pytest_llmeval.runs.reply_problems import Failure
 from pytest_llmeval.runs.reply_problems import gather
 

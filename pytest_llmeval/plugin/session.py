@@ -30,9 +30,9 @@ from pytest_llmeval.models import load_model
 from pytest_llmeval.plugin.outcomes import UNANSWERED
 from pytest_llmeval.plugin.outcomes import Outcomes
 from pytest_llmeval.reports.formatting import usage_lines
-from pytest_llmeval.reports.notes import run_notes
 from pytest_llmeval.reports.registry import Material
 from pytest_llmeval.reports.registry import write
+from pytest_llmeval.reports.wording import run_notes
 from pytest_llmeval.reports.wording import unfinished_words
 from pytest_llmeval.runs.baseline import load_baseline
 from pytest_llmeval.runs.comparison import check_comparable

@@ -19,7 +19,7 @@ from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Template
 from pytest_llmeval.core.seeded_random import Draws
-from pytest_llmeval.prompts.lettered import no_choices
+from pytest_llmeval.prompts.multiple_choice import no_choices
 
 Marks = Callable[[Item], Sequence[str]]
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import RunError
+from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.installation import install_hint
-from pytest_llmeval.core.suggestions import suggestion
 from pytest_llmeval.runs.judged import JudgedRun
 from pytest_llmeval.runs.judged import read_judged
 from pytest_llmeval.runs.run import Run

@@ -2,14 +2,98 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_llmeval.core import LABELS
+from pytest_llmeval.core import Record
 from pytest_llmeval.gates import State
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.metrics import ALL_TIED_SHOWN
 from pytest_llmeval.reports.formatting import count
+from pytest_llmeval.reports.formatting import one_line
+from pytest_llmeval.runs.measurement import Measurement
+from pytest_llmeval.runs.measurement import disagreements
+from pytest_llmeval.runs.measurement import exclusions
+from pytest_llmeval.runs.measurement import how_read
+from pytest_llmeval.runs.reply_problems import Failure
+from pytest_llmeval.runs.reply_problems import failures_of
+from pytest_llmeval.runs.reply_problems import reply_notes
+from pytest_llmeval.runs.run import Run
+from pytest_llmeval.runs.weighted_scores import hybrid_lines
+from pytest_llmeval.scorers.choice.reader import Candidate
+from pytest_llmeval.scorers.choice.reader import explain_choice
+from pytest_llmeval.scorers.number import explain_number
+
+_FAILURES = 10  # reasons of errors
+
+
+def run_notes(run: Run) -> list[str]:
+    """Items left out of the data, scorers that disagree, replies without an answer, hybrid scores."""
+    measurements = run.measurements()
+    return [
+        *run.incomplete_debiasing(),
+        *exclusions(measurements),
+        *disagreements(measurements),
+        *how_read(measurements),
+        *reply_notes(run.records),
+        *hybrid_lines(measurements, run.hybrid),
+    ]
+
+
+def failure_lines(records: Iterable[Record]) -> Iterator[str]:
+    """The reasons of a run's errors, each once; other scorers' of one answer are not counted."""
+    counted = (one for one in records if not one.left_out and not one.response_of)
+    failures = failures_of(counted)
+    yield from (failure_line(one, "answers") for one in failures[:_FAILURES])
+    if len(failures) > _FAILURES:
+        yield f"ERROR {len(failures) - _FAILURES:,} other reasons"
+
+
+def failure_line(failure: Failure, noun: str) -> str:
+    """``ERROR 12 items, such as ID: reason``; ``noun``: what is counted."""
+    many = f"{failure.count:,} {noun}, such as " if failure.count > 1 else ""
+    return f"ERROR {many}{failure.example}: {failure.reason}"
+
+
+def models_of(measurements: Iterable[Measurement]) -> dict[str, str]:
+    """Model → the fingerprint of its weights, empty where it has none."""
+    found: dict[str, str] = {}
+    for one in measurements:
+        found[one.result.model] = one.model_fingerprint or found.get(one.result.model, "")
+    return found
+
+
+_OPTION = re.compile(r"(?:^|\n)[ \t]*\(?([A-Z])[).:][ \t]+(.+)")
+
+
+def candidate_words(candidate: Candidate) -> str:
+    return one_line(f"{candidate.role} ({candidate.rule})")
+
+
+def why(record: Record, question: str | None) -> str | None:
+    """Role and rule of the candidate that decided the answer of a record.
+
+    Computed again from the response, with the options that ``question`` lists line by line; None
+    where that gives another answer, as for an option's text that is not listed.
+    """
+    if record.text is None:
+        return None
+    if record.scorer == "choice":
+        listed = dict(_OPTION.findall(question or ""))
+        options = [listed.get(label, "") for label in LABELS[: max(len(listed), 10)]]
+        found = explain_choice(record.text, options)
+    elif record.scorer == "number":
+        found = explain_number(record.text)
+    else:
+        return None
+    if not found.candidates or found.answer != record.answer:
+        return None
+    return candidate_words(found.candidates[0])
+
 
 _SCORERS = {
     "letter": "The letter with the highest log-likelihood is its answer",

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pytest_llmeval.core import Outcome
-from pytest_llmeval.gates.wording import no_measurement
+from pytest_llmeval.gates.verdict import no_measurement
 from pytest_llmeval.metrics import FirstOutcomes
 from pytest_llmeval.metrics import hybrid_name
 from pytest_llmeval.metrics import hybrid_of

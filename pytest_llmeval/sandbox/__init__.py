@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.core.suggestions import suggestion
+from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.sandbox.bubblewrap import BubblewrapCells
 from pytest_llmeval.sandbox.bubblewrap import HostCells
 from pytest_llmeval.sandbox.docker import DockerCells

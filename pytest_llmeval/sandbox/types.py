@@ -14,7 +14,7 @@ from typing import Protocol
 from typing import Self
 
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.core.suggestions import suggestion
+from pytest_llmeval.core.errors import suggestion
 
 Status = Literal["passed", "failed", "timeout", "memory", "error"]
 

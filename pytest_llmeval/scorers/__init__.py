@@ -20,8 +20,8 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
+from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.installation import install_hint
-from pytest_llmeval.core.suggestions import suggestion
 
 if TYPE_CHECKING:
     from pytest_llmeval.sandbox import Program
@@ -109,7 +109,7 @@ SCORERS: Mapping[str, Scorer] = {
         _scorer("likelihood", 1, "likelihood"),
         _scorer("choice", 6, "choice.reader"),
         _scorer("number", 5, "number"),
-        _scorer("math", 3, "math_expressions", needs=("math_verify", "math")),
+        _scorer("math", 3, "exact_match", needs=("math_verify", "math")),
         _scorer("exact_match", 3, "exact_match"),
         _scorer("contains", 2, "exact_match"),
         _scorer("lmeval_strict", 1, "published.lmeval"),

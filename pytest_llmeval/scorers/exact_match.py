@@ -1,4 +1,6 @@
-"""``exact_match`` and ``contains``: the answer compared as text.
+"""``exact_match``, ``contains`` and ``math``: the answer compared as text, or as an expression.
+
+``exact_match`` and ``contains``: the answer compared as text.
 
 Nothing is forgiven unless it is asked for: each option of ``normalise`` is off by default, and a
 scorer with some of them says so in its name (``exact_match+case+punctuation``).
@@ -6,7 +8,9 @@ scorer with some of them says so in its name (``exact_match+case+punctuation``).
 
 from __future__ import annotations
 
+import importlib
 import re
+import threading
 import unicodedata
 from collections.abc import Callable
 from collections.abc import Collection
@@ -16,6 +20,7 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
+from pytest_llmeval.scorers.response_text import own_answer
 from pytest_llmeval.scorers.response_text import verdict
 from pytest_llmeval.scorers.response_text import what_is_wrong
 from pytest_llmeval.scorers.response_text import without_reasoning
@@ -109,3 +114,32 @@ def _occurs(part: str, text: str) -> bool:
             return True
         position = text.find(part, end)
     return False
+
+
+_SECONDS = 5
+_END = 4000  # characters: the answer is at the end, and the library's time is not linear
+
+
+def math(item: Item, response: Response) -> Score:
+    """The expression that the text ends up with is equal to the gold expression.
+
+    An expression that cannot be read, or not in five seconds, is unparsed; a comparison that takes
+    longer is wrong. A gold answer that cannot be read is an error.
+    """
+    fault = what_is_wrong(item, response)
+    if fault is not None:
+        return Score(Outcome.ERROR, error=fault)
+    library = importlib.import_module("math_verify")
+    # Its time limits are signals, which only the main thread may set.
+    limit = _SECONDS if threading.current_thread() is threading.main_thread() else None
+    gold = library.parse(f"${item.gold_label}$", parsing_timeout=limit)
+    if not gold:
+        return Score(
+            Outcome.ERROR, error=f"the gold answer cannot be read: {item.gold_label[:60]!r}"
+        )
+    said = own_answer(response.text or "")
+    answer = library.parse(said[-_END:], parsing_timeout=limit) if said else []
+    if not answer:
+        return verdict(None, False)
+    # The text as it stood comes last.
+    return verdict(str(answer[-1]), bool(library.verify(gold, answer, timeout_seconds=limit)))

@@ -17,7 +17,7 @@ from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core.benchmark import Exclusion
-from pytest_llmeval.core.suggestions import suggestion
+from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.sources.data_warnings import few
 from pytest_llmeval.sources.data_warnings import without_items
 

@@ -24,8 +24,8 @@ from typing import cast
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import DataError
+from pytest_llmeval.core.errors import nearest
 from pytest_llmeval.core.installation import install_hint
-from pytest_llmeval.core.suggestions import nearest
 from pytest_llmeval.sources import hub
 
 # What a file that cannot be opened or a damaged gzip stream raises.

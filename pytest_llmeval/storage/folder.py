@@ -22,10 +22,10 @@ from filelock import lock_descriptor
 
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
+from pytest_llmeval.core.errors import nearest
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import PlannedResult
 from pytest_llmeval.core.prices import Prices
-from pytest_llmeval.core.suggestions import nearest
 from pytest_llmeval.storage import format2
 from pytest_llmeval.storage.records import RecordWriter
 from pytest_llmeval.storage.records import latest_records

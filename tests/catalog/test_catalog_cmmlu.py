@@ -15,7 +15,7 @@ from pytest_llmeval.catalog.cmmlu import TEST_ROWS
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import check_dataset
-from pytest_llmeval.prompts.cmmlu import NAMES
+from pytest_llmeval.prompts.multiple_choice import CMMLU_SUBJECTS
 
 CONTENT_HASH = "997d753404903211"
 HEADER = ["", "Question", "A", "B", "C", "D", "Answer"]
@@ -47,7 +47,7 @@ def test_the_public_copy_is_complete_and_its_doubts_are_told(data: Path) -> None
     assert dataset.content_hash() == CONTENT_HASH
     assert dataset.subject_sizes() == TEST_ROWS
     assert (len(TEST_ROWS), sum(TEST_ROWS.values())) == (67, 11582)
-    assert NAMES.keys() == TEST_ROWS.keys()
+    assert CMMLU_SUBJECTS.keys() == TEST_ROWS.keys()
     assert [warning.partition(" (")[0] for warning in dataset.warnings] == [
         "cmmlu: 1 item has equal options",  # but for a blank
         "cmmlu: 110 question texts occur more than once",

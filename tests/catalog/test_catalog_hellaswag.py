@@ -11,8 +11,8 @@ import pytest
 from pytest_llmeval.catalog import hellaswag
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import check_dataset
-from pytest_llmeval.prompts.hellaswag import clean
-from pytest_llmeval.prompts.hellaswag import context
+from pytest_llmeval.prompts.continuations import clean
+from pytest_llmeval.prompts.continuations import context
 from support.hub_copies import fake_hub
 from support.hub_copies import write_clone
 from support.hub_copies import write_jsonl

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_llmeval.core.suggestions import nearest
-from pytest_llmeval.core.suggestions import suggestion
+from pytest_llmeval.core.errors import nearest
+from pytest_llmeval.core.errors import suggestion
 
 
 def test_nearest():

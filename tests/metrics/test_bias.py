@@ -16,8 +16,8 @@ from pytest_llmeval.metrics import consistency_rate
 from pytest_llmeval.metrics import majority
 from pytest_llmeval.metrics import recall_std
 from pytest_llmeval.metrics import variance_ratio
-from pytest_llmeval.metrics.bias.rates import population_variance
-from pytest_llmeval.metrics.bias.rates import position_recalls
+from pytest_llmeval.metrics.bias.positions import population_variance
+from pytest_llmeval.metrics.bias.positions import position_recalls
 
 CHOICE = st.none() | st.integers(0, 3)
 

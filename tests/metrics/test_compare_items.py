@@ -20,7 +20,7 @@ from pytest_llmeval.metrics import mcnemar
 from pytest_llmeval.metrics import paired_interval
 from pytest_llmeval.metrics import sign_flip
 from pytest_llmeval.metrics import stratified_change
-from pytest_llmeval.metrics.power import detectable_stratified_change
+from pytest_llmeval.metrics.paired_tests import detectable_stratified_change
 
 OUTCOMES = {
     "c": Outcome.CORRECT,

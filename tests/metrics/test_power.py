@@ -18,7 +18,7 @@ from pytest_llmeval.metrics import mcnemar
 from pytest_llmeval.metrics import smallest_significant
 from pytest_llmeval.metrics import stratified_change
 from pytest_llmeval.metrics import wilson_interval
-from pytest_llmeval.metrics.power import detectable_stratified_change
+from pytest_llmeval.metrics.paired_tests import detectable_stratified_change
 
 NAN = float("nan")
 

@@ -25,10 +25,10 @@ pytest.importorskip("transformers", reason="the extra hf is not installed")
 
 import transformers.utils.chat_template_utils as rendering
 
-from pytest_llmeval.models.hf.chat_template_date import at
 from pytest_llmeval.models.hf.encoding import Encoder
 from pytest_llmeval.models.hf.loading import Loaded
 from pytest_llmeval.models.hf.loglikelihood import ChoiceEngine
+from pytest_llmeval.models.hf.weights_fingerprint import at
 
 TURNS = (
     "{% for m in messages %}[{{ m['role'] }}]{{ m['content'] }}\n{% endfor %}"

@@ -15,7 +15,7 @@ from pytest_llmeval.models.hf.batching import Opening
 from pytest_llmeval.models.hf.generation_state import Generation
 from pytest_llmeval.models.hf.generation_state import Schedule
 from pytest_llmeval.models.hf.generation_state import key_of
-from pytest_llmeval.models.hf.stopping import Watch
+from pytest_llmeval.models.hf.sampling import Watch
 
 END = 9
 

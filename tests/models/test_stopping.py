@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.models.hf.stopping import Parts
-from pytest_llmeval.models.hf.stopping import Watch
-from pytest_llmeval.models.hf.stopping import parts_of
+from pytest_llmeval.models.hf.sampling import Parts
+from pytest_llmeval.models.hf.sampling import Watch
+from pytest_llmeval.models.hf.sampling import parts_of
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ pytest.importorskip("transformers", reason="the extra hf is not installed")
 from pytest_llmeval.models.hf.batching import Opening
 from pytest_llmeval.models.hf.generate_fallback import WholeTexts
 from pytest_llmeval.models.hf.generation_state import Generation
-from pytest_llmeval.models.hf.stopping import Watch
+from pytest_llmeval.models.hf.sampling import Watch
 
 
 def text(prompt: tuple[int, ...], limit: int, ends: frozenset[int] = frozenset()) -> Generation:

@@ -26,7 +26,7 @@ from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
-from pytest_llmeval.prompts.mgsm import WORDS
+from pytest_llmeval.prompts.chain_of_thought import MGSM_WORDS
 
 MAX_TOKENS = 256
 """What lm-eval's transformers backend generates at most where a task says nothing."""
@@ -167,7 +167,9 @@ def test_mgsm(data: Path, shots: int) -> None:
     from support.lm_eval_rows import EXEMPLARS
 
     dataset = mgsm().source(data)
-    tasks = [f"mgsm_{name}_{language}" for name in ("direct", "native_cot") for language in WORDS]
+    tasks = [
+        f"mgsm_{name}_{language}" for name in ("direct", "native_cot") for language in MGSM_WORDS
+    ]
     for task, asked in ask_lm_eval(tasks, 5, shots).items():
         name, _, language = task.removeprefix("mgsm_").rpartition("_")
         protocol = replace(

@@ -21,8 +21,8 @@ from pytest_llmeval.prompts import LMEVAL_HELLASWAG
 from pytest_llmeval.prompts import LMEVAL_INCLUDE
 from pytest_llmeval.prompts import LMEVAL_TRUTHFULQA
 from pytest_llmeval.prompts import LMEVAL_WINOGRANDE
-from pytest_llmeval.prompts.hellaswag import clean
-from pytest_llmeval.prompts.hellaswag import context
+from pytest_llmeval.prompts.continuations import clean
+from pytest_llmeval.prompts.continuations import context
 from support.paths import GOLDEN_FILES
 
 GOLDEN = GOLDEN_FILES

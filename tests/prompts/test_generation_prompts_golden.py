@@ -14,7 +14,7 @@ from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.evaluation.fingerprint import protocol_content
-from pytest_llmeval.prompts import mgsm as mgsm_prompts
+from pytest_llmeval.prompts import chain_of_thought as mgsm_prompts
 from support.paths import GOLDEN_FILES
 
 GOLDEN = GOLDEN_FILES
@@ -134,10 +134,10 @@ def test_a_question_shows_its_own_options_only(name: str) -> None:
 def test_the_words_of_every_language_are_in_the_fingerprint(
     language: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = mgsm_prompts.WORDS
+    words = mgsm_prompts.MGSM_WORDS
     before = [protocol_content(one)["template"] for one in mgsm().protocols]
     changed = {**words, language: words[language]._replace(question="?", reasoning="!", answer=".")}
-    monkeypatch.setattr(mgsm_prompts, "WORDS", changed)
+    monkeypatch.setattr(mgsm_prompts, "MGSM_WORDS", changed)
     after = [protocol_content(one)["template"] for one in mgsm().protocols]
     assert all(one != other for one, other in zip(before, after, strict=True))
 

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.reports.extraction import why
+from pytest_llmeval.reports.wording import why
 from support.report_runs import compared
 from support.report_runs import question
 

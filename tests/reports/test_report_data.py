@@ -18,8 +18,8 @@ from pytest_llmeval.metrics import summarize
 from pytest_llmeval.metrics import wilson_interval
 from pytest_llmeval.reports.html import gather
 from pytest_llmeval.reports.html import html_report
-from pytest_llmeval.reports.html.areas import areas_of
 from pytest_llmeval.reports.html.data import report_data
+from pytest_llmeval.reports.html.result import areas_of
 from pytest_llmeval.runs import compare
 from pytest_llmeval.scorers.likelihood import cloze
 from support.report_runs import PROTOCOL

@@ -14,11 +14,11 @@ import pytest
 
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import ModelError
-from pytest_llmeval.sources import hub_access as access
+from pytest_llmeval.sources import hub as access
 from pytest_llmeval.sources.hub import download
+from pytest_llmeval.sources.hub import hub_access
 from pytest_llmeval.sources.hub import load_rows
-from pytest_llmeval.sources.hub_access import hub_access
-from pytest_llmeval.sources.hub_access import unreachable
+from pytest_llmeval.sources.hub import unreachable
 
 
 @pytest.fixture(autouse=True)

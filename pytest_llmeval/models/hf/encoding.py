@@ -19,9 +19,9 @@ from pytest_llmeval.core.reasoning_marks import open_at_the_end
 from pytest_llmeval.models.hf.batching import Opening
 from pytest_llmeval.models.hf.batching import Question
 from pytest_llmeval.models.hf.batching import tree_of
-from pytest_llmeval.models.hf.chat_template_date import at
-from pytest_llmeval.models.hf.chat_template_date import check_date
 from pytest_llmeval.models.hf.spec import DEFAULT_DATE
+from pytest_llmeval.models.hf.weights_fingerprint import at
+from pytest_llmeval.models.hf.weights_fingerprint import check_date
 
 # What a text is put after to be encoded alone: the first of these that does not merge with it.
 _BEFORE = ("\n", ":", "a")

@@ -30,12 +30,12 @@ from pytest_llmeval.models.hf.model_limits import free
 from pytest_llmeval.models.hf.model_limits import is_out_of_memory
 from pytest_llmeval.models.hf.model_limits import reason_of
 from pytest_llmeval.models.hf.model_limits import window_of
+from pytest_llmeval.models.hf.sampling import Watch
 from pytest_llmeval.models.hf.sampling import choose
+from pytest_llmeval.models.hf.sampling import parts_of
 from pytest_llmeval.models.hf.self_check import Paths
 from pytest_llmeval.models.hf.self_check import find_paths
 from pytest_llmeval.models.hf.self_check import proven_decoder
-from pytest_llmeval.models.hf.stopping import Watch
-from pytest_llmeval.models.hf.stopping import parts_of
 
 log = logging.getLogger("pytest_llmeval.models.hf")
 

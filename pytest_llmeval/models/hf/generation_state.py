@@ -15,7 +15,7 @@ from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import canonical_json
 from pytest_llmeval.models.hf.batching import Opening
-from pytest_llmeval.models.hf.stopping import Watch
+from pytest_llmeval.models.hf.sampling import Watch
 
 # Of so many places in the batch one must be free before new texts are begun: beginning them one
 # at a time would cost as much as a step for all.

@@ -25,7 +25,7 @@ from pytest_llmeval.models.hf.spec import DEFAULT_DATE
 from pytest_llmeval.models.hf.spec import READS_DATE
 from pytest_llmeval.models.hf.spec import Spec
 from pytest_llmeval.models.hf.weights_fingerprint import dtype_used
-from pytest_llmeval.sources.hub_access import hub_access
+from pytest_llmeval.sources.hub import hub_access
 
 log = logging.getLogger("pytest_llmeval.models.hf")
 

@@ -33,17 +33,17 @@ from pytest_llmeval.models.base import ResponseStore
 from pytest_llmeval.models.openai.background_loop import Batch
 from pytest_llmeval.models.openai.background_loop import Flow
 from pytest_llmeval.models.openai.background_loop import Job
+from pytest_llmeval.models.openai.background_loop import Window
 from pytest_llmeval.models.openai.client import Client
 from pytest_llmeval.models.openai.client import Patience
-from pytest_llmeval.models.openai.concurrency import Window
-from pytest_llmeval.models.openai.rate_limits import Lease
-from pytest_llmeval.models.openai.rate_limits import Limiter
-from pytest_llmeval.models.openai.shared_state import Shared
+from pytest_llmeval.models.openai.limits import Budget
+from pytest_llmeval.models.openai.limits import Lease
+from pytest_llmeval.models.openai.limits import Limiter
+from pytest_llmeval.models.openai.limits import Shared
 from pytest_llmeval.models.openai.spec import Secret
 from pytest_llmeval.models.openai.spec import Spec
 from pytest_llmeval.models.openai.spec import parse_spec
 from pytest_llmeval.models.openai.spec import read_key
-from pytest_llmeval.models.openai.spend_limit import Budget
 
 # The most that is tried where the user sets no limit.
 _MOST_IN_FLIGHT = 256

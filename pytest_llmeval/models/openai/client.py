@@ -35,11 +35,11 @@ from pytest_llmeval.models.openai.faults import Fault
 from pytest_llmeval.models.openai.faults import RequestFailedError
 from pytest_llmeval.models.openai.faults import StopRule
 from pytest_llmeval.models.openai.faults import of_connection
+from pytest_llmeval.models.openai.limits import Budget
+from pytest_llmeval.models.openai.limits import Limiter
 from pytest_llmeval.models.openai.payloads import Call
-from pytest_llmeval.models.openai.rate_limits import Limiter
 from pytest_llmeval.models.openai.spec import Secret
 from pytest_llmeval.models.openai.spec import Spec
-from pytest_llmeval.models.openai.spend_limit import Budget
 from pytest_llmeval.models.openai.top_logprobs import are_letters
 from pytest_llmeval.models.openai.top_logprobs import read_letters
 

@@ -13,8 +13,8 @@ from pytest_llmeval.core import REFUSED
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import mend
 from pytest_llmeval.core.usage import TokenUsage
-from pytest_llmeval.models.hf.stopping import end_of
-from pytest_llmeval.models.hf.stopping import parts_of
+from pytest_llmeval.models.hf.sampling import end_of
+from pytest_llmeval.models.hf.sampling import parts_of
 from pytest_llmeval.models.openai.dialect import Body
 from pytest_llmeval.models.openai.dialect import Dialect
 from pytest_llmeval.models.openai.echo_logprobs import texts_of

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from pytest_llmeval.core import Ask
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import canonical_json
-from pytest_llmeval.core.suggestions import suggestion
-from pytest_llmeval.models.spec_query import read_query
+from pytest_llmeval.core.errors import suggestion
+from pytest_llmeval.models.base import read_query
 
 Api = Literal["chat", "completions"]
 Choices = Literal["", "top_logprobs", "echo"]

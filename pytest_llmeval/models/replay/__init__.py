@@ -46,8 +46,8 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
+from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.plan import arm_fingerprint
-from pytest_llmeval.core.suggestions import suggestion
 from pytest_llmeval.models.base import Model
 from pytest_llmeval.models.replay.field_mapping import TEXT_FIELDS
 from pytest_llmeval.models.replay.field_mapping import Fields

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import DataError
-from pytest_llmeval.core.suggestions import suggestion
+from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.sources.item_ids import row_id
 from pytest_llmeval.sources.item_ids import safe_id
 

@@ -16,7 +16,6 @@ from pytest_llmeval.reports.formatting import duration
 from pytest_llmeval.reports.html.result import answered
 from pytest_llmeval.reports.html.result import result_data
 from pytest_llmeval.reports.html.sources import Sources
-from pytest_llmeval.reports.notes import models_of
 from pytest_llmeval.reports.terminal.audit import HEADER
 from pytest_llmeval.reports.terminal.audit import Pair
 from pytest_llmeval.reports.terminal.audit import pair_rows
@@ -24,6 +23,7 @@ from pytest_llmeval.reports.terminal.audit import pair_title
 from pytest_llmeval.reports.terminal.audit import pair_words
 from pytest_llmeval.reports.wording import gate_words
 from pytest_llmeval.reports.wording import model_words
+from pytest_llmeval.reports.wording import models_of
 from pytest_llmeval.reports.wording import undecided_words
 from pytest_llmeval.reports.wording import unfinished_words
 from pytest_llmeval.reports.wording import verdict_words

@@ -15,8 +15,8 @@ from typing import Any
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
-from pytest_llmeval.reports.extraction import why
 from pytest_llmeval.reports.formatting import shorten
+from pytest_llmeval.reports.wording import why
 from pytest_llmeval.scorers.likelihood import per_character
 from pytest_llmeval.storage.prompts import StoredPrompt
 

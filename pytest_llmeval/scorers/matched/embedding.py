@@ -24,7 +24,7 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import ModelError
 from pytest_llmeval.core.hashing import sampled_hash
 from pytest_llmeval.core.installation import install_hint
-from pytest_llmeval.sources.hub_access import hub_access
+from pytest_llmeval.sources.hub import hub_access
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,9 +13,9 @@ from pytest_llmeval.core import ModelError
 from pytest_llmeval.core import Response
 from pytest_llmeval.models.openai.background_loop import Flow
 from pytest_llmeval.models.openai.background_loop import Job
-from pytest_llmeval.models.openai.concurrency import Window
-from pytest_llmeval.models.openai.rate_limits import Lease
-from pytest_llmeval.models.openai.shared_state import Shared
+from pytest_llmeval.models.openai.background_loop import Window
+from pytest_llmeval.models.openai.limits import Lease
+from pytest_llmeval.models.openai.limits import Shared
 
 
 @pytest.fixture

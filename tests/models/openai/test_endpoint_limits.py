@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval.core import ModelError
-from pytest_llmeval.models.openai.rate_limits import Lease
-from pytest_llmeval.models.openai.rate_limits import divide
-from pytest_llmeval.models.openai.rate_limits import reserve
-from pytest_llmeval.models.openai.shared_state import Shared
-from pytest_llmeval.models.openai.shared_state import alive
+from pytest_llmeval.models.openai.limits import Lease
+from pytest_llmeval.models.openai.limits import Shared
+from pytest_llmeval.models.openai.limits import alive
+from pytest_llmeval.models.openai.limits import divide
+from pytest_llmeval.models.openai.limits import reserve_request
 
 MINUTE = 60.0
 
@@ -31,7 +31,7 @@ def paced(pauses: list[float], limit: float) -> list[float]:
     now, sent = 1000.0, []
     for pause in pauses:
         now += pause
-        now = reserve(state, now, 0, MINUTE / (limit * 0.97), 0.0)
+        now = reserve_request(state, now, 0, MINUTE / (limit * 0.97), 0.0)
         sent.append(now)
     return sent
 
@@ -51,13 +51,13 @@ def test_the_limit_is_used_nearly_in_full() -> None:
 def test_tokens_take_their_time_too() -> None:
     state: dict[str, Any] = {}
     per_token = MINUTE / 1000
-    assert reserve(state, 10.0, 500, 0.0, per_token) == 10.0
-    assert reserve(state, 10.0, 10, 0.0, per_token) == pytest.approx(40.0)
-    assert reserve(state, 10.0, 10, 0.0, per_token) == pytest.approx(40.6)
+    assert reserve_request(state, 10.0, 500, 0.0, per_token) == 10.0
+    assert reserve_request(state, 10.0, 10, 0.0, per_token) == pytest.approx(40.0)
+    assert reserve_request(state, 10.0, 10, 0.0, per_token) == pytest.approx(40.6)
 
 
 def test_a_time_from_before_the_machine_started_is_no_reason_to_wait() -> None:
-    assert reserve({"requests": 1e9, "tokens": "?"}, 50.0, 0, 0.1, 0.0) == 50.0
+    assert reserve_request({"requests": 1e9, "tokens": "?"}, 50.0, 0, 0.1, 0.0) == 50.0
 
 
 def test_a_torn_or_foreign_file_counts_as_empty(tmp_path: Path) -> None:

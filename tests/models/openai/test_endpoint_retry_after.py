@@ -11,9 +11,9 @@ import pytest
 
 from pytest_llmeval.models.openai import faults
 from pytest_llmeval.models.openai.client import Patience
-from pytest_llmeval.models.openai.retry_after import duration
-from pytest_llmeval.models.openai.retry_after import retry_after_seconds
-from pytest_llmeval.models.openai.retry_after import wait_wanted
+from pytest_llmeval.models.openai.faults import duration
+from pytest_llmeval.models.openai.faults import retry_after_seconds
+from pytest_llmeval.models.openai.faults import wait_wanted
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from pytest_llmeval.models.openai.concurrency import Window
+from pytest_llmeval.models.openai.background_loop import Window
 
 # In flight → (answers a second, share of requests that are pushed back).
 Endpoint = Callable[[int], tuple[float, float]]

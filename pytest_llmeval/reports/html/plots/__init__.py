@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pytest_llmeval.reports.html.plots.curves import pass_curve
-from pytest_llmeval.reports.html.plots.curves import position_bars
-from pytest_llmeval.reports.html.plots.curves import reliability
-from pytest_llmeval.reports.html.plots.radar import radar
+from pytest_llmeval.reports.html.plots.axes import pass_curve
+from pytest_llmeval.reports.html.plots.axes import position_bars
+from pytest_llmeval.reports.html.plots.axes import radar
+from pytest_llmeval.reports.html.plots.axes import reliability
 from pytest_llmeval.reports.html.plots.rows import bullet
 from pytest_llmeval.reports.html.plots.rows import drop_plot
 from pytest_llmeval.reports.html.plots.rows import outcome_bar
