@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.reports.ci.workflow_commands import harmless
+from pytest_llmeval.reports.formatting import harmless
 
 USAGE_ERROR = 4
 """pytest's exit code for a user's mistake; the other codes are pytest's too."""

@@ -14,7 +14,7 @@ from pytest_llmeval.gates import NotCompared
 from pytest_llmeval.gates import collected_benchmarks
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
-from pytest_llmeval.reports.ci.github import report_to_job
+from pytest_llmeval.reports.ci import report_to_job
 from pytest_llmeval.reports.terminal.summary import print_parts
 from pytest_llmeval.reports.terminal.summary import summary_parts
 from pytest_llmeval.reports.wording import failed_items_words

@@ -38,10 +38,10 @@ from pytest_llmeval.plugin.scheduler import ChunkScheduling
 from pytest_llmeval.plugin.session import RunSession
 from pytest_llmeval.plugin.termination import Termination
 from pytest_llmeval.plugin.worker_channel import Exchange
-from pytest_llmeval.reports.ci.github import report_to_job
-from pytest_llmeval.reports.ci.workflow_commands import harmless
+from pytest_llmeval.reports.ci import report_to_job
 from pytest_llmeval.reports.formatting import bound
 from pytest_llmeval.reports.formatting import fit
+from pytest_llmeval.reports.formatting import harmless
 from pytest_llmeval.reports.formatting import name
 from pytest_llmeval.reports.terminal.summary import summary_parts
 from pytest_llmeval.reports.terminal.summary import write_summary

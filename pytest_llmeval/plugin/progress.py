@@ -22,7 +22,7 @@ from pytest_llmeval.models.hf import LOADING
 from pytest_llmeval.models.hf import Loading
 from pytest_llmeval.plugin.progress_counts import Tracked
 from pytest_llmeval.plugin.progress_counts import Tracking
-from pytest_llmeval.reports.ci.workflow_commands import harmless
+from pytest_llmeval.reports.formatting import harmless
 
 _WITH_WEIGHTS = frozenset({"demo", "hf"})  # kinds of models
 

@@ -4,21 +4,47 @@ Test reports that everything can hold: whatever a model said, JUnit stays well-f
 
 pytest itself escapes what XML cannot hold in messages and captured output, but neither in the names
 of tests, nor does it cut anything.
+
+What GitHub's runner makes of the log: it takes some lines for commands, whoever printed them.
+
+A line that begins with ``::``, behind blanks or not, and one that has ``##[`` anywhere
+(actions/runner, ActionCommand.cs).
 """
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 import pytest
 
 from pytest_llmeval.core.prices import Prices
-from pytest_llmeval.reports.ci.workflow_commands import harmless
 from pytest_llmeval.runs.usage import cost
 from pytest_llmeval.storage.usage_log import Counts
 from pytest_llmeval.storage.usage_log import Rows
 from pytest_llmeval.storage.usage_log import add
+
+_COMMAND = re.compile(r"((?:\A|[\r\n])\s*):(?=:)|(?<=##)\[")
+
+
+def is_github(environment: Mapping[str, str]) -> bool:
+    """Whether this is a job of GitHub Actions."""
+    return environment.get("GITHUB_ACTIONS") == "true"
+
+
+def harmless(text: str) -> str:
+    r"""Text to be printed; in a job of GitHub Actions without what would be a command in it.
+
+    A command is shown as ``\u003a:`` or ``##\u005b``, which leaves JSON what it is.
+    """
+    return _COMMAND.sub(_escape, text) if is_github(os.environ) else text
+
+
+def _escape(found: re.Match[str]) -> str:
+    return r"\u005b" if found[0] == "[" else rf"{found[1]}\u003a"
+
 
 REASON = 200
 """Characters shown of an answer in the reason why it is wrong."""
@@ -115,7 +141,7 @@ def visible(text: str) -> str:
 
     Tabs and line feeds stay.
     """
-    return HIDDEN.sub(lambda found: _escape(ord(found[0])), text)
+    return HIDDEN.sub(lambda found: _formatting_escape(ord(found[0])), text)
 
 
 def one_line(text: str) -> str:
@@ -140,7 +166,7 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _escape(code: int) -> str:
+def _formatting_escape(code: int) -> str:
     if code > 0xFFFF:
         return f"\\U{code:08x}"
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -65,7 +65,7 @@ def _html(material: Material, out: Path) -> None:
 
 
 def _markdown(material: Material, out: Path) -> None:
-    from pytest_llmeval.reports.markdown.run import run_markdown
+    from pytest_llmeval.reports.markdown import run_markdown
     from pytest_llmeval.runs.judged import used
 
     run = _judged(material)
@@ -73,8 +73,8 @@ def _markdown(material: Material, out: Path) -> None:
 
 
 def _code_quality(material: Material, out: Path) -> None:
-    from pytest_llmeval.reports.ci.gitlab import code_quality
-    from pytest_llmeval.reports.ci.gitlab import in_project
+    from pytest_llmeval.reports.ci import code_quality
+    from pytest_llmeval.reports.ci import in_project
 
     run = _judged(material)
     file = in_project(Path(run.thresholds_path or run.thresholds or "thresholds.toml"), os.environ)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.scorers.exact_match import normalise
     from pytest_llmeval.scorers.number import extract_number
     from pytest_llmeval.scorers.number import numbers_equal
-    from pytest_llmeval.scorers.published.mmlu_pro import with_random_guesses
+    from pytest_llmeval.scorers.published import with_random_guesses
 
 _PUBLIC = {
     "extract_choice": "choice.reader",
@@ -38,7 +38,7 @@ _PUBLIC = {
     "extract_number": "number",
     "normalise": "exact_match",
     "numbers_equal": "number",
-    "with_random_guesses": "published.mmlu_pro",
+    "with_random_guesses": "published",
 }
 """Public function → its module."""
 
@@ -112,14 +112,14 @@ SCORERS: Mapping[str, Scorer] = {
         _scorer("math", 3, "exact_match", needs=("math_verify", "math")),
         _scorer("exact_match", 3, "exact_match"),
         _scorer("contains", 2, "exact_match"),
-        _scorer("lmeval_strict", 1, "published.lmeval"),
-        _scorer("lmeval_flexible", 1, "published.lmeval"),
-        _scorer("lmeval_cot_strict", 1, "published.lmeval"),
-        _scorer("mmlu_pro_lmeval", 1, "published.lmeval"),
-        _scorer("mmlu_pro_official", 1, "published.mmlu_pro"),
-        _scorer("mmlu_pro_official_first", 1, "published.mmlu_pro"),
-        _scorer("simple_evals", 1, "published.simple_evals"),
-        _scorer("zero_shot_cot", 1, "published.zero_shot_cot"),
+        _scorer("lmeval_strict", 1, "published"),
+        _scorer("lmeval_flexible", 1, "published"),
+        _scorer("lmeval_cot_strict", 1, "published"),
+        _scorer("mmlu_pro_lmeval", 1, "published"),
+        _scorer("mmlu_pro_official", 1, "published"),
+        _scorer("mmlu_pro_official_first", 1, "published"),
+        _scorer("simple_evals", 1, "published"),
+        _scorer("zero_shot_cot", 1, "published"),
         _scorer("matched", 4, "matched", needs=("sentence_transformers", "bias")),
         _running("execution", 2),
         _running("execution_raw", 1),

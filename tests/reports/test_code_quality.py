@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.reports.ci.gitlab import code_quality
-from pytest_llmeval.reports.ci.gitlab import in_project
+from pytest_llmeval.reports.ci import code_quality
+from pytest_llmeval.reports.ci import in_project
 from pytest_llmeval.runs.judged import JudgedRun
 from support.judged_runs import REGRESSION
 from support.judged_runs import THRESHOLDS

@@ -8,9 +8,9 @@ from urllib.parse import unquote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.reports.ci.github import annotate
-from pytest_llmeval.reports.ci.github import command
-from pytest_llmeval.reports.ci.github import job_link
+from pytest_llmeval.reports.ci import annotate
+from pytest_llmeval.reports.ci import command
+from pytest_llmeval.reports.ci import job_link
 from pytest_llmeval.reports.formatting import visible
 from support.judged_runs import REGRESSION
 from support.judged_runs import THRESHOLDS

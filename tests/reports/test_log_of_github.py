@@ -11,9 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.reports.ci.github import annotate
-from pytest_llmeval.reports.ci.workflow_commands import harmless
-from pytest_llmeval.reports.markdown.run import run_markdown
+from pytest_llmeval.reports.ci import annotate
+from pytest_llmeval.reports.formatting import harmless
+from pytest_llmeval.reports.markdown import run_markdown
 from support.judged_runs import REGRESSION
 from support.judged_runs import THRESHOLDS
 from support.judged_runs import judged

@@ -14,9 +14,9 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
 from pytest_llmeval.scorers import get_scorer
 from pytest_llmeval.scorers import with_random_guesses
-from pytest_llmeval.scorers.published.lmeval import gsm8k_normal
-from pytest_llmeval.scorers.published.mmlu_pro import official_answer
-from pytest_llmeval.scorers.published.simple_evals import simple_evals_answer
+from pytest_llmeval.scorers.published import gsm8k_normal
+from pytest_llmeval.scorers.published import official_answer
+from pytest_llmeval.scorers.published import simple_evals_answer
 from support.linear import assert_linear
 from support.reported_cases import CHOICES
 from support.reported_cases import NUMBERS

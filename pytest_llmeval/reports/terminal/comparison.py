@@ -15,13 +15,13 @@ from rich.text import Text
 
 from pytest_llmeval.metrics import Comparison
 from pytest_llmeval.metrics import Difference
+from pytest_llmeval.reports import gfm
 from pytest_llmeval.reports.formatting import count
 from pytest_llmeval.reports.formatting import interval
 from pytest_llmeval.reports.formatting import number
 from pytest_llmeval.reports.formatting import one_line
 from pytest_llmeval.reports.formatting import probability
 from pytest_llmeval.reports.formatting import signed
-from pytest_llmeval.reports.markdown import gfm
 from pytest_llmeval.reports.terminal.tables import add_numbers
 from pytest_llmeval.reports.terminal.tables import dense_table
 from pytest_llmeval.runs.comparison import ALPHA

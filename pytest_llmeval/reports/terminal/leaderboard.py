@@ -9,10 +9,10 @@ from typing import Any
 from rich.text import Text
 
 from pytest_llmeval.metrics import summarize
+from pytest_llmeval.reports import gfm
 from pytest_llmeval.reports.formatting import interval
 from pytest_llmeval.reports.formatting import number
 from pytest_llmeval.reports.formatting import signed
-from pytest_llmeval.reports.markdown import gfm
 from pytest_llmeval.reports.terminal.comparison import NO_VERDICT
 from pytest_llmeval.reports.terminal.comparison import fields
 from pytest_llmeval.reports.terminal.comparison import p_value

@@ -19,8 +19,8 @@ from pytest_llmeval.gates import fold
 from pytest_llmeval.gates import worst_first
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import summarize
-from pytest_llmeval.reports.ci.workflow_commands import harmless
 from pytest_llmeval.reports.formatting import count
+from pytest_llmeval.reports.formatting import harmless
 from pytest_llmeval.reports.formatting import number
 from pytest_llmeval.reports.formatting import one_line
 from pytest_llmeval.reports.formatting import signed

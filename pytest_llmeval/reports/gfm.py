@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from collections.abc import Sequence
 
-from pytest_llmeval.reports.ci.workflow_commands import harmless
+from pytest_llmeval.reports.formatting import harmless
 from pytest_llmeval.reports.formatting import one_line
 
 

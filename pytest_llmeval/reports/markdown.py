@@ -13,6 +13,7 @@ from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import count_states
 from pytest_llmeval.gates import fold
 from pytest_llmeval.gates import worst_first
+from pytest_llmeval.reports import gfm
 from pytest_llmeval.reports.formatting import count
 from pytest_llmeval.reports.formatting import cut
 from pytest_llmeval.reports.formatting import duration
@@ -21,7 +22,6 @@ from pytest_llmeval.reports.formatting import number
 from pytest_llmeval.reports.formatting import probability
 from pytest_llmeval.reports.formatting import sentence
 from pytest_llmeval.reports.formatting import signed
-from pytest_llmeval.reports.markdown import gfm
 from pytest_llmeval.reports.terminal.audit import HEADER
 from pytest_llmeval.reports.terminal.audit import pair_rows
 from pytest_llmeval.reports.terminal.audit import pair_title

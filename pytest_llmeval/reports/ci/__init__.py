@@ -1,1 +1,0 @@
-"""What CI services read: annotations, summaries, code quality."""

@@ -1,1 +1,0 @@
-"""Reports as GitHub Markdown."""

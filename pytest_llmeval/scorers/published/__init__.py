@@ -1,1 +1,0 @@
-"""Scorers that reproduce how published tools read answers."""
