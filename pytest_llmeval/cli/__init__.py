@@ -31,7 +31,7 @@ _MODULES = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """Tells a mistake in the command line with pytest's exit code instead of argparse's."""
+    """A parser that exits with pytest's code for usage errors instead of argparse's."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE_ERROR, f"{self.format_usage()}{self.prog}: {message}\n")
@@ -40,11 +40,11 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return 0 (passed), 1 (a gate failed) or 4 (a user's mistake)."""
     words = sys.argv[1:] if arguments is None else arguments
-    # A command loads its own module alone: that of another may take longer than the command.
+    # A command imports only its own module: another's may take longer than the command.
     named = [name for name, commands in _MODULES.items() if words and words[0] in commands]
     options = make_parser(named or _MODULES).parse_args(words)
     for stream in (sys.stdout, sys.stderr):
-        # A log that cannot hold a character must not cost the verdict.
+        # A log that cannot encode a character must not prevent the verdict.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def make_parser(names: Iterable[str] = tuple(_MODULES)) -> argparse.ArgumentParser:
-    """The parser of the commands in these modules, by default of all."""
+    """Return the parser of the commands in these modules, by default of all."""
     parser = _Parser(
         prog="llmeval", description="Work with stored runs and set up a project, without a model."
     )

@@ -12,11 +12,11 @@ from pytest_llmeval.runs.newest import RUNS
 from pytest_llmeval.runs.newest import run_folder
 
 ANY_RUN = f"run folder, baseline file, name of a baseline in baselines/, or {LATEST}"
-"""What an argument takes that names a run to compare."""
+"""Help text of an argument that names a run to compare."""
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
-    """Add the run that a command is about; without it, the newest."""
+    """Add the argument that names the run of a command; by default the newest."""
     parser.add_argument(
         "run",
         metavar="RUN",
@@ -27,19 +27,21 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def add_allow_mismatch(parser: argparse.ArgumentParser) -> None:
-    """Add what lets a command compare unlike runs."""
+    """Add the option to compare runs that are not comparable."""
     parser.add_argument(
-        "--allow-mismatch", action="store_true", help="compare even what differs; without a verdict"
+        "--allow-mismatch",
+        action="store_true",
+        help="compare runs of different protocols or data, without a verdict",
     )
 
 
 def whole_number(text: str) -> int:
-    """Reads a whole number from 0."""
+    """Parse a whole number of at least 0."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
 
 
 def any_run(name: str) -> Run:
-    """The run that a name of ``ANY_RUN`` means."""
+    """Load the run that an argument described by ``ANY_RUN`` names."""
     return load_baseline(str(run_folder(name)) if name == LATEST else name, BASELINES)

@@ -1,4 +1,4 @@
-"""How ``choice`` and ``number`` found an answer: ``llmeval extract``, and a line of the report."""
+"""``llmeval extract``: how ``choice`` and ``number`` find an answer in a reply."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _extract(options: argparse.Namespace) -> int:
 
 
 def _read(reply: str) -> str:
-    """The text itself, or what a file or standard input holds."""
+    """Return the reply itself, or the content of a file or of standard input."""
     if reply == "-":
         return sys.stdin.read()
     if not os.path.isfile(reply):  # unlike Path's, False for a name that is too long
@@ -73,7 +73,7 @@ def _read(reply: str) -> str:
 
 
 def explanation(found: Extraction) -> Iterator[str]:
-    """Lines on the candidates, in the order of their rank; the first one decides."""
+    """Yield lines on the candidates, by rank; the first one decides."""
     if not found.candidates:
         yield "no candidates"
     for rank, candidate in enumerate(found.candidates, start=1):

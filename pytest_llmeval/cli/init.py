@@ -226,7 +226,7 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _prompt_for_model() -> str:
-    """The spec that the user types on a terminal; the default for no text, and elsewhere."""
+    """Return the spec that the user types on a terminal; the default for no text, and elsewhere."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return DEFAULT_MODEL
     try:
@@ -238,7 +238,7 @@ def _prompt_for_model() -> str:
 
 
 def _next_commands(command: str, evaluation: Evaluation, folder: Path | None) -> list[str]:
-    """From the files to the first verdict, and to the baseline that later runs are compared with."""
+    """From the files to the first verdict, and to the baseline of later runs."""
     return [
         *([f"cd {shlex.quote(str(folder))}"] if folder is not None else []),
         *([INSTALL] if evaluation.is_demo and weights() is None else []),
@@ -296,7 +296,7 @@ def files(evaluation: Evaluation, command: str, requirement: str, branch: str) -
 
 
 def command_of(evaluation: Evaluation, root: Path) -> str:
-    """What the workflow runs, and what a person runs to see the same."""
+    """Return the command of the workflow, and the one for the user's own terminal."""
     folder = Path(TEST_FILE).parent
     # Benchmarks of another kind may be there already.
     others = [path for path in (root / folder).glob("**/*.py") if path != root / TEST_FILE]
@@ -312,7 +312,7 @@ def command_of(evaluation: Evaluation, root: Path) -> str:
 
 
 def requirement_of(source: Origin, extras: tuple[str, ...], root: Path) -> tuple[str, str]:
-    """The requirements file for a source, and what the user has to do about it (or nothing)."""
+    """Return the requirements file for a source, and a note for the user (or an empty one)."""
     names = f"[{','.join(extras)}]"
     if source.path is not None and source.path.is_relative_to(root):
         return f"./{source.path.relative_to(root).as_posix()}{names}\n", ""
@@ -329,13 +329,13 @@ def requirement_of(source: Origin, extras: tuple[str, ...], root: Path) -> tuple
 
 
 def repository_of(folder: Path) -> Path:
-    """The top of the git repository that a folder is in; the folder itself where there is none."""
+    """Return the root of the git repository of a folder; the folder itself without one."""
     start = folder.absolute()
     return next((one for one in (start, *start.parents) if (one / ".git").exists()), start)
 
 
 def default_branch(root: Path) -> str:
-    """The branch whose pushes are evaluated: the remote's, else the one that is here."""
+    """Return the branch whose pushes are evaluated: the remote's default, else the current one."""
     remote = git(root, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")
     if remote:
         return remote.removeprefix("origin/")
@@ -352,7 +352,7 @@ def _text(file: Path) -> str:
 
 
 def read_model(spec: str, base_url: str | None, root: Path) -> Evaluation:
-    """What a spec means for the files; the model is not opened.
+    """Return the consequences of a spec for the files; the model is not opened.
 
     Raises ConfigError, in one line, for a spec that no run would take, and for one that cannot be
     used in CI.
@@ -420,7 +420,7 @@ def _replay(rest: str, _base_url: str | None, root: Path) -> Evaluation:
 
 
 def _in_repository(path: Path, root: Path) -> tuple[str, str]:
-    """A local path as the workflow names it, and what that takes."""
+    """Return a local path as the workflow names it, and a note on what it requires."""
     whole = path.expanduser().absolute()
     if not whole.is_relative_to(root):
         return str(whole), f"{whole} is outside of the repository: a hosted runner does not have it"

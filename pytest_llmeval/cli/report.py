@@ -47,7 +47,7 @@ def add_commands(commands: Any) -> None:
 
     many = commands.add_parser("history", help="the runs of a folder over time")
     many.add_argument("folder", type=Path, nargs="?", default=RUNS, metavar="DIR")
-    many.add_argument("--html", type=Path, metavar="FILE", help="draw them into a file too")
+    many.add_argument("--html", type=Path, metavar="FILE", help="also write an HTML chart")
     many.add_argument(
         "--baselines", type=Path, default=BASELINES, metavar="DIR", help="named baselines"
     )
@@ -56,7 +56,10 @@ def add_commands(commands: Any) -> None:
 
 def _add_out(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="instead of the file that --llm-report leaves"
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="file to write (default: the one that --llm-report writes)",
     )
 
 

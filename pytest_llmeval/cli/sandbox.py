@@ -1,4 +1,4 @@
-"""``llmeval sandbox``: make its image, see whether it works, remove what was left."""
+"""``llmeval sandbox``: build its image, check it, remove containers that were left behind."""
 
 from __future__ import annotations
 

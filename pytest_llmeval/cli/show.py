@@ -65,7 +65,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _models(run: Run) -> Iterator[str]:
-    """A line for every model, with the fingerprint of its weights."""
+    """Yield a line for every model, with the fingerprint of its weights."""
     own = bool(run.manifest["own_model"])
     for model, fingerprint in models_of(run.measurements()).items():
         words = model_words(model, own)
@@ -74,7 +74,7 @@ def _models(run: Run) -> Iterator[str]:
 
 
 def _protocols(run: Run) -> Iterable[str]:
-    """Every protocol that the run's numbers rest on, in full."""
+    """Yield every protocol behind the run's scores, in full."""
     for planned in run.planned:
         for way in planned.ways:
             answered = [

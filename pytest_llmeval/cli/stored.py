@@ -1,4 +1,4 @@
-"""``llmeval baseline``, ``merge`` and ``cache``: what is kept of runs."""
+"""``llmeval baseline``, ``merge`` and ``cache``: stored outcomes and responses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def add_commands(commands: Any) -> None:
     shards.add_argument("--out", type=Path, required=True, metavar="DIR")
     shards.set_defaults(command=_merge)
 
-    cache = commands.add_parser("cache", help="what a response cache holds, or make room in it")
+    cache = commands.add_parser(
+        "cache", help="show the contents of a response cache, or remove responses from it"
+    )
     cache.add_argument("action", choices=("info", "prune"))
     cache.add_argument("file", type=Path, metavar="FILE")
     cache.add_argument("--older-than", type=whole_number, metavar="DAYS", help="prune these only")
@@ -60,7 +62,7 @@ def _baseline(options: argparse.Namespace) -> int:
 
 
 def _doubts(run: Run) -> Iterator[str]:
-    """What speaks against comparing later runs with this one."""
+    """Yield reasons not to compare later runs with this one."""
     judged = read_judged(run.path)
     if judged.verdict == "fail":
         words = verdict_words(judged.verdict, count_states(judged.verdicts), judged.items_failed)
@@ -96,12 +98,12 @@ def _cache(options: argparse.Namespace) -> int:
 
 
 def _contents(run: Run) -> str:
-    """Results with what is missing of them: ``mmlu[letter] 14,042 items, 3 errors``."""
+    """Return results with errors and missing answers: ``mmlu[letter] 14,042 items, 3 errors``."""
     texts = []
     for one in run.measurements():
         counts = one.result.counts
         text = f"{one.name} {len(one.items):,} items"
         text += f", {counts.error:,} errors" if counts.error else ""
-        text += f", {counts.missing:,} answers not asked for" if counts.missing else ""
+        text += f", {counts.missing:,} answers not requested" if counts.missing else ""
         texts.append(text)
     return "; ".join(texts)

@@ -1,4 +1,4 @@
-"""Running code that nobody trusts."""
+"""Execution of untrusted code."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ KINDS: dict[str, Callable[[Limits], Cells]] = {
 
 
 def open_sandbox(kind: str = "docker", **limits: Any) -> Sandbox:
-    """A sandbox of `kind`; `ConfigError` in one line where this machine has none of it."""
+    """Open a sandbox of `kind`. Raises `ConfigError` where this machine does not support it."""
     chosen = read_limits(limits)
     return Pool(_cells(kind, chosen), chosen.workers, chosen.timeout_scale)
 
 
 def sandbox_identity(kind: str = "docker", **limits: Any) -> str:
-    """All that can move a verdict of such a sandbox, without starting it."""
+    """Return everything that can change a verdict of such a sandbox, without starting it."""
     cells = _cells(kind, read_limits(limits))
     try:
         return cells.identity

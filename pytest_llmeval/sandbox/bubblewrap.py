@@ -30,7 +30,7 @@ _FOLDERS = ("/bin", "/sbin", "/lib", "/lib64")
 
 
 class BubblewrapCells:
-    """Starts guests in namespaces of their own, with this Python read-only."""
+    """Guests in namespaces of their own, with this Python read-only."""
 
     def __init__(self, limits: Limits) -> None:
         found = shutil.which("bwrap")
@@ -62,7 +62,7 @@ class BubblewrapCells:
 
 
 class HostCells:
-    """Starts guests on the host: limits and a system call filter, and no walls."""
+    """Guests on the host: limits and a system call filter, but no isolation."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -88,7 +88,7 @@ class HostCells:
 
 
 def _namespaces(limits: Limits) -> list[str]:
-    """Options of bwrap: everything unshared, this Python and the system's files to read."""
+    """Return bwrap's options: everything unshared, this Python and the system's files read-only."""
     options = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     options += ["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--as-pid-1"]
     options += ["--clearenv"]
@@ -119,7 +119,7 @@ def _namespaces(limits: Limits) -> list[str]:
 
 
 def _python_folders() -> list[str]:
-    """What this Python is made of: /usr, and where it and its packages are."""
+    """Return the folders of this Python: /usr, and those of its installation and packages."""
     wanted = ["/usr", sys.base_prefix, sys.prefix, str(Path(sys.executable).resolve().parents[1])]
     folders: list[str] = []
     for folder in wanted:
@@ -130,7 +130,7 @@ def _python_folders() -> list[str]:
 
 @functools.cache
 def _python() -> str:
-    """Version of this Python, and its packages: numpy's by name, the others' as a digest."""
+    """Return the version of this Python and its packages: numpy by name, the others as a digest."""
     found = sorted({f"{one.metadata['Name']} {one.version}" for one in metadata.distributions()})
     numpy = [one for one in found if one.startswith("numpy ")]
     digest = hashlib.sha256("\n".join(found).encode()).hexdigest()[:12]

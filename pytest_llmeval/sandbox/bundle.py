@@ -47,16 +47,16 @@ COMMAND = ("-s", "-B", "-c", _BOOT)
 ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "LANG": "C.UTF-8",
-    "PYTHONHASHSEED": "0",  # The order of a set of strings is the same in each run.
+    "PYTHONHASHSEED": "0",  # The same order of a set of strings in each run.
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
     "TMPDIR": "/tmp",
 }
-"""All of it: nothing of the host's environment comes in."""
+"""The whole environment: nothing of the host's is passed on."""
 
 
 def first_message(config: dict[str, object]) -> bytes:
-    """What the started Python waits for."""
+    """Return the message that the started Python waits for."""
     folder = resources.files(guest)
     modules = [(f"{guest.__name__}.{one}", (folder / f"{one}.py").read_text()) for one in _MODULES]
     return json.dumps({"modules": modules, "config": config}).encode()

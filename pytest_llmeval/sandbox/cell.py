@@ -1,4 +1,4 @@
-"""A cell: one started guest, and the messages to and from it."""
+"""A cell: one started guest and the connection to it."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from pytest_llmeval.sandbox.bundle import first_message
 
 _HEAD = 4
 _REPORT_BYTES = 4_000_000
-"""A message of the guest's beyond this is not one."""
+"""Largest accepted message of a guest, in bytes."""
 
 
 class CellLostError(LlmevalError):
-    """The cell ended, does not answer in time, or does not keep to the protocol."""
+    """A cell that ended, did not answer in time, or violated the protocol."""
 
 
 class LaunchError(LlmevalError):
-    """A cell cannot be started."""
+    """A cell that cannot be started."""
 
 
 class Stream(Protocol):
-    """Bytes to and from a guest."""
+    """A byte stream to and from a guest."""
 
     def write(self, data: bytes) -> None:
-        """Send all of `data`; raise `OSError` where the guest is gone."""
+        """Send all of `data`. Raises `OSError` where the guest has ended."""
 
     def read(self, seconds: float) -> bytes:
-        """Some bytes, b"" at the end; raise `TimeoutError` where none come in `seconds`."""
+        """Receive bytes, b"" at the end. Raises `TimeoutError` where none arrive in time."""
 
     def stop(self) -> str:
-        """End the guest at once and wait for that; return what it complained of."""
+        """Kill the guest and wait for its end; return what it wrote to standard error."""
 
 
 class Cell:
-    """Runs one program at a time in a guest on the other end of `stream`."""
+    """A guest at the other end of `stream`, which runs one program at a time."""
 
     def __init__(self, stream: Stream, config: dict[str, object], patience: float) -> None:
         self._stream = stream
@@ -56,7 +56,7 @@ class Cell:
             raise LaunchError(lines[-1] if lines else str(error)) from None
 
     def run(self, program: dict[str, Any], patience: float) -> dict[str, Any]:
-        """The guest's report on `program`; `CellLostError` where none comes in `patience` s."""
+        """Return the report on `program`; `CellLostError` where none arrives in `patience` s."""
         self._send(json.dumps(program).encode())
         report = self._receive(patience)
         if report.get("id") != program["id"]:
@@ -100,7 +100,7 @@ class Cell:
 
 
 class ProcessStream:
-    """A guest that is a process of this machine, spoken to over pipes."""
+    """A guest that is a process of this machine, connected by pipes."""
 
     def __init__(self, command: Sequence[str], environment: dict[str, str], folder: str) -> None:
         try:
@@ -131,10 +131,10 @@ class ProcessStream:
     def stop(self) -> str:
         process = self._process
         assert process.stdin is not None
-        with contextlib.suppress(OSError):  # What was not sent has nobody to read it.
+        with contextlib.suppress(OSError):  # Unsent data has no reader any more.
             process.stdin.close()
         try:
-            # At the end of its input the guest leaves by itself, and leaves nothing behind.
+            # At the end of its input the guest ends and removes what it made.
             process.wait(timeout=2)
         except subprocess.TimeoutExpired:
             process.kill()

@@ -1,4 +1,4 @@
-"""Cells side by side: programs in, executions out, and what happens when a cell is lost."""
+"""A pool of cells: programs in, executions out, and recovery of lost cells."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from pytest_llmeval.sandbox.types import Execution
 from pytest_llmeval.sandbox.types import Program
 
 _SLACK = 6.0
-"""Seconds beyond a program's longest time in which a cell must have reported."""
+"""Seconds after a program's largest limit within which its cell must report."""
 _LONGEST = 3.0
-"""Times its limit that a program may take in a cell whose CPU is shared (see the supervisor)."""
+"""Largest duration in a cell with a shared CPU, as a multiple of the limit (see the supervisor)."""
 _STARVED = 2.4
-"""Times its limit without a CPU from which a program that timed out is run again alone."""
+"""Time without a CPU, as a multiple of the limit, from which a timeout is repeated alone."""
 
 _REFERENCE_SECONDS = 0.1
-"""CPU seconds that `_REFERENCE` takes on the machine that time limits were made for."""
+"""CPU seconds of `_REFERENCE` on the machine that the time limits were chosen for."""
 _REFERENCE = """\
 total = 0
 for number in range(1_500_000):
     total += number % 7
 """
 _GENEROUS = 10.0
-"""Times its limit that a known program may take while the machine's speed is measured."""
+"""Multiple of its limit that a reference program may take while the speed is measured."""
 
 
 class Cells(Protocol):
@@ -48,10 +48,10 @@ class Cells(Protocol):
     def identity(self) -> str: ...
 
     def start(self, number: int) -> Cell:
-        """Start cell `number`; raise `LaunchError` where that fails."""
+        """Start cell `number`. Raises `LaunchError` where that fails."""
 
     def close(self) -> None:
-        """Give back what starting cells needed; the cells are closed before."""
+        """Release what starting cells needed; the cells are closed already."""
 
 
 class Pool:
@@ -67,7 +67,7 @@ class Pool:
             self._measure_speed()
 
     def run(self, programs: Iterable[Program]) -> Iterator[Execution]:
-        """Run `programs`; a thread takes them, so that waiting for one holds up nothing."""
+        """Run `programs`, which a thread reads, so that waiting for the next one blocks nothing."""
         waiting: queue.Queue[Program | None] = queue.Queue(maxsize=2 * len(self._slots))
         done: queue.Queue[Execution | BaseException | None] = queue.Queue()
         stopped = threading.Event()
@@ -112,7 +112,7 @@ class Pool:
                 thread.join()
 
     def calibrate(self, programs: Iterable[Program]) -> list[Execution]:
-        """Run known right programs; raise the time scale until the slowest takes half its limit."""
+        """Run correct programs; raise the time scale until the slowest takes half its limit."""
         known = {program.id: program for program in programs}
         generous = [
             replace(program, timeout=program.timeout * _GENEROUS) for program in known.values()
@@ -124,7 +124,7 @@ class Pool:
         return executions
 
     def close(self) -> None:
-        """Remove all cells; programs that run are given up, and others not begun."""
+        """Remove all cells; running programs are abandoned, others not started."""
         with ThreadPoolExecutor(len(self._slots)) as threads:
             list(threads.map(_Slot.close, self._slots))
         self._cells.close()
@@ -167,7 +167,7 @@ class Pool:
         )
 
     def _reported(self, slot: _Slot, message: dict[str, Any], limit: float) -> dict[str, Any]:
-        """What a cell says of a program, after a second try where the machinery failed."""
+        """Run a program in a cell, with a second attempt where the machinery failed."""
         crashes, failures = 0, 0
         while True:
             try:
@@ -179,7 +179,7 @@ class Pool:
             if report["status"] == "crashed":
                 crashes += 1
                 if crashes == 2:
-                    # A program that does it again does it: no `error` is to be had by force.
+                    # A program that loses a second cell has failed: it cannot force an `error`.
                     return {"status": "failed", "detail": f"twice, {report['detail']}"}
             elif report["status"] == "error":
                 failures += 1
@@ -190,7 +190,7 @@ class Pool:
 
 
 class _Slot:
-    """A place for a cell, and the cell that is in it at present."""
+    """A slot for a cell, and the cell that is in it at present."""
 
     def __init__(self, start: Callable[[int], Cell], number: int) -> None:
         self._start = start
@@ -215,7 +215,7 @@ class _Slot:
                 raise
 
     def close(self) -> None:
-        """Remove the cell, also while a program runs in it, and start no other."""
+        """Remove the cell, also while it runs a program, and start no other."""
         self._closed = True
         self._close_cell()
         with self._lock:  # what was starting meanwhile
@@ -229,7 +229,7 @@ class _Slot:
 
 
 class _Room:
-    """Programs run beside each other, or one alone while the others wait."""
+    """A lock under which programs run at the same time, or one alone while the others wait."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -276,7 +276,7 @@ def _message(program: Program, limit: float) -> dict[str, Any]:
 def _had_no_cpu(report: dict[str, Any], limit: float) -> bool:
     starved = report.get("starved")
     if starved is None:
-        # The kernel does not say: what did not use its time may have been kept from it.
+        # Unknown to the kernel: a program that did not use its time may have had no CPU.
         return bool(report.get("cpu", 0.0) < 0.5 * limit)
     return bool(starved > _STARVED * limit)
 

@@ -1,4 +1,4 @@
-"""What a sandbox is given, what it gives back, and what every kind of sandbox can do."""
+"""Programs, executions, limits, and the interface of every kind of sandbox."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Program:
     tests: str
     """Trusted checks, which see the candidate's names. Passed: they ran to their end."""
     context: str = ""
-    """Trusted code that the tests lean on: helper functions of a prompt, imports."""
+    """Trusted code that the tests need: helper functions of a prompt, imports."""
     entry_point: str | None = None
     """The name that is always the candidate's in the tests, even where `context` has it too."""
     timeout: float = 3.0
@@ -42,29 +42,29 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What became of a program."""
+    """The outcome of a program."""
 
     id: str
     status: Status
-    """`error` is the machinery's failure and says nothing about the candidate."""
+    """`error`: the machinery failed, which is no result of the candidate."""
     detail: str = ""
-    """Exception type and message on one line; for `error` what the machinery says."""
+    """Exception type and message on one line; for `error` the message of the machinery."""
     seconds: float | None = None
 
 
 class Sandbox(Protocol):
-    """Runs programs that nobody trusts."""
+    """An environment for untrusted programs."""
 
     identity: str
-    """All that can move a verdict: kind, image, Python, versions of installed packages."""
+    """Everything that can change a verdict: kind, image, Python, versions of installed packages."""
     time_scale: float
-    """What time limits are multiplied with, at least 1: how slow this machine was found to be."""
+    """Factor of time limits, at least 1: how slow this machine was measured to be."""
 
     def run(self, programs: Iterable[Program]) -> Iterator[Execution]:
-        """Run `programs`, taken one by one as there is room; executions come as they are done."""
+        """Run `programs`, read as capacity allows; yield executions as they are completed."""
 
     def calibrate(self, programs: Iterable[Program]) -> list[Execution]:
-        """Run programs known to be right, and raise the time scale where they are slow here."""
+        """Run correct programs, and raise the time scale where they are slow on this machine."""
 
     def close(self) -> None: ...
 
@@ -92,19 +92,19 @@ class Limits:
     processes: int = 64
     """Processes and threads of a candidate."""
     timeout_scale: float | None = None
-    """What time limits are multiplied with; measured at the start where it is None."""
+    """Factor of time limits; measured at the start where it is None."""
     image: str = IMAGE
     runtime: str | None = None
     """Docker runtime, as runsc; the engine's own where it is None."""
 
     @property
     def cell_mb(self) -> int:
-        """Memory of all in a cell: candidate, its children, checks, files and warm interpreters."""
+        """Memory of a whole cell: candidate, its children, checks, files and warm interpreters."""
         return self.memory_mb + 512
 
     @property
     def identity(self) -> str:
-        """What of the limits may move a verdict."""
+        """The limits that may change a verdict, as text."""
         return f"memory {self.memory_mb} MB, disk {self.disk_mb} MB, processes {self.processes}"
 
     def for_guest(self, first_user: int) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """The process that runs untrusted code, and answers the checks about it.
 
-Nothing here guards anything: the code under test shares this process and may change all of it.
-Whatever it answers arrives at the checks as plain data.
+This process is not protected: the code under test shares it and may change all of it. Its
+answers arrive at the checks as plain data.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_llmeval.sandbox.guest.channel import ClosedError
-from pytest_llmeval.sandbox.guest.channel import Line
+from pytest_llmeval.sandbox.guest.channel import Connection
 from pytest_llmeval.sandbox.guest.serialization import BadValueError
 from pytest_llmeval.sandbox.guest.serialization import dumps
 from pytest_llmeval.sandbox.guest.serialization import pack
@@ -23,11 +23,11 @@ _MUTABLE = (list, dict, set, bytearray)
 
 
 class Candidate:
-    """Serves one program over `descriptor` until the other side is gone."""
+    """Server of one program over `descriptor`, until the peer closes it."""
 
     def __init__(self, descriptor: int) -> None:
-        self._line = Line(descriptor, self._resolve)
-        self._line.answer = self._answer
+        self._connection = Connection(descriptor, self._resolve)
+        self._connection.answer = self._answer
         self._lent: list[Any] = []
         self._numbers: dict[int, int] = {}
         self._module = types.ModuleType("candidate")
@@ -35,7 +35,7 @@ class Candidate:
 
     def serve(self) -> None:
         try:
-            self._line.serve()
+            self._connection.serve()
         except ClosedError:
             return
 
@@ -48,7 +48,7 @@ class Candidate:
         except MemoryError:
             pass  # Only when this block is left, the memory that the traceback holds is free again.
         except BaseException as error:
-            return ["!", _described(error)]
+            return ["!", _describe(error)]
         return ["!", [["MemoryError"], ""]]
 
     def _value(self, value: Any) -> list[Any]:
@@ -59,20 +59,20 @@ class Candidate:
         return ["=", None]
 
     def _name(self, name: str) -> list[Any]:
-        """A global of the program: its value in a list of one, or an empty list."""
+        """Return a global of the program as a list of one value, or an empty list."""
         names = self._module.__dict__
         return ["=", [pack(names[name], self._lend)] if name in names else []]
 
     def _call(self, number: int, arguments: list[Any], named: dict[str, Any]) -> list[Any]:
         mutable = any(isinstance(one, _MUTABLE) for one in (*arguments, *named.values()))
-        before = self._written(arguments, named) if mutable else b""
+        before = self._serialized(arguments, named) if mutable else b""
         answer = self._value(self._lent[number](*arguments, **named))
-        if mutable and self._written(arguments, named) != before:
+        if mutable and self._serialized(arguments, named) != before:
             # A check may look at its own argument again, as at a list that was sorted.
             answer.append(pack([arguments, named], self._lend))
         return answer
 
-    def _written(self, arguments: list[Any], named: dict[str, Any]) -> bytes:
+    def _serialized(self, arguments: list[Any], named: dict[str, Any]) -> bytes:
         return dumps(pack([arguments, named], self._lend))
 
     def _get(self, number: int, name: str) -> list[Any]:
@@ -90,7 +90,7 @@ class Candidate:
         return self._value(_OPERATIONS[what](self._lent[number], *arguments))
 
     def _next(self, number: int) -> list[Any]:
-        """The next of an iterator in a list of one, or an empty list."""
+        """Return the next value of an iterator as a list of one, or an empty list."""
         for one in self._lent[number]:
             return ["=", [pack(one, self._lend)]]
         return ["=", []]
@@ -115,7 +115,7 @@ class Candidate:
 
     def _callback(self, number: int) -> Any:
         def call(*arguments: Any) -> Any:
-            sign, value, *_ = self._line.ask(
+            sign, value, *_ = self._connection.request(
                 ["back", number, [pack(one, self._lend) for one in arguments]]
             )
             if sign == "!":
@@ -139,8 +139,8 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _described(error: BaseException) -> list[Any]:
-    """The names of an exception's classes, nearest first, and its message."""
+def _describe(error: BaseException) -> list[Any]:
+    """Return the names of an exception's classes, most specific first, and its message."""
     try:
         message = str.__str__(str(error))[:_MESSAGE_LENGTH]
     except BaseException:

@@ -1,4 +1,4 @@
-"""Messages over a stream, and questions that may be answered with questions."""
+"""Messages over a stream, with requests in both directions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEAD = struct.Struct(">I")
 
 
 class ClosedError(Exception):
-    """The other side is gone."""
+    """The peer has closed the connection."""
 
 
 def send(descriptor: int, data: bytes) -> None:
@@ -52,21 +52,21 @@ def _exactly(descriptor: int, count: int) -> bytes:
     return b"".join(parts)
 
 
-class Line:
-    """One end of a conversation in which each side may ask, also while it is being asked.
+class Connection:
+    """One end of a connection on which each side may send requests, also while it serves one.
 
-    A message is an array: ``["=", value]`` answers, ``["!", exception]`` answers too, anything
-    else asks and is given to `answer`, which must return one of the two.
+    A message is an array: ``["=", value]`` and ``["!", exception]`` are answers; everything else
+    is a request, which is passed to `answer` and must be answered with one of the two.
     """
 
     def __init__(self, descriptor: int, resolve: Resolve) -> None:
         self._descriptor = descriptor
         self._resolve = resolve
-        self.answer: Callable[[list[Any]], list[Any]] = _no_questions
+        self.answer: Callable[[list[Any]], list[Any]] = _refuse_requests
 
-    def ask(self, question: list[Any]) -> list[Any]:
-        """Send a packed `question` and return the answer to it, serving what comes in between."""
-        self._send(question)
+    def request(self, message: list[Any]) -> list[Any]:
+        """Send a packed request and return its answer; serve the requests that arrive meanwhile."""
+        self._send(message)
         while True:
             message = self._receive()
             if message[0] in ("=", "!"):
@@ -74,7 +74,7 @@ class Line:
             self._send(self.answer(message))
 
     def serve(self) -> None:
-        """Answer until the other side is gone."""
+        """Serve requests until the peer closes the connection."""
         while True:
             self._send(self.answer(self._receive()))
 
@@ -91,5 +91,5 @@ class Line:
         return message
 
 
-def _no_questions(message: list[Any]) -> list[Any]:
+def _refuse_requests(message: list[Any]) -> list[Any]:
     raise BadValueError(f"unexpected {message[0]!r}")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pytest_llmeval.sandbox.guest.channel import ClosedError
-from pytest_llmeval.sandbox.guest.channel import Line
+from pytest_llmeval.sandbox.guest.channel import Connection
 from pytest_llmeval.sandbox.guest.proxies import Remote
 from pytest_llmeval.sandbox.guest.serialization import BadValueError
 from pytest_llmeval.sandbox.guest.serialization import pack
@@ -21,29 +21,29 @@ _NAMED = "candidate_error"
 
 
 class LostError(BaseException):
-    """The candidate can no longer be asked. Not an Exception: no check may take it for its own."""
+    """The candidate no longer answers. Not an Exception, so that no check catches it."""
 
 
 class UnsendableError(Exception):
-    """A check wants to give the candidate what cannot be sent."""
+    """A check passes a value to the candidate that cannot be serialized."""
 
 
 class Peer:
-    """The candidate, as the checks reach it."""
+    """Proxy of the candidate for the checks."""
 
     def __init__(self, descriptor: int) -> None:
-        self._line = Line(descriptor, self._resolve)
-        self._line.answer = self._answer
+        self._connection = Connection(descriptor, self._resolve)
+        self._connection.answer = self._answer
         self._remotes: dict[int, Remote] = {}
         self._callbacks: list[Any] = []
         self.lost: str | None = None
 
-    def ask(self, *question: Any) -> Any:
-        return self._asked(list(question))[1]
+    def request(self, *message: Any) -> Any:
+        return self._request(list(message))[1]
 
     def call(self, number: int, arguments: list[Any], named: dict[str, Any]) -> Any:
         packed = [[self.packed(one) for one in arguments], self.packed(named)]
-        answer = self._asked(["call", number, *packed])
+        answer = self._request(["call", number, *packed])
         if len(answer) > 2:
             _update([arguments, named], answer[2])
         return answer[1]
@@ -52,22 +52,22 @@ class Peer:
         return pack(value, self._lend)
 
     def name(self, name: str) -> Any:
-        """What `name` is among the candidate's globals; raise `KeyError` where it is not."""
-        found = self.ask("name", name)
+        """Return the candidate's global `name`; raise `KeyError` where there is none."""
+        found = self.request("name", name)
         if not found:
             raise KeyError(name)
         value = found[0]
         if isinstance(value, _Module):
-            # A check that says `math.isclose` and leans on the candidate's import gets the real one.
+            # A check that uses `math` by the candidate's import gets the real module.
             same = value.module_name == name and name in sys.stdlib_module_names
             return importlib.import_module(name) if same else value
         return value
 
-    def _asked(self, question: list[Any]) -> list[Any]:
+    def _request(self, message: list[Any]) -> list[Any]:
         if self.lost is not None:
             raise LostError(self.lost)
         try:
-            answer = self._line.ask(question)
+            answer = self._connection.request(message)
             sign, value = answer[:2]
             if sign == "!":
                 raised = _exception(value)
@@ -99,7 +99,7 @@ class Peer:
         raise BadValueError("unknown tag")
 
     def _remote(self, number: Any, kind: type[Remote], *more: str) -> Remote:
-        """The one handle of the candidate's object `number`."""
+        """Return the handle of the candidate's object `number`; there is one per object."""
         if type(number) is not int:
             raise BadValueError("not the number of an object")
         remote = self._remotes.get(number)
@@ -111,7 +111,7 @@ class Peer:
         """Call a function of the checks' for the candidate that was given it."""
         verb, number, arguments = message
         if verb != "back" or type(arguments) is not list:
-            raise BadValueError("not a question for the checks")
+            raise BadValueError("not a request for the checks")
         called = self._callbacks[number]
         try:
             return ["=", self.packed(called(*arguments))]
@@ -135,15 +135,15 @@ def _update(old: Any, new: Any) -> None:
         return
     if isinstance(old, list):
         for place, (ours, theirs) in enumerate(zip(old, new, strict=False)):
-            new[place] = _kept(ours, theirs)
+            new[place] = _merge_value(ours, theirs)
         old[:] = new
     elif isinstance(old, dict):
-        fresh = {key: _kept(old.get(key), value) for key, value in new.items()}
+        fresh = {key: _merge_value(old.get(key), value) for key, value in new.items()}
         old.clear()
         old.update(fresh)
     elif isinstance(old, tuple):
         for ours, theirs in zip(old, new, strict=False):
-            _kept(ours, theirs)
+            _merge_value(ours, theirs)
     elif isinstance(old, set):
         old.clear()
         old.update(new)
@@ -151,7 +151,7 @@ def _update(old: Any, new: Any) -> None:
         old[:] = new
 
 
-def _kept(old: Any, new: Any) -> Any:
+def _merge_value(old: Any, new: Any) -> Any:
     if type(old) is type(new) and isinstance(old, (list, dict, set, bytearray, tuple)):
         _update(old, new)
         return old
@@ -159,7 +159,7 @@ def _kept(old: Any, new: Any) -> Any:
 
 
 def _exception(content: Any) -> BaseException:
-    """The builtin exception nearest to what the candidate raised."""
+    """Return the builtin exception closest to the one that the candidate raised."""
     names, message = content
     own = str(names[0])
     for name in names:
@@ -186,11 +186,11 @@ class _Builtins(dict[str, Any]):
 
 
 def check(descriptor: int, program: dict[str, Any]) -> dict[str, str]:
-    """Run `program` and its checks; return the status and what to say of it."""
+    """Run `program` and its checks; return the status and its detail."""
     random.seed(0)  # Checks draw numbers: the same for every candidate.
     peer = Peer(descriptor)
     try:
-        peer.ask("run", program["source"])
+        peer.request("run", program["source"])
         _run_checks(peer, program)
     except LostError as error:
         return {"status": "lost", "detail": str(error)}
@@ -199,7 +199,7 @@ def check(descriptor: int, program: dict[str, Any]) -> dict[str, str]:
     except UnsendableError as error:
         return {"status": "error", "detail": str(error)}
     except BaseException as error:
-        return {"status": "failed", "detail": _described(error, program["tests"])}
+        return {"status": "failed", "detail": _describe(error, program["tests"])}
     if peer.lost is not None:
         return {"status": "lost", "detail": peer.lost}
     return {"status": "passed", "detail": ""}
@@ -218,7 +218,7 @@ def _run_checks(peer: Peer, program: dict[str, Any]) -> None:
     exec(compile(program["tests"], _CHECKS, "exec"), names)
 
 
-def _described(error: BaseException, tests: str) -> str:
+def _describe(error: BaseException, tests: str) -> str:
     name, message = getattr(error, _NAMED, (type(error).__name__, str(error)))
     if isinstance(error, SystemExit):
         return f"{name}: exited before the checks finished"
@@ -228,7 +228,7 @@ def _described(error: BaseException, tests: str) -> str:
 
 
 def _failed_line(error: BaseException, tests: str) -> str:
-    """The line of the checks that `error` left through."""
+    """Return the line of the checks in which `error` was raised."""
     number = None
     trace = error.__traceback__
     while trace is not None:

@@ -1,4 +1,4 @@
-"""What a program leaves behind: its processes, files and shared memory, and how they go."""
+"""Removal of what a program leaves behind: processes, files and shared memory."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _SHARED = "/dev/shm"
 _MODE = 0o755
 _COUNTERS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 _PATIENCE = 4.0
-"""Seconds in which all that a program left must be gone; then the sandbox itself is given up."""
+"""Seconds within which everything a program left must be removed; then the sandbox is discarded."""
 
 
 class Home:
     """A candidate's identity and the one folder that it can write.
 
-    `shared` says that /dev/shm is the sandbox's own, so that all in it is a candidate's.
+    `shared`: /dev/shm belongs to the sandbox, so that all files in it are a candidate's.
     """
 
     def __init__(self, user: int, path: str, shared: bool) -> None:
@@ -32,7 +32,7 @@ class Home:
 
 
 def make_homes(users: list[int], own_machine: bool) -> list[Home]:
-    """A folder for each of `users`, where nobody else can write; one for all where there are none."""
+    """Make a folder for each of `users` that only this user can write; one if there are none."""
     root = os.environ["TMPDIR"]
     if not users:
         os.chmod(root, _MODE)
@@ -50,7 +50,7 @@ def _new_folder(path: str) -> None:
 
 
 def clear(home: Home, known: set[int]) -> None:
-    """Remove what is left of a program; return when nothing is."""
+    """Remove everything that a program left; return when nothing is left."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         reap()
@@ -67,7 +67,7 @@ def clear(home: Home, known: set[int]) -> None:
 
 def _kill_all(home: Home, left: set[int]) -> None:
     if home.user:
-        # All processes of the user at one moment, also those that fork faster than one can look.
+        # All processes of the user at once, also those that fork faster than they can be listed.
         _as_user(home.user, lambda: os.kill(-1, signal.SIGKILL))
     for pid in left:
         with contextlib.suppress(ProcessLookupError):
@@ -75,7 +75,7 @@ def _kill_all(home: Home, left: set[int]) -> None:
 
 
 def _children() -> set[int]:
-    """Ids of this process's children: its own, and orphans, whose parent it becomes."""
+    """Return the ids of this process's children, adopted orphans included."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as file:
             return {int(one) for one in file.read().split()}
@@ -92,7 +92,7 @@ def _is_child(pid: str) -> bool:
 
 
 def reap() -> None:
-    """Take note of orphans' ends, which are told to the first process of the sandbox."""
+    """Reap orphans that have ended."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -120,24 +120,24 @@ def _remove_files(home: Home) -> None:
 
 
 def _empty(folder: str) -> None:
-    """Remove what is in `folder`, without following its depth: folders inside are moved up."""
+    """Remove what is in `folder`, without recursion: inner folders are moved up."""
     os.chdir(folder)
     moved = 0
     while names := os.listdir("."):
         for name in names:
-            if not _opened(name):
+            if not _open_folder(name):
                 os.unlink(name)
                 continue
             for inner in os.listdir(name):
                 path = os.path.join(name, inner)
-                _opened(path)  # Only a folder that can be written can be moved.
+                _open_folder(path)  # Only a folder that can be written can be moved.
                 moved += 1
                 os.rename(path, f"moved-{time.monotonic_ns()}-{moved}")
             os.rmdir(name)
 
 
-def _opened(path: str) -> bool:
-    """Whether `path` is a folder, and not a link to one; it can be read and written then."""
+def _open_folder(path: str) -> bool:
+    """Return whether `path` is a folder and not a link; make a folder readable and writable."""
     if not stat.S_ISDIR(os.lstat(path).st_mode):
         return False
     os.chmod(path, 0o700)
@@ -145,7 +145,7 @@ def _opened(path: str) -> bool:
 
 
 def _as_user(user: int, action: Callable[[], object]) -> None:
-    """Do `action` in a process of `user` and wait for it."""
+    """Run `action` in a process of `user` and wait for it."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -159,7 +159,7 @@ def _as_user(user: int, action: Callable[[], object]) -> None:
 
 
 def memory_kills() -> int:
-    """How often the kernel ended a process of this sandbox for want of memory."""
+    """Return how many processes of this sandbox the kernel has killed for lack of memory."""
     for path in _COUNTERS:
         try:
             with open(path) as file:
@@ -173,7 +173,7 @@ def memory_kills() -> int:
 
 
 def waited_for_cpu(pid: int) -> float | None:
-    """Seconds in which `pid` was ready to run and had no CPU; None where the kernel does not say."""
+    """Return the seconds in which `pid` was ready but had no CPU; None if unknown."""
     try:
         with open(f"/proc/{pid}/schedstat") as file:
             return int(file.read().split()[1]) / 1e9
@@ -182,7 +182,7 @@ def waited_for_cpu(pid: int) -> float | None:
 
 
 def packages() -> dict[str, str]:
-    """Installed distributions and their versions."""
+    """Return the installed distributions and their versions."""
     from importlib import metadata
 
     return {one.metadata["Name"]: one.version for one in metadata.distributions()}

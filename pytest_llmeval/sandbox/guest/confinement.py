@@ -1,4 +1,4 @@
-"""What the kernel is told to keep from a candidate: limits, identity, and system calls."""
+"""Confinement of a candidate by the kernel: limits, identity, and system calls."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def limit_process(limits: dict[str, Any]) -> None:
 
 
 def limit_memory(limits: dict[str, Any]) -> None:
-    """Limit what this process can have of memory; checks hold what a candidate gives them."""
+    """Limit the memory of this process; checks hold the values that a candidate returns."""
     _limit(resource.RLIMIT_AS, int(limits["memory_mb"]) << 20)
 
 
@@ -113,7 +113,7 @@ def _limit(what: int, value: int) -> None:
 
 
 def become(user: int) -> None:
-    """Give up root for `user`; 0 stands for a sandbox that has one user only."""
+    """Change from root to `user`; 0 means a sandbox with a single user."""
     if user:
         os.setgroups([])
         os.setresgid(user, user, user)
@@ -121,7 +121,7 @@ def become(user: int) -> None:
 
 
 def be_first_to_die() -> None:
-    """Where memory runs out in the sandbox, the kernel ends this process and not the supervisor."""
+    """Have the kernel kill this process, not the supervisor, when the sandbox is out of memory."""
     try:
         file = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
     except OSError:
@@ -136,12 +136,12 @@ def hide_memory() -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of all that this process's descendants leave behind."""
+    """Become the parent of orphans among this process's descendants."""
     _prctl(_SET_CHILD_SUBREAPER, 1)
 
 
 def refuse_system_calls() -> None:
-    """Put the filter on this process and all that it forks; raise `OSError` where it cannot be."""
+    """Install the filter for this process and its children; raise `OSError` where it cannot be."""
     machine = platform.machine()
     if machine not in _MACHINES:
         raise OSError(f"no system call filter for {machine}")
@@ -159,7 +159,7 @@ def _prctl(option: int, value: int, pointer: Any = 0) -> None:
 
 
 def _filter(machine: str) -> bytes:
-    """The filter as the kernel's bytecode: loads of the call's number and arguments, and jumps."""
+    """Return the filter as the kernel's bytecode: loads of call number and arguments, and jumps."""
     audit, column = _MACHINES[machine]
     code = [
         _load(4),

@@ -1,7 +1,7 @@
 """The candidate's objects that are not plain data, as the checks see them.
 
-Equal to nothing but themselves, without arithmetic, order or hash of the candidate's making, so
-that a comparison is always decided by plain data.
+They are equal only to themselves and have none of the candidate's arithmetic, order or hash, so
+that every comparison is decided by plain data.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import TypeVar
 _T = TypeVar("_T")
 
 
-class Asks(Protocol):
-    """The way to the candidate."""
+class CandidateCalls(Protocol):
+    """Calls that a proxy sends to the candidate."""
 
-    def ask(self, *question: Any) -> Any: ...
+    def request(self, *message: Any) -> Any: ...
 
     def call(self, number: int, arguments: list[Any], named: dict[str, Any]) -> Any: ...
 
@@ -29,7 +29,7 @@ class Remote:
 
     __slots__ = ("_number", "_peer")
 
-    def __init__(self, peer: Asks, number: int) -> None:
+    def __init__(self, peer: CandidateCalls, number: int) -> None:
         object.__setattr__(self, "_peer", peer)
         object.__setattr__(self, "_number", number)
 
@@ -37,23 +37,23 @@ class Remote:
         return self._peer.call(self._number, list(arguments), named)
 
     def __getattr__(self, name: str) -> Any:
-        return self._peer.ask("get", self._number, name)
+        return self._peer.request("get", self._number, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self._peer.ask("set", self._number, name, self._peer.packed(value))
+        self._peer.request("set", self._number, name, self._peer.packed(value))
 
     def __delattr__(self, name: str) -> None:
-        self._peer.ask("delete", self._number, name)
+        self._peer.request("delete", self._number, name)
 
     def __iter__(self) -> Iterator[Any]:
         iterator = self._do("iter")
         if not isinstance(iterator, Remote):
             raise TypeError("iter() returned no iterator")
-        while found := self._peer.ask("next", iterator._number):
+        while found := self._peer.request("next", iterator._number):
             yield found[0]
 
     def __next__(self) -> Any:
-        found = self._peer.ask("next", self._number)
+        found = self._peer.request("next", self._number)
         if not found:
             raise StopIteration
         return found[0]
@@ -86,7 +86,7 @@ class Remote:
         return isinstance(value, Remote) and _of(bool, self._do("isinstance", value))
 
     def _do(self, what: str, *arguments: Any) -> Any:
-        return self._peer.ask("do", self._number, what, *map(self._peer.packed, arguments))
+        return self._peer.request("do", self._number, what, *map(self._peer.packed, arguments))
 
 
 def _of(kind: type[_T], value: Any) -> _T:

@@ -1,10 +1,9 @@
-"""Plain values as JSON and back: all that travels between a candidate and its checks.
+"""Plain values as JSON and back: the encoding of all values between a candidate and its checks.
 
 JSON's own null, booleans, integers of any size, floats (with NaN and infinities), strings (with
-lone surrogates) and arrays stand for themselves; everything else is an object with one key, the
-tag. A subclass travels as the plain type that it extends, so no method of a candidate's class
-can answer for a value on the other side. What is not plain is *lent*: the other side gets a
-number.
+lone surrogates) and arrays represent themselves; everything else is an object with one key, the
+tag. A subclass is sent as the plain type that it extends, so no method of a candidate's class
+runs on the other side. An object that is not plain is *lent*: the other side gets a number.
 """
 
 from __future__ import annotations
@@ -37,18 +36,18 @@ TYPES = {one.__name__: one for one in _NAMED_TYPES}
 
 
 class BadValueError(ValueError):
-    """What came is no value in this encoding, or one beyond its limits."""
+    """Data that is not a value in this encoding, or exceeds its limits."""
 
 
 def dumps(value: Any) -> bytes:
-    """The packed `value` as bytes."""
+    """Return the packed `value` as bytes."""
     with _EveryDigit():
         text = json.dumps(value, ensure_ascii=False, check_circular=False, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")
 
 
 def loads(data: bytes, resolve: Resolve) -> Any:
-    """The value in `data`; `resolve` is given tags that are not this module's, with their content."""
+    """Return the value in `data`; `resolve` maps other tags and their content to values."""
 
     def unpacked(tagged: dict[str, Any]) -> Any:
         if len(tagged) != 1:
@@ -71,7 +70,7 @@ def loads(data: bytes, resolve: Resolve) -> Any:
 
 
 class _EveryDigit:
-    """Lifts Python's limit on the digits of an integer that is read or written."""
+    """Context without Python's limit on the digits of integers in text."""
 
     def __enter__(self) -> None:
         self.before = sys.get_int_max_str_digits() if hasattr(sys, "get_int_max_str_digits") else 0
@@ -84,14 +83,14 @@ class _EveryDigit:
 
 
 def pack(value: Any, lend: Lend, depth: int = 0) -> Any:
-    """What `json` can write of `value`; `lend` makes the tag for what is not plain."""
+    """Return `value` as `json` can write it; `lend` tags an object that is not plain."""
     kind = type(value)
     if kind in _SCALARS:
         return value
     if depth > DEPTH:
         raise BadValueError(f"nested more than {DEPTH} deep")
     if kind is list:
-        # The usual result, a list of numbers or strings, costs one look at its types.
+        # The usual result, a list of numbers or strings, needs one check of its types.
         if _SCALARS.issuperset(map(type, value)):
             return value
         return [pack(one, lend, depth + 1) for one in value]
@@ -100,10 +99,10 @@ def pack(value: Any, lend: Lend, depth: int = 0) -> Any:
     if kind is dict:
         return {"d": _pairs(value, lend, depth)}
     if kind.__module__ == "numpy":
-        packed = _numpy_packed(value)
+        packed = _pack_numpy(value)
         if packed is not None:
             return packed
-    return _extended(value, lend, depth)
+    return _pack_other(value, lend, depth)
 
 
 def _pairs(value: dict[Any, Any], lend: Lend, depth: int) -> list[list[Any]]:
@@ -112,14 +111,14 @@ def _pairs(value: dict[Any, Any], lend: Lend, depth: int) -> list[list[Any]]:
     ]
 
 
-def _extended(value: Any, lend: Lend, depth: int) -> Any:
-    """The rarer plain types, and subclasses as what they extend."""
+def _pack_other(value: Any, lend: Lend, depth: int) -> Any:
+    """Pack the rarer plain types, and subclasses as the type that they extend."""
     kind = type(value)
     if kind is type:
         name = value.__name__
         return {"type": name} if TYPES.get(name) is value else lend(value)
     for base, packed in _PACK:
-        # Not isinstance(): it believes what an object says of its own class.
+        # Not isinstance(): it trusts an object's own `__class__`.
         if issubclass(kind, base):
             return packed(value, lend, depth)
     return lend(value)
@@ -163,7 +162,7 @@ _PACK: tuple[tuple[type, Callable[[Any, Lend, int], Any]], ...] = (
 )
 
 
-def _numpy_packed(value: Any) -> dict[str, Any] | None:
+def _pack_numpy(value: Any) -> dict[str, Any] | None:
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(value, (numpy.generic, numpy.ndarray)):
         return None
@@ -174,7 +173,7 @@ def _numpy_packed(value: Any) -> dict[str, Any] | None:
     return {"np": [whole.dtype.str, None if scalar else list(value.shape), whole.tobytes().hex()]}
 
 
-def _numpy_unpacked(content: Any) -> Any:
+def _unpack_numpy(content: Any) -> Any:
     import numpy
 
     kind, shape, data = content
@@ -209,6 +208,6 @@ _UNPACK: dict[str, Callable[[Any], Any]] = {
     "for": lambda parts: datetime.timedelta(*parts),
     "keys": lambda keys: dict.fromkeys(keys).keys(),
     "items": lambda pairs: dict(pairs).items(),
-    "np": _numpy_unpacked,
+    "np": _unpack_numpy,
     "type": _type,
 }

@@ -1,4 +1,4 @@
-"""The supervisor: takes programs from the host one at a time, and says what became of each."""
+"""The supervisor: runs programs from the host one at a time and reports the outcome of each."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from pytest_llmeval.sandbox.guest.zygote import serve_checker
 
 PROGRAM_BYTES = 64_000_000
 _GRACE = 0.25
-"""Seconds that the checker has to tell its verdict once the candidate is gone."""
+"""Seconds that the checker has to report its verdict after the candidate has ended."""
 _OWN = 0.6
-"""Share of its limit that a program must have had, for the limit to be final: running, or waiting by
-its own choice, and not for a CPU. Less, and the limit grows until it has."""
+"""Share of its limit that a program must have been running, or waiting for something else than a
+CPU, for the limit to be final. Until then the limit is extended."""
 _LEAST = 0.05
-"""Share of its limit by which it grows at least."""
+"""Smallest extension, as a share of the limit."""
 _EXTENSION = 3.0
-"""How many times its length a limit may grow to; the host decides what happens then."""
+"""Largest extended limit, as a multiple of the limit; beyond it the host decides."""
 
 
 _LOST = {"status": "lost", "detail": ""}
-"""The candidate is gone, and the checker did not say so."""
+"""Verdict where the candidate has ended and the checker has not reported it."""
 
 
 class _Pair:
@@ -48,15 +48,15 @@ class _Pair:
         self.home = home
         self._processes = (candidate, checker)
         self.ours = ours
-        """The way to the checker: the program there, the verdict back."""
+        """Connection to the checker: sends the program, receives the verdict."""
         self.end = _watch(candidate)
 
     def has_ended(self, seconds: float) -> bool:
-        """Whether the candidate ends by itself within `seconds`; False where one cannot know."""
+        """Return whether the candidate ends within `seconds`; False where that is unknown."""
         return self.end is not None and bool(select.select([self.end], [], [], seconds)[0])
 
     def waited_for_cpu(self) -> float | None:
-        """Seconds in which one of the two was ready and had no CPU; None where one cannot know."""
+        """Return the seconds in which either was ready but had no CPU; None where unknown."""
         waited = [cleanup.waited_for_cpu(one) for one in self._processes]
         return None if None in waited else sum(one for one in waited if one)
 
@@ -82,10 +82,10 @@ class Supervisor:
         self._checkers = Zygote(serve_checker, config)
         self._known = {self._candidates.pid, self._checkers.pid}
         self._turn = 0
-        self._pair = self._forked()
+        self._pair = self._fork_pair()
 
     def run(self, program: dict[str, Any]) -> dict[str, Any]:
-        """Run one program; nothing of it is left when this returns."""
+        """Run one program and remove everything that it leaves."""
         if self._pair.has_ended(0):
             self._end()  # The kernel took it while it waited: no fault of this program's.
             self.prepare()
@@ -94,7 +94,7 @@ class Supervisor:
         started = time.monotonic()
         with contextlib.suppress(ClosedError):
             send(pair.ours.fileno(), json.dumps(program).encode())
-        verdict, starved = _awaited(pair, started, limit, self._host)
+        verdict, starved = _wait_for_verdict(pair, started, limit, self._host)
         seconds = time.monotonic() - started
         alone = verdict["status"] == "lost" and pair.has_ended(_GRACE)
         ended = self._end()
@@ -103,44 +103,46 @@ class Supervisor:
             "seconds": seconds,
             "cpu": ended["cpu"],
             "starved": starved,
-            **_judged(verdict, ended["status"] if alone else None, kills, limit),
+            **_final_verdict(verdict, ended["status"] if alone else None, kills, limit),
         }
 
     def prepare(self) -> None:
-        """Fork the processes for the next program, while the host still reads the last report."""
-        self._pair = self._forked()
+        """Fork the processes for the next program while the host reads the last report."""
+        self._pair = self._fork_pair()
 
-    def _forked(self) -> _Pair:
+    def _fork_pair(self) -> _Pair:
         home = self._homes[self._turn % len(self._homes)]
         self._turn += 1
         ours, theirs = socket.socketpair()
-        asking, asked = socket.socketpair()
-        with theirs, asking, asked:
-            self._candidates.begin({"user": home.user, "home": home.path}, [asked.fileno()])
-            self._checkers.begin({"user": self._checker_user}, [theirs.fileno(), asking.fileno()])
-            candidate = self._candidates.told()["pid"]
-            checker = self._checkers.told()["pid"]
+        requesting, answering = socket.socketpair()
+        with theirs, requesting, answering:
+            self._candidates.begin({"user": home.user, "home": home.path}, [answering.fileno()])
+            self._checkers.begin(
+                {"user": self._checker_user}, [theirs.fileno(), requesting.fileno()]
+            )
+            candidate = self._candidates.reply()["pid"]
+            checker = self._checkers.reply()["pid"]
         return _Pair(home, candidate, checker, ours)
 
     def _end(self) -> dict[str, Any]:
-        """End the two processes and all they left; return how the candidate ended."""
+        """Kill both processes and remove what they left; return how the candidate ended."""
         self._pair.close()
         self._candidates.end()
         self._checkers.end()
-        ended = self._candidates.told()
-        self._checkers.told()
+        ended = self._candidates.reply()
+        self._checkers.reply()
         cleanup.clear(self._pair.home, self._known)
         return ended
 
 
-def _awaited(
+def _wait_for_verdict(
     pair: _Pair, started: float, limit: float, host: int
 ) -> tuple[dict[str, str], float | None]:
-    """The checker's verdict, or why there is none; and the seconds the candidate had no CPU."""
+    """Return the checker's verdict or the reason for none, and the seconds without a CPU."""
     ours, deadline = pair.ours.fileno(), started + limit
     poll = select.poll()
     poll.register(ours, select.POLLIN)
-    poll.register(host, 0)  # its end alone: what it sends is read later
+    poll.register(host, 0)  # only its end: its data is read later
     if pair.end is not None:
         poll.register(pair.end, select.POLLIN)
     while True:
@@ -149,7 +151,7 @@ def _awaited(
         if ours in ready:
             return _verdict(ours), 0.0
         if host in ready:
-            return _LOST, None  # it is gone, and the program ends with it
+            return _LOST, None  # the host is gone, and the program ends with it
         if pair.end is not None and ready:
             # The checker may have its verdict yet; a grandchild may hold the socket open.
             poll.unregister(pair.end)
@@ -164,7 +166,7 @@ def _awaited(
 
 
 def _watch(pid: int) -> int | None:
-    """A descriptor that becomes readable when `pid` ends; None where the kernel has none."""
+    """Return a descriptor that becomes readable when `pid` ends; None where unsupported."""
     try:
         return os.pidfd_open(pid)
     except OSError:
@@ -179,10 +181,10 @@ def _verdict(descriptor: int) -> dict[str, str]:
     return {"status": str(verdict["status"]), "detail": str(verdict["detail"])}
 
 
-def _judged(
+def _final_verdict(
     verdict: dict[str, str], status: int | None, kills: int, limit: float
 ) -> dict[str, str]:
-    """The verdict in words for the host; `status` is that of a candidate that ended by itself."""
+    """Return the verdict for the host; `status`: wait status of a candidate that ended early."""
     if verdict["status"] == "timeout":
         return {"status": "timeout", "detail": f"no end within {limit:g} s"}
     if verdict["status"] != "lost":
@@ -209,12 +211,12 @@ def _signal_name(number: int) -> str:
 
 
 def describe(preloaded: list[str]) -> dict[str, Any]:
-    """What a verdict may depend on inside this sandbox."""
+    """Return the versions in this sandbox that a verdict may depend on."""
     return {"python": platform.python_version(), "packages": cleanup.packages(), "warm": preloaded}
 
 
 def main(config: dict[str, Any]) -> None:
-    """Serve the host over standard input and output until it is gone."""
+    """Serve the host over standard input and output until it closes them."""
     source, sink = os.dup(0), os.dup(1)
     nothing = os.open("/dev/null", os.O_RDWR)
     for descriptor in (0, 1, 2):

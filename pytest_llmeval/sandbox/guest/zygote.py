@@ -1,7 +1,7 @@
 """Warm interpreters that fork: a process per program without the cost of starting Python.
 
-They never see a program: it goes to the forked process directly, so that no candidate finds the
-checks, or another candidate, in the memory that it was forked with.
+They never receive a program: it is sent to the forked process directly, so that no candidate
+finds the checks, or another candidate, in its inherited memory.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _PRELOADED = (
     *("operator", "queue", "random", "re", "statistics", "string", "sys", "textwrap", "threading"),
     *("time", "types", "typing", "unittest", "numpy"),
 )
-"""What candidates and checks import most, so that they need not load it again each time."""
+"""Modules that candidates and checks often import, loaded once before forking."""
 _COMMAND_BYTES = 1_000_000
 
 Serve = Callable[[dict[str, Any], dict[str, Any], list[int]], None]
 
 
 class Zygote:
-    """One warm interpreter, as the supervisor has it."""
+    """The supervisor's end of a warm interpreter."""
 
     def __init__(self, serve: Serve, config: dict[str, Any]) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -48,24 +48,24 @@ class Zygote:
             finally:
                 os._exit(1)
         theirs.close()
-        self.told()
+        self.reply()
 
     def begin(self, how: dict[str, Any], descriptors: list[int]) -> None:
-        """Have a process forked that gets `descriptors`; `told` gives its id."""
+        """Fork a process that gets `descriptors`; the reply has its id."""
         socket.send_fds(self._socket, [json.dumps({"fork": how}).encode()], descriptors)
 
     def end(self) -> None:
-        """Kill the process that was forked last; `told` gives its wait status and CPU seconds."""
+        """Kill the process that was forked last; the reply has its wait status and CPU seconds."""
         self._socket.send(b'{"end": true}')
 
-    def told(self) -> dict[str, Any]:
+    def reply(self) -> dict[str, Any]:
         data = self._socket.recv(_COMMAND_BYTES)
         if not data:
             raise RuntimeError("a warm interpreter is gone")
-        told: dict[str, Any] = json.loads(data)
-        if "error" in told:
-            raise RuntimeError(told["error"])
-        return told
+        reply: dict[str, Any] = json.loads(data)
+        if "error" in reply:
+            raise RuntimeError(reply["error"])
+        return reply
 
 
 def _serve(requests: socket.socket, serve: Serve, config: dict[str, Any]) -> None:
@@ -101,10 +101,10 @@ def _serve(requests: socket.socket, serve: Serve, config: dict[str, Any]) -> Non
 
 
 def preload() -> None:
-    """Load what every fork then has; done once, before the warm interpreters are forked."""
+    """Load the common modules once, before the warm interpreters are forked."""
     for name in _PRELOADED:
         _load(name)
-    # What is there now is for good: no fork needs to look through it for garbage.
+    # These objects live as long as the process: no fork needs to scan them for garbage.
     gc.collect()
     gc.freeze()
 
