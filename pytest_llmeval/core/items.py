@@ -32,8 +32,9 @@ class Item:
     ``gold`` is the index of the right option where there are options, otherwise the answer's
     text. ``id`` is unique in its benchmark and depends on the record alone, never on order,
     limit or seed. ``fields`` holds what only some benchmarks need (reasoning of a shot, tests).
-    ``row`` is the whole record that the item was made of, where its source keeps it, and ``line``
-    its line in the file, from 1; neither is part of the content hash.
+    ``row`` is the whole record that the item was made of, where its source keeps it, until what a
+    benchmark excludes is left out, and ``line`` its line in the file, from 1; neither is part of
+    the content hash.
     """
 
     id: str

@@ -121,6 +121,7 @@ class Collected:
             raise ConfigError(
                 f"{' and '.join(fixtures.values())} have different `model` fixtures: run them apart"
             )
+        self.suite.release()
         own_model = next(iter(fixtures), None)
         if own_model is not None and specs:
             raise ConfigError(

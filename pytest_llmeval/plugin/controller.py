@@ -299,8 +299,7 @@ class Judging:
         self._is_void = empty and interrupted and not self._reported
         if not self._is_void:
             if self._subjects is not None:
-                stored = self.run.stored
-                self._subjects.write({} if stored is None else stored.by_plan)
+                self._subjects.write(self.run.measurements)
             self._report_gates(session)
             self._write_reports()
         if empty:
@@ -374,7 +373,7 @@ class Judging:
             return
         folder = run.folder.path if run.folder.path.exists() else None
         parts = summary_parts(
-            [] if run.stored is None else run.stored.results(),
+            [measurement.result for measurement in run.measurements.values()],
             judged.verdicts if judged is not None and run.gated else None,
             run.notes,
             folder,

@@ -33,7 +33,7 @@ UNANSWERED = "unanswered"
 
 def attach(report: pytest.TestReport, outcome: Outcome, remarks: list[str]) -> None:
     """Attach the outcome of an item to the report of its test, which xdist may send."""
-    report.llmeval = str(outcome)  # type: ignore[attr-defined]
+    report.llmeval = outcome.value  # type: ignore[attr-defined]
     if remarks:
         report.llmeval_remarks = remarks  # type: ignore[attr-defined]
 
@@ -60,7 +60,7 @@ class Outcomes:
 
     def lose(self, nodeid: str) -> None:
         """Take an item whose test ended without an outcome."""
-        self.by_nodeid[nodeid] = str(Outcome.ERROR)
+        self.by_nodeid[nodeid] = Outcome.ERROR.value
 
     def count(self, remark: str) -> int:
         """The number of tests with a remark."""

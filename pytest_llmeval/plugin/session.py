@@ -75,8 +75,8 @@ class RunSession:
         self.settings = settings
         self.notes: list[str] = []
         self.outcomes = Outcomes()
-        #: The run as it is read back at the end, and its verdicts; None before.
-        self.stored: Run | None = None
+        #: The run's measurements as they are read back at the end (``Run.by_plan``), its verdicts.
+        self.measurements: Mapping[tuple[int, int], Measurement] = {}
         self.judged: JudgedRun | None = None
         #: What is told where there are no gates.
         self.ungated = "nothing was gated: no thresholds.toml"
@@ -281,7 +281,8 @@ class RunSession:
         self._leave_out_unreported()
         self._writer.close()
         self.usage = read_usage(self.folder.usage)
-        run = self.stored = load_run(self.folder.path)
+        run = load_run(self.folder.path)
+        self.measurements = run.by_plan
         failed_tests = sum(not self._is_error(nodeid, run) for nodeid in {*failed})
         self.judged = self._judge(run, failed_tests)
         manifest = {

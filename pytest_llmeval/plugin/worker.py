@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Generator
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+from typing import NamedTuple
 
 import pytest
 
@@ -56,8 +58,12 @@ from pytest_llmeval.storage.records import RecordWriter
 from pytest_llmeval.storage.records import read_records
 from pytest_llmeval.storage.usage_log import UsageLog
 
-_RECORDS = pytest.StashKey[tuple[Record, ...]]()
-_ARMS = pytest.StashKey[tuple[Record, ...]]()
+
+class _Answered(NamedTuple):
+    """The records of a test that was given its answer: of its own samples, and of its arms."""
+
+    own: tuple[Record, ...]
+    arms: tuple[Record, ...]
 
 
 class Answering:
@@ -73,6 +79,8 @@ class Answering:
         self._usage: UsageLog | None = None
         self._termination: Termination | None = None
         self._crashes_seen = -1
+        #: By node id: of the test that is running, or run again by a plugin that does so.
+        self._answered: dict[str, _Answered] = {}
         #: What xdist told this worker of itself, and where it meets the others; nothing elsewhere.
         self._worker: Mapping[str, Any] = getattr(config, "workerinput", {})
         self._exchange = Exchange.here(config)
@@ -151,20 +159,26 @@ class Answering:
         """
         return True if item.nodeid in self._plan.by_nodeid else None
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self) -> Generator[None, object, object]:
+        """Let go of a test's records once it has been reported: they are on disk."""
+        try:
+            return (yield)
+        finally:
+            self._answered.clear()
+
     def load_model(self, spec: str | None) -> object:
         """The value of the `model` fixture: the model of a spec, by default the first."""
         return self.models.load(spec or self.settings.models[0])
 
     def answer(self, node: pytest.Item, model: object) -> Answer:
         """What the `answer` fixture returns. Fails the test (an error) without an answer."""
-        if _RECORDS in node.stash:  # the test is run again, by a plugin that does so
-            own = node.stash[_RECORDS]
-            records = (*own, *node.stash[_ARMS])
-        else:
+        answered = self._answered.get(node.nodeid)
+        if answered is None:
             records = self._records(node, model)
             own = tuple(record for record in records if not record.arm)
-            node.stash[_RECORDS] = own
-            node.stash[_ARMS] = records[len(own) :]
+            answered = self._answered[node.nodeid] = _Answered(own, records[len(own) :])
+        own, records = answered.own, (*answered.own, *answered.arms)
         failed = [record.error for record in records if record.outcome is Outcome.ERROR]
         if failed:
             what = "samples" if len(own) == len(records) else "prompts"
@@ -254,7 +268,7 @@ class Answering:
         remarks = [REUSED] if item.nodeid in self._evaluate().reused else []
         if contradicted:
             remarks.append(SAMPLES_CONTRADICTED if len(records) > 1 else CONTRADICTED)
-        if outcome is Outcome.ERROR and _RECORDS not in item.stash:
+        if outcome is Outcome.ERROR and item.nodeid not in self._answered:
             remarks.append(UNANSWERED)
         attach(report, outcome, remarks)
         return report
@@ -266,10 +280,10 @@ class Answering:
 
         The first test of a batch waits for all of it; booked so, its time would say nothing.
         """
-        records = item.stash.get(_RECORDS, None)
-        seconds = (
-            None if records is None else Answer(self.collected.items[item.nodeid], records).seconds
-        )
+        answered = self._answered.get(item.nodeid)
+        if answered is None:
+            return None
+        seconds = Answer(self.collected.items[item.nodeid], answered.own).seconds
         if seconds is None:
             return None
         shared = copy.copy(call)
@@ -284,8 +298,10 @@ class Answering:
         The body has the last word over the scorer, but does not tell wrong from unparsed. With
         several samples it judges the item as a whole, and the scorer's outcomes stand.
         """
-        records = item.stash.get(_RECORDS, None)
-        if records is None:
+        answered = self._answered.get(item.nodeid)
+        if answered is not None:
+            records = answered.own
+        else:
             # No answer was asked for: a test of `item` and `model` alone, or a setup that failed.
             model = getattr(item, "funcargs", {}).get("model")
             blank = self._evaluate().blank(item.nodeid, self.models.name_of(model))
@@ -308,7 +324,8 @@ class Answering:
 
     def _leave_out(self, item: pytest.Item) -> None:
         """Mark a test that was skipped after it had its answer: the item counts as not run."""
-        for record in (*item.stash.get(_RECORDS, ()), *item.stash.get(_ARMS, ())):
+        answered = self._answered.get(item.nodeid, _Answered((), ()))
+        for record in (*answered.own, *answered.arms):
             if record.content_free:
                 continue  # it stands for other items, too
             self._save(item, replace(record, left_out=True))

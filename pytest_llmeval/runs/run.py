@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from collections.abc import Container
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import replace
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -251,13 +253,16 @@ def samples_of(records: Iterable[Record]) -> dict[str, list[Record]]:
     An item lost with a worker may have an earlier answer under another scorer or name, and one
     that was resumed a later one.
     """
-    found: dict[str, dict[int, Record]] = {}
+    found: dict[str, list[Record]] = {}
     for record in records:
-        found.setdefault(record.item, {})[record.sample] = record
-    return {
-        item: [samples[n] for n in sorted(samples)] if len(samples) > 1 else [*samples.values()]
-        for item, samples in found.items()
-    }
+        samples = found.get(record.item)
+        if samples is None:
+            found[record.item] = [record]
+            continue
+        place = bisect_left(samples, record.sample, key=attrgetter("sample"))
+        is_later = place < len(samples) and samples[place].sample == record.sample
+        samples[place : place + is_later] = [record]
+    return found
 
 
 def _outcomes(records: Iterable[Record]) -> Iterator[tuple[str, ItemOutcomes]]:

@@ -132,12 +132,22 @@ def _rows(path: Path, fields: Fields) -> Iterator[tuple[Item, bool]]:
         subject = named or _stem(path)
         position = sizes.get(subject, 0)
         sizes[subject] = position + 1
-        item = make_item(where, row, fields, subject, position)
-        yield replace(item, row=row, line=number), bool(named)
+        yield make_item(where, row, fields, subject, position, line=number), bool(named)
 
 
-def make_item(where: str, row: dict[str, Any], fields: Fields, subject: str, position: int) -> Item:
-    """The item of one row; ``where`` opens the message of the DataError for an unusable one."""
+def make_item(
+    where: str,
+    row: dict[str, Any],
+    fields: Fields,
+    subject: str,
+    position: int,
+    *,
+    line: int | None = None,
+) -> Item:
+    """The item of one row; ``where`` opens the message of the DataError for an unusable one.
+
+    The item of a ``line`` of a file keeps its row.
+    """
     question = row.get(fields.question)
     if not isinstance(question, str):
         raise DataError(f"{where}: no text in field {fields.question!r}")
@@ -150,6 +160,8 @@ def make_item(where: str, row: dict[str, Any], fields: Fields, subject: str, pos
         question=question,
         gold=_gold(where, row.get(fields.answer), fields.answer, options),
         options=options,
+        row={} if line is None else row,
+        line=line,
     )
 
 

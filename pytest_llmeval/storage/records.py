@@ -22,6 +22,7 @@ from pytest_llmeval.storage.line_writer import LineWriter
 from pytest_llmeval.storage.line_writer import whole_lines
 
 _FIELDS = tuple(field.name for field in fields(Record))
+_NAMES = frozenset(_FIELDS)
 _DEFAULTS = {field.name: field.default for field in fields(Record)}
 
 
@@ -68,7 +69,7 @@ def from_line(line: str | bytes) -> Record:
         value = json.loads(line)
     except RecursionError:
         raise ValueError("not a record") from None
-    if not isinstance(value, dict) or not value.keys() <= set(_FIELDS):
+    if not isinstance(value, dict) or not value.keys() <= _NAMES:
         raise ValueError("not a record")
     for name, entry in value.items():
         if name in _TYPES and type(entry) not in _TYPES[name]:
@@ -113,11 +114,19 @@ def read_records(path: Path, earlier_arms: Mapping[str, str] | None = None) -> I
 
 def latest_records(path: Path, earlier_arms: Mapping[str, str] | None = None) -> list[Record]:
     """The records that no later one replaces, as ``read_records`` gives them."""
-    latest: dict[tuple[Any, ...], Record] = {}
+    records: list[Record | None] = []
+    # Result → answer → place among the records. A `key` for every record would take half of what the
+    # record itself does.
+    places: dict[tuple[str, str, str], dict[object, int]] = {}
     for record in read_records(path, earlier_arms):
-        latest.pop(key(record), None)
-        latest[key(record)] = record
-    return list(latest.values())
+        result = places.setdefault((record.model, record.benchmark, record.scorer), {})
+        is_plain = not record.arm and not record.sample
+        answer = record.item if is_plain else (record.item, *record.answer_key)
+        if answer in result:
+            records[result[answer]] = None
+        result[answer] = len(records)
+        records.append(record)
+    return [record for record in records if record is not None]
 
 
 def key(record: Record) -> tuple[Any, ...]:

@@ -39,7 +39,6 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 from typing import Any
-from typing import NamedTuple
 
 from pytest_llmeval.core import Ask
 from pytest_llmeval.core import ConfigError
@@ -49,6 +48,8 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.models.base import Model
+from pytest_llmeval.models.replay.answer_index import AnswerIndex
+from pytest_llmeval.models.replay.answer_index import Place
 from pytest_llmeval.models.replay.field_mapping import TEXT_FIELDS
 from pytest_llmeval.models.replay.field_mapping import Fields
 from pytest_llmeval.models.replay.field_mapping import prompt_hash
@@ -67,21 +68,6 @@ from pytest_llmeval.sources.item_ids import safe_id
 # Records looked at to see what kind of answers a file holds.
 _PEEK = 1000
 _DAMAGED = (*READ_ERRORS, zipfile.BadZipFile, NotImplementedError, RuntimeError)
-
-
-class _Place(NamedTuple):
-    """Where an answer stands: byte and number of its record, and which of the record's texts.
-
-    ``arm``: its name, or the fingerprint of its protocol in records of format 2, which do not name
-    it; empty: the item as it is. ``prompt``: the recorded prompt's hash; None: any prompt.
-    """
-
-    arm: str
-    sample: int
-    prompt: bytes | None
-    offset: int
-    number: int
-    element: int
 
 
 def open_model(rest: str) -> Replay:
@@ -150,15 +136,15 @@ class Replay(Model):
         row = parse_object(self._path, place.number, self._lines.readline())
         return self._response(request, row, place)
 
-    def _places(self, request: Request) -> list[_Place]:
+    def _places(self, request: Request) -> list[Place]:
         """The answers recorded for the request's item, sample and arm, to whichever prompt."""
-        recorded = self._index.get(request.id, ())
         arms = {request.arm}
         if request.arm:
             arms.update(arm_fingerprint(protocol, request.arm) for protocol in self._protocols)
+        recorded = self._index.places(request.id)
         return [one for one in recorded if one.sample == request.sample and one.arm in arms]
 
-    def _response(self, request: Request, row: dict[str, Any], place: _Place) -> Response:
+    def _response(self, request: Request, row: dict[str, Any], place: Place) -> Response:
         where = f"{self._path}, line {place.number}"
         if row.get("error"):
             return _failed(request, str(row["error"]))
@@ -241,9 +227,9 @@ class Replay(Model):
         return file
 
     @cached_property
-    def _index(self) -> dict[str, tuple[_Place, ...]]:
-        """Where each item's answers stand: the last record for a sample and prompt hash counts."""
-        index: dict[str, tuple[_Place, ...]] = {}
+    def _index(self) -> AnswerIndex:
+        """Where each item's answers stand."""
+        index = AnswerIndex()
         try:
             self._lines.seek(0)
             for position, (number, offset, row) in enumerate(rows(self._path, self._lines)):
@@ -261,23 +247,22 @@ class Replay(Model):
                 if arm:
                     sample = 0
                 for element in range(max(1, len(self._fields.texts(row)))):
-                    place = _Place(arm, (sample or 0) + element, prompt, offset, number, element)
-                    others = (p for p in index.get(item, ()) if p[:3] != place[:3])
-                    index[item] = (*others, place)
+                    sampled = (sample or 0) + element
+                    index.put(item, Place(arm, sampled, prompt, offset, number, element))
         except _DAMAGED as error:
             raise unreadable(self._path, error) from None
         return index
 
 
 def _arm(row: Mapping[str, Any]) -> str:
-    """The arm of a run's record, as in ``_Place``. Only those have all three of these fields."""
+    """The arm of a run's record, as in ``Place``. Only those have all three of these fields."""
     order, protocol, arm = row.get("order"), row.get("protocol"), row.get("arm")
     if not order or not isinstance(protocol, str):
         return ""
     return arm if isinstance(arm, str) else protocol
 
 
-def _matching(places: Sequence[_Place], request: Request) -> _Place | None:
+def _matching(places: Sequence[Place], request: Request) -> Place | None:
     """The answer recorded for the request's prompt, else one recorded for no certain prompt."""
     # Most files have one answer an item, without a hash: no prompt is hashed for those.
     if places[0].prompt is None and len(places) == 1:
