@@ -16,6 +16,8 @@ from pytest_llmeval.core import RunError
 from pytest_llmeval.storage import line_writer
 from pytest_llmeval.storage.records import RecordWriter
 from pytest_llmeval.storage.records import from_line
+from pytest_llmeval.storage.records import key
+from pytest_llmeval.storage.records import latest_records
 from pytest_llmeval.storage.records import read_records
 from pytest_llmeval.storage.records import to_line
 from support.record_writers import make
@@ -100,3 +102,30 @@ def test_a_write_that_falls_short_is_taken_back(tmp_path, monkeypatch):
     assert [record.item for record in read_records(path)] == ["first"]
     writer.append(make("third"))
     assert [record.item for record in read_records(path)] == ["first", "third"]
+
+
+@given(
+    st.lists(
+        st.builds(
+            Record,
+            model=st.sampled_from("mn"),
+            benchmark=st.sampled_from("bc"),
+            scorer=st.sampled_from("st"),
+            item=st.sampled_from("ij"),
+            subject=st.just("x"),
+            outcome=st.sampled_from(Outcome),
+            answer=st.none(),
+            gold=st.just("A"),
+            sample=st.integers(0, 1),
+            arm=st.sampled_from(("", "cyclic@1")),
+        ),
+        max_size=40,
+    )
+)
+def test_the_record_written_last_of_an_answer_counts(tmp_path_factory, records):
+    file = tmp_path_factory.mktemp("records") / "records.jsonl"
+    writer = RecordWriter(file)
+    writer.append(*records)
+    writer.close()
+    last = {key(record): place for place, record in enumerate(records)}
+    assert latest_records(file) == [records[place] for place in sorted(last.values())]

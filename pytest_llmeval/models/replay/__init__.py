@@ -138,10 +138,10 @@ class Replay(Model):
 
     def _places(self, request: Request) -> list[Place]:
         """The answers recorded for the request's item, sample and arm, to whichever prompt."""
+        recorded = self._index.places(request.id)  # first: the index has the protocols
         arms = {request.arm}
         if request.arm:
             arms.update(arm_fingerprint(protocol, request.arm) for protocol in self._protocols)
-        recorded = self._index.places(request.id)
         return [one for one in recorded if one.sample == request.sample and one.arm in arms]
 
     def _response(self, request: Request, row: dict[str, Any], place: Place) -> Response:
