@@ -18,8 +18,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from filelock import lock_descriptor
-
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core.errors import nearest
@@ -27,6 +25,7 @@ from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import PlannedResult
 from pytest_llmeval.core.prices import Prices
 from pytest_llmeval.storage import format2
+from pytest_llmeval.storage.locks import taken
 from pytest_llmeval.storage.records import RecordWriter
 from pytest_llmeval.storage.records import latest_records
 from pytest_llmeval.storage.records import read_records
@@ -131,7 +130,7 @@ class RunFolder:
         """
         try:
             self._claim = os.open(self.path / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
-            is_mine = lock_descriptor(self._claim, blocking=False)
+            is_mine = taken(self._claim)
         except OSError as error:
             self.release()
             reason = error.strerror or error
