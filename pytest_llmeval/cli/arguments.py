@@ -7,9 +7,9 @@ import argparse
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs import load_baseline
 from pytest_llmeval.runs.baseline import BASELINES
-from pytest_llmeval.runs.newest import LATEST
-from pytest_llmeval.runs.newest import RUNS
-from pytest_llmeval.runs.newest import run_folder
+from pytest_llmeval.runs.run import LATEST
+from pytest_llmeval.runs.run import RUNS
+from pytest_llmeval.runs.run import run_folder
 
 ANY_RUN = f"run folder, baseline file, name of a baseline in baselines/, or {LATEST}"
 """Help text of an argument that names a run to compare."""

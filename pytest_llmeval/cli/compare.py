@@ -21,7 +21,7 @@ from pytest_llmeval.reports.terminal.summary import print_parts
 from pytest_llmeval.reports.terminal.summary import say
 from pytest_llmeval.runs import compare
 from pytest_llmeval.runs import league
-from pytest_llmeval.runs.newest import LATEST
+from pytest_llmeval.runs.run import LATEST
 from pytest_llmeval.storage.folder import run_name
 
 

@@ -26,8 +26,8 @@ from pytest_llmeval.runs.baseline import BASELINES
 from pytest_llmeval.runs.judging import check_thresholds
 from pytest_llmeval.runs.judging import chosen_baseline
 from pytest_llmeval.runs.judging import judge_run
-from pytest_llmeval.runs.newest import LATEST
-from pytest_llmeval.runs.newest import run_folder
+from pytest_llmeval.runs.run import LATEST
+from pytest_llmeval.runs.run import run_folder
 
 
 def add_commands(commands: Any) -> None:

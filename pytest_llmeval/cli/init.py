@@ -35,7 +35,7 @@ from pytest_llmeval.models.openai.spec import DEFAULT_KEY
 from pytest_llmeval.models.openai.spec import DEFAULT_URL
 from pytest_llmeval.models.openai.spec import parse_spec
 from pytest_llmeval.models.replay import open_model as open_replay
-from pytest_llmeval.runs.newest import LATEST
+from pytest_llmeval.runs.run import LATEST
 
 BASELINE = "last-release"
 DEFAULT_MODEL = "demo"

@@ -25,8 +25,8 @@ from pytest_llmeval.reports.terminal.summary import say
 from pytest_llmeval.runs import compare
 from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs.baseline import BASELINES
-from pytest_llmeval.runs.newest import RUNS
-from pytest_llmeval.runs.newest import run_folder
+from pytest_llmeval.runs.run import RUNS
+from pytest_llmeval.runs.run import run_folder
 
 
 def add_commands(commands: Any) -> None:

@@ -23,8 +23,8 @@ from pytest_llmeval.reports.wording import unfinished_words
 from pytest_llmeval.reports.wording import verdict_words
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs import load_run
-from pytest_llmeval.runs.judged import read_judged
-from pytest_llmeval.runs.newest import run_folder
+from pytest_llmeval.runs.judging import read_judged
+from pytest_llmeval.runs.run import run_folder
 
 
 def add_commands(commands: Any) -> None:

@@ -20,8 +20,8 @@ from pytest_llmeval.runs import merge
 from pytest_llmeval.runs import save_baseline
 from pytest_llmeval.runs.baseline import BASELINES
 from pytest_llmeval.runs.baseline import NAME
-from pytest_llmeval.runs.judged import read_judged
-from pytest_llmeval.runs.newest import run_folder
+from pytest_llmeval.runs.judging import read_judged
+from pytest_llmeval.runs.run import run_folder
 from pytest_llmeval.storage.response_cache import ResponseCache
 
 

@@ -37,13 +37,13 @@ from pytest_llmeval.core import mend
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import PlannedItem
 from pytest_llmeval.core.record import AnswerKey
-from pytest_llmeval.evaluation.arrivals import Arrivals
-from pytest_llmeval.evaluation.awaited_answers import AwaitedAnswers
+from pytest_llmeval.evaluation.answers import Arrivals
+from pytest_llmeval.evaluation.answers import AwaitedAnswers
+from pytest_llmeval.evaluation.answers import Stored
 from pytest_llmeval.evaluation.recorder import Recorder
 from pytest_llmeval.evaluation.recorder import UnanswerableError
 from pytest_llmeval.evaluation.recorder import answerable
 from pytest_llmeval.evaluation.recorder import blanks_of
-from pytest_llmeval.evaluation.reusable_answers import Stored
 from pytest_llmeval.evaluation.scoring import response_of
 from pytest_llmeval.evaluation.suite import Evaluated
 from pytest_llmeval.models import Model

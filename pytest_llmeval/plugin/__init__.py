@@ -27,7 +27,7 @@ from pytest_llmeval.plugin.options import skips_all
 from pytest_llmeval.plugin.options import why_skipped
 
 if TYPE_CHECKING:
-    from pytest_llmeval.plugin.termination import Termination
+    from pytest_llmeval.plugin.process import Termination
 
 _COLLECTING: pytest.StashKey[Termination] = pytest.StashKey()
 
@@ -74,7 +74,7 @@ def _expects_items(config: pytest.Config) -> bool:
 def _end_collection_by_sigterm(config: pytest.Config) -> None:
     """Have SIGTERM end the collection of tests, which may read large data, as Ctrl-C does."""
     if _COLLECTING not in config.stash:
-        from pytest_llmeval.plugin.termination import Termination
+        from pytest_llmeval.plugin.process import Termination
 
         config.stash[_COLLECTING] = Termination(config)
 

@@ -23,7 +23,6 @@ from pytest_llmeval.gates import VALUELESS
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import describe
 from pytest_llmeval.gates import fold
-from pytest_llmeval.plugin.garbage import paused
 from pytest_llmeval.plugin.junit_subjects import SubjectCases
 from pytest_llmeval.plugin.keys import ANSWERING
 from pytest_llmeval.plugin.keys import COLLECTED
@@ -32,11 +31,12 @@ from pytest_llmeval.plugin.options import moved_rootdir
 from pytest_llmeval.plugin.options import read_settings
 from pytest_llmeval.plugin.outcomes import ItemErrors
 from pytest_llmeval.plugin.outcomes import outcome_of
+from pytest_llmeval.plugin.process import Termination
+from pytest_llmeval.plugin.process import paused
 from pytest_llmeval.plugin.progress import Progress
 from pytest_llmeval.plugin.scheduler import LEAST_PENDING
 from pytest_llmeval.plugin.scheduler import ChunkScheduling
 from pytest_llmeval.plugin.session import RunSession
-from pytest_llmeval.plugin.termination import Termination
 from pytest_llmeval.plugin.worker_channel import Exchange
 from pytest_llmeval.reports.ci import report_to_job
 from pytest_llmeval.reports.formatting import bound
@@ -45,7 +45,7 @@ from pytest_llmeval.reports.formatting import harmless
 from pytest_llmeval.reports.formatting import name
 from pytest_llmeval.reports.terminal.summary import summary_parts
 from pytest_llmeval.reports.terminal.summary import write_summary
-from pytest_llmeval.runs.judged import read_judged
+from pytest_llmeval.runs.judging import read_judged
 from pytest_llmeval.storage.folder import RunFolder
 
 # How long the workers of an interrupted session may take to end: within a forward pass, say.

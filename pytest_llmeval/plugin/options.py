@@ -312,7 +312,7 @@ def _hybrid(text: str | None) -> dict[str, float]:
     """Scorer → weight; the weights are positive and sum to 1."""
     if text is None:
         return {}
-    from pytest_llmeval.runs.debiased_results import DEBIASED
+    from pytest_llmeval.runs.bias import DEBIASED
     from pytest_llmeval.scorers import SCORERS
 
     weights: dict[str, float] = {}

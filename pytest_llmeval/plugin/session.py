@@ -36,8 +36,8 @@ from pytest_llmeval.reports.wording import run_notes
 from pytest_llmeval.reports.wording import unfinished_words
 from pytest_llmeval.runs.baseline import load_baseline
 from pytest_llmeval.runs.comparison import check_comparable
-from pytest_llmeval.runs.judged import JudgedRun
 from pytest_llmeval.runs.judging import FIRST
+from pytest_llmeval.runs.judging import JudgedRun
 from pytest_llmeval.runs.judging import check_thresholds
 from pytest_llmeval.runs.judging import chosen_baseline
 from pytest_llmeval.runs.judging import judge_run

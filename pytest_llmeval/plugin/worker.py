@@ -24,7 +24,7 @@ from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core import mend
 from pytest_llmeval.core.plan import Plan
-from pytest_llmeval.evaluation.arrivals import Arrivals
+from pytest_llmeval.evaluation.answers import Arrivals
 from pytest_llmeval.evaluation.code_executor import Executor
 from pytest_llmeval.evaluation.evaluator import Evaluator
 from pytest_llmeval.evaluation.evaluator import Recovered
@@ -36,7 +36,6 @@ from pytest_llmeval.plugin.controller import judge_here
 from pytest_llmeval.plugin.controller import run_folder_here
 from pytest_llmeval.plugin.dry_run import DryRun
 from pytest_llmeval.plugin.dry_run import estimates
-from pytest_llmeval.plugin.garbage import GarbageCollection
 from pytest_llmeval.plugin.item_answer import Answer
 from pytest_llmeval.plugin.item_answer import reason
 from pytest_llmeval.plugin.keys import COLLECTED
@@ -48,7 +47,8 @@ from pytest_llmeval.plugin.outcomes import REUSED
 from pytest_llmeval.plugin.outcomes import SAMPLES_CONTRADICTED
 from pytest_llmeval.plugin.outcomes import UNANSWERED
 from pytest_llmeval.plugin.outcomes import attach
-from pytest_llmeval.plugin.termination import Termination
+from pytest_llmeval.plugin.process import GarbageCollection
+from pytest_llmeval.plugin.process import Termination
 from pytest_llmeval.plugin.worker_channel import Exchange
 from pytest_llmeval.sandbox import Sandbox
 from pytest_llmeval.sandbox import open_sandbox

@@ -31,9 +31,9 @@ from pytest_llmeval.reports.formatting import one_line
 from pytest_llmeval.reports.formatting import visible
 from pytest_llmeval.reports.markdown import run_markdown
 from pytest_llmeval.reports.wording import failed_items_words
-from pytest_llmeval.runs.judged import JudgedRun
-from pytest_llmeval.runs.judged import Regressed
-from pytest_llmeval.runs.judged import used
+from pytest_llmeval.runs.judging import JudgedRun
+from pytest_llmeval.runs.judging import Regressed
+from pytest_llmeval.runs.judging import used
 
 _SHOWN = 10
 """How many annotations of a kind GitHub shows for one step; the last one tells of the others."""

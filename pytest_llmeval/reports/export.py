@@ -19,7 +19,7 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import mend
 from pytest_llmeval.core.plan import arm_fingerprint
-from pytest_llmeval.runs.judged import JudgedRun
+from pytest_llmeval.runs.judging import JudgedRun
 from pytest_llmeval.runs.run import Run
 
 SCHEMA = "pytest-llmeval/run"

@@ -32,10 +32,10 @@ from pytest_llmeval.reports.wording import failure_words
 from pytest_llmeval.reports.wording import truncated_words
 from pytest_llmeval.reports.wording import undecided_words
 from pytest_llmeval.reports.wording import unfinished_words
-from pytest_llmeval.runs.judged import JudgedRun
-from pytest_llmeval.runs.judged import Regressed
-from pytest_llmeval.runs.judged import key_of
-from pytest_llmeval.runs.judged import name_of
+from pytest_llmeval.runs.judging import JudgedRun
+from pytest_llmeval.runs.judging import Regressed
+from pytest_llmeval.runs.judging import key_of
+from pytest_llmeval.runs.judging import name_of
 from pytest_llmeval.runs.reply_problems import lacked_words
 from pytest_llmeval.runs.usage import Cost
 from pytest_llmeval.runs.usage import Key

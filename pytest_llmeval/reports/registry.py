@@ -19,8 +19,8 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.installation import install_hint
-from pytest_llmeval.runs.judged import JudgedRun
-from pytest_llmeval.runs.judged import read_judged
+from pytest_llmeval.runs.judging import JudgedRun
+from pytest_llmeval.runs.judging import read_judged
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
 
@@ -66,7 +66,7 @@ def _html(material: Material, out: Path) -> None:
 
 def _markdown(material: Material, out: Path) -> None:
     from pytest_llmeval.reports.markdown import run_markdown
-    from pytest_llmeval.runs.judged import used
+    from pytest_llmeval.runs.judging import used
 
     run = _judged(material)
     out.write_text(run_markdown(run, used=used(run)), encoding="utf-8")

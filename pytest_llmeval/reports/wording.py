@@ -19,11 +19,11 @@ from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import disagreements
 from pytest_llmeval.runs.measurement import exclusions
 from pytest_llmeval.runs.measurement import how_read
+from pytest_llmeval.runs.measurement import hybrid_lines
 from pytest_llmeval.runs.reply_problems import Failure
 from pytest_llmeval.runs.reply_problems import failures_of
 from pytest_llmeval.runs.reply_problems import reply_notes
 from pytest_llmeval.runs.run import Run
-from pytest_llmeval.runs.weighted_scores import hybrid_lines
 from pytest_llmeval.scorers.choice.reader import Candidate
 from pytest_llmeval.scorers.choice.reader import explain_choice
 from pytest_llmeval.scorers.number import explain_number

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pytest_llmeval.runs.baseline import load_baseline
 from pytest_llmeval.runs.baseline import save_baseline
+from pytest_llmeval.runs.comparison import MismatchError
 from pytest_llmeval.runs.comparison import RunComparison
 from pytest_llmeval.runs.comparison import compare
-from pytest_llmeval.runs.differences import MismatchError
-from pytest_llmeval.runs.judged import JudgedRun
-from pytest_llmeval.runs.judged import read_judged
+from pytest_llmeval.runs.judging import JudgedRun
 from pytest_llmeval.runs.judging import judge_run
+from pytest_llmeval.runs.judging import read_judged
 from pytest_llmeval.runs.leaderboard import League
 from pytest_llmeval.runs.leaderboard import league
 from pytest_llmeval.runs.measurement import Measurement

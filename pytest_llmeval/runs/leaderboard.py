@@ -9,10 +9,10 @@ from dataclasses import replace
 from pytest_llmeval.metrics import Difference
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import holm
+from pytest_llmeval.runs.comparison import Mismatch
 from pytest_llmeval.runs.comparison import compare_pair
-from pytest_llmeval.runs.differences import Mismatch
-from pytest_llmeval.runs.differences import listed
-from pytest_llmeval.runs.differences import mismatches_of
+from pytest_llmeval.runs.comparison import listed
+from pytest_llmeval.runs.comparison import mismatches_of
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.storage.folder import run_name

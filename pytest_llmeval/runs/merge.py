@@ -10,9 +10,9 @@ from typing import Any
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import RunError
-from pytest_llmeval.runs.differences import MismatchError
-from pytest_llmeval.runs.differences import describe_differences
-from pytest_llmeval.runs.differences import differing_fields
+from pytest_llmeval.runs.comparison import MismatchError
+from pytest_llmeval.runs.comparison import describe_differences
+from pytest_llmeval.runs.comparison import differing_fields
 from pytest_llmeval.runs.measurement import count_answers
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.storage.folder import RunFolder

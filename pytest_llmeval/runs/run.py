@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from collections.abc import Callable
 from collections.abc import Container
@@ -12,11 +13,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import replace
+from datetime import datetime
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core.plan import PlannedResult
@@ -25,17 +28,51 @@ from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
-from pytest_llmeval.runs.audit import audit_of
-from pytest_llmeval.runs.debiased_results import debiased
-from pytest_llmeval.runs.debiased_results import what_is_lacking
+from pytest_llmeval.runs.bias import audit_of
+from pytest_llmeval.runs.bias import debiased
+from pytest_llmeval.runs.bias import pairs
+from pytest_llmeval.runs.bias import what_is_lacking
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import count_answers
+from pytest_llmeval.runs.measurement import hybrids
 from pytest_llmeval.runs.measurement import measure
 from pytest_llmeval.runs.reply_problems import failures_of
 from pytest_llmeval.runs.reply_problems import lacked_modules
-from pytest_llmeval.runs.text_vs_letter import pairs
-from pytest_llmeval.runs.weighted_scores import hybrids
 from pytest_llmeval.storage.folder import RunFolder
+
+RUNS = Path("runs")
+"""Where the runs are, unless ``--llm-runs`` says otherwise."""
+
+LATEST = "latest"
+"""What the newest run is called."""
+
+
+def run_folder(text: str, root: Path = RUNS) -> Path:
+    """The folder of a run: the path that is given, or of ``latest`` the newest run in ``root``.
+
+    A folder of that name is meant itself. Raises ConfigError where there is no run.
+    """
+    path = Path(text)
+    return newest_run(root) if text == LATEST and not path.exists() else path
+
+
+def newest_run(root: Path) -> Path:
+    """The folder of the run that was started last. Raises ConfigError where there is none."""
+    started = {file.parent: _started(file) for file in sorted(root.glob("*/run.json"))}
+    known = {folder: time for folder, time in started.items() if time is not None}
+    if not known:
+        raise ConfigError(f"no run in {root}/: name the folder of one")
+    # Of two in one second the one that was made later has the greater name.
+    return max(known, key=lambda folder: (known[folder], folder.name))
+
+
+def _started(file: Path) -> float | None:
+    """When a run was started, in seconds; None where its document does not say."""
+    try:
+        return datetime.fromisoformat(json.loads(file.read_bytes())["started"]).timestamp()
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
 
 _FAILURES = 10  # reasons of errors that metrics.json has
 

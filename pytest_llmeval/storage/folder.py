@@ -25,7 +25,7 @@ from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import PlannedResult
 from pytest_llmeval.core.prices import Prices
 from pytest_llmeval.storage import format2
-from pytest_llmeval.storage.locks import taken
+from pytest_llmeval.storage.line_writer import taken
 from pytest_llmeval.storage.records import RecordWriter
 from pytest_llmeval.storage.records import latest_records
 from pytest_llmeval.storage.records import read_records

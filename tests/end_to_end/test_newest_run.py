@@ -9,8 +9,8 @@ import pytest
 
 from pytest_llmeval import cli
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.runs.newest import newest_run
-from pytest_llmeval.runs.newest import run_folder
+from pytest_llmeval.runs.run import newest_run
+from pytest_llmeval.runs.run import run_folder
 
 GATES = """
 [benchmarks.bench]

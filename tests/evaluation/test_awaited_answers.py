@@ -9,7 +9,7 @@ from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
-from pytest_llmeval.evaluation.awaited_answers import AwaitedAnswers
+from pytest_llmeval.evaluation.answers import AwaitedAnswers
 
 ARMS = ("", "cyclic@1", "cyclic@2")
 

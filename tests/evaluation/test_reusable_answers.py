@@ -8,7 +8,7 @@ import pytest
 
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
-from pytest_llmeval.evaluation.reusable_answers import Stored
+from pytest_llmeval.evaluation.answers import Stored
 
 ANSWER = Record(
     "m",

@@ -12,7 +12,7 @@ import pytest
 from pytest_llmeval.cli import main
 from pytest_llmeval.reports.ci import code_quality
 from pytest_llmeval.reports.ci import in_project
-from pytest_llmeval.runs.judged import JudgedRun
+from pytest_llmeval.runs.judging import JudgedRun
 from support.judged_runs import REGRESSION
 from support.judged_runs import THRESHOLDS
 from support.judged_runs import judged

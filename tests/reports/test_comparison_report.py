@@ -19,9 +19,9 @@ from pytest_llmeval.reports.terminal.comparison import comparison_parts
 from pytest_llmeval.reports.terminal.leaderboard import league_json
 from pytest_llmeval.reports.terminal.leaderboard import league_markdown
 from pytest_llmeval.reports.terminal.leaderboard import league_parts
+from pytest_llmeval.runs.comparison import ABSENT
+from pytest_llmeval.runs.comparison import Mismatch
 from pytest_llmeval.runs.comparison import RunComparison
-from pytest_llmeval.runs.differences import ABSENT
-from pytest_llmeval.runs.differences import Mismatch
 from pytest_llmeval.runs.leaderboard import League
 from pytest_llmeval.runs.leaderboard import Standing
 

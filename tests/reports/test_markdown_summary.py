@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_llmeval.reports.markdown import run_markdown
-from pytest_llmeval.runs.judged import read_judged
+from pytest_llmeval.runs.judging import read_judged
 from pytest_llmeval.runs.usage import Spent
 from support.judged_runs import REGRESSION
 from support.judged_runs import THRESHOLDS

@@ -16,7 +16,7 @@ from pytest_llmeval.evaluation.planner import ways
 from pytest_llmeval.metrics import wilson_interval
 from pytest_llmeval.models.hf import Loading
 from pytest_llmeval.plugin.progress import Progress
-from pytest_llmeval.plugin.progress_counts import Tracking
+from pytest_llmeval.plugin.progress import Tracking
 from pytest_llmeval.storage.records import to_line
 from support.stored_runs import PLAIN
 from support.stored_runs import planned

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_llmeval.core import RunError
-from pytest_llmeval.runs.judged import read_judged
+from pytest_llmeval.runs.judging import read_judged
 from support.judged_runs import items
 from support.judged_runs import judged
 from support.judged_runs import write_documents

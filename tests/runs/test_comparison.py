@@ -15,9 +15,9 @@ from pytest_llmeval.runs import compare
 from pytest_llmeval.runs import league
 from pytest_llmeval.runs import load_baseline
 from pytest_llmeval.runs import save_baseline
-from pytest_llmeval.runs.differences import ABSENT
-from pytest_llmeval.runs.differences import describe_differences
-from pytest_llmeval.runs.differences import differing_fields
+from pytest_llmeval.runs.comparison import ABSENT
+from pytest_llmeval.runs.comparison import describe_differences
+from pytest_llmeval.runs.comparison import differing_fields
 from support.stored_runs import PLAIN
 from support.stored_runs import together
 

@@ -14,13 +14,13 @@ from filelock import lock_descriptor
 
 from pytest_llmeval.core import RunError
 from pytest_llmeval.storage.folder import RunFolder
-from pytest_llmeval.storage.locks import locked
+from pytest_llmeval.storage.line_writer import locked
 
 HOLD = """
 import os, sys
 from pathlib import Path
 from pytest_llmeval.storage.folder import RunFolder
-from pytest_llmeval.storage.locks import locked
+from pytest_llmeval.storage.line_writer import locked
 
 path = Path(sys.argv[1])
 if path.is_dir():

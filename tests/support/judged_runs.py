@@ -11,7 +11,7 @@ from pytest_llmeval.gates import overall
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs import compare
-from pytest_llmeval.runs.judged import JudgedRun
+from pytest_llmeval.runs.judging import JudgedRun
 from pytest_llmeval.storage.folder import RunFolder
 from support.stored_runs import make_run
 from support.stored_runs import store

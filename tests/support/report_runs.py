@@ -21,7 +21,7 @@ from pytest_llmeval.evaluation.planner import ways
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.reports.html import Sources
 from pytest_llmeval.runs import Run
-from pytest_llmeval.runs.judged import JudgedRun
+from pytest_llmeval.runs.judging import JudgedRun
 from pytest_llmeval.storage.folder import RunFolder
 from pytest_llmeval.storage.prompts import StoredPrompt
 from support import stored_runs

@@ -25,7 +25,7 @@ from typing import Any
 from typing import TypeVar
 
 from pytest_llmeval.core import ModelError
-from pytest_llmeval.storage.locks import locked
+from pytest_llmeval.storage.line_writer import locked
 
 T = TypeVar("T")
 

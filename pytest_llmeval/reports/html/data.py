@@ -27,10 +27,11 @@ from pytest_llmeval.reports.wording import models_of
 from pytest_llmeval.reports.wording import undecided_words
 from pytest_llmeval.reports.wording import unfinished_words
 from pytest_llmeval.reports.wording import verdict_words
-from pytest_llmeval.runs.judged import JudgedRun
+from pytest_llmeval.runs.judging import JudgedRun
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import disagreements
 from pytest_llmeval.runs.measurement import exclusions
+from pytest_llmeval.runs.measurement import hybrid_line
 from pytest_llmeval.runs.reply_problems import reply_notes
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.usage import Key
@@ -39,7 +40,6 @@ from pytest_llmeval.runs.usage import cost
 from pytest_llmeval.runs.usage import costs
 from pytest_llmeval.runs.usage import spent
 from pytest_llmeval.runs.usage import total_cost
-from pytest_llmeval.runs.weighted_scores import hybrid_line
 from pytest_llmeval.storage.usage_log import prices_of
 from pytest_llmeval.storage.usage_log import rows_of
 

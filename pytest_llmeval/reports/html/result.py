@@ -31,7 +31,7 @@ from pytest_llmeval.reports.wording import all_tied_words
 from pytest_llmeval.reports.wording import protocol_words
 from pytest_llmeval.reports.wording import tie_words
 from pytest_llmeval.reports.wording import truncated_words
-from pytest_llmeval.runs.judged import key_of
+from pytest_llmeval.runs.judging import key_of
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.reply_problems import failures_of
 from pytest_llmeval.runs.run import Run

@@ -8,8 +8,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.runs.judged import JudgedRun
-from pytest_llmeval.runs.judged import read_judged
+from pytest_llmeval.runs.judging import JudgedRun
+from pytest_llmeval.runs.judging import read_judged
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.storage.prompts import StoredPrompt

@@ -25,8 +25,8 @@ from pytest_llmeval.reports.formatting import signed
 from pytest_llmeval.reports.terminal.tables import add_numbers
 from pytest_llmeval.reports.terminal.tables import dense_table
 from pytest_llmeval.runs.comparison import ALPHA
+from pytest_llmeval.runs.comparison import Mismatch
 from pytest_llmeval.runs.comparison import RunComparison
-from pytest_llmeval.runs.differences import Mismatch
 
 FLIPS = 10
 """How many items that changed are listed each way, unless asked otherwise."""

@@ -22,9 +22,9 @@ from pytest_llmeval.reports.formatting import gain_interval
 from pytest_llmeval.reports.formatting import one_line
 from pytest_llmeval.reports.terminal.tables import open_table
 from pytest_llmeval.runs.baseline import read_baseline
-from pytest_llmeval.runs.judged import JudgedRun
-from pytest_llmeval.runs.judged import name_of
-from pytest_llmeval.runs.judged import read_judged
+from pytest_llmeval.runs.judging import JudgedRun
+from pytest_llmeval.runs.judging import name_of
+from pytest_llmeval.runs.judging import read_judged
 
 _BARS = "▁▂▃▄▅▆▇█"
 _NAME = 40
