@@ -50,6 +50,14 @@ def test_a_module_has_a_readable_size(name):
     assert len(modules()[name].read_text(encoding="utf-8").splitlines()) <= LONGEST
 
 
+def test_modules_of_tests_have_a_readable_size():
+    lines = {
+        str(path.relative_to(REPOSITORY)): path.read_text(encoding="utf-8").count("\n")
+        for path in (REPOSITORY / "tests").rglob("*.py")
+    }
+    assert {name: number for name, number in lines.items() if number > LONGEST} == {}
+
+
 def test_the_page_names_every_package():
     page = (REPOSITORY / "ARCHITECTURE.md").read_text(encoding="utf-8")
     missing = [name for name in PACKAGES if f"`{name}/`" not in page]

@@ -1,4 +1,4 @@
-"""What a user defines in Python is held to its types: one line, before anything is asked."""
+"""Types of a user's definitions in Python are checked: one line, before any request."""
 
 from __future__ import annotations
 

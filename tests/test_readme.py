@@ -36,7 +36,7 @@ def test_the_benchmark_and_the_function_of_the_readme(pytester: pytest.Pytester,
 
 
 def test_the_mmlu_test_of_the_readme_is_collected(pytester: pytest.Pytester, files: Path):
-    """Without data and network it says where it looked, in one line."""
+    """Without data and network, one line names all places."""
     # In a process of its own: `datasets`, which it looks for, can be imported only once.
     result = pytester.runpytest_subprocess(
         "test_mmlu.py", "--llm-data=.", "-p", "no:hypothesispytest"

@@ -91,7 +91,7 @@ def test_requests_are_kept_and_counted_as_they_are_answered():
     assert [one.id for one in model.requests] == ["a", "a", "b"]
 
 
-def test_it_is_a_model_and_can_be_closed():
+def test_fake_model_is_a_model_and_can_be_closed():
     model = FakeModel({}, name="mine", fingerprint=None, asks=["text"])
     assert as_model(model) is model
     assert (model.name, model.fingerprint, model.asks) == ("mine", None, {"text"})

@@ -172,7 +172,7 @@ def test_letters_of_a_recorded_reasoning_follow_their_options() -> None:
         ("cyclic", 1, "at least 2 options, not 1"),
     ],
 )
-def test_mistakes_are_told_in_one_line(kind: str, options: int, message: str) -> None:
+def test_mistakes_are_reported_in_one_line(kind: str, options: int, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         arms(kind, options)
     assert message in str(caught.value)

@@ -29,13 +29,13 @@ def item(name: str, subject: str = "art", options: int = 3, **fields: str) -> It
     return Item(name, subject, f"{name}?", 1, texts, fields)
 
 
-def test_the_text_stands_for_question_and_options() -> None:
+def test_the_text_replaces_question_and_options() -> None:
     free = without_content(item("a"), "[MASK]")
     assert LMEVAL_MMLU.question(free) == "[MASK]\nA. [MASK]\nB. [MASK]\nC. [MASK]\nAnswer:"
     assert LMEVAL_MMLU.question(without_content(item("a"), "")) == "\nA. \nB. \nC. \nAnswer:"
 
 
-def test_its_shots_are_the_pools_first_whatever_the_item_leaves_out() -> None:
+def test_content_free_prompts_have_the_first_shots_of_the_pool() -> None:
     a, pool = item("a"), (item("a"), item("b"))
     assert LETTER.draw_shots(a, pool) == (item("b"),)
     assert LETTER.draw_shots(without_content(a, "N/A"), pool) == (item("a"),)
@@ -61,7 +61,7 @@ def test_only_a_carrier_is_in_the_arms_without_content() -> None:
     assert [arm.name for arm, _ in carried] == ["cyclic@1", "cyclic@2"]
 
 
-def test_a_prompt_that_shows_more_than_question_and_options_is_no_prompt_for_all() -> None:
+def test_a_prompt_with_other_fields_is_not_shared() -> None:
     protocol = Protocol("lmeval", LMEVAL_INCLUDE, scorer="letter")
     items = (item("a", domain="Law"), item("b", domain="Law"), item("c", domain="Art"))
     check_shared("test_x", protocol, Dataset(items[:2]))

@@ -115,7 +115,7 @@ def test_contextual_calibration_by_hand() -> None:
     assert contextually_calibrated(logs((0.6, 0.4))[0], free) == pytest.approx(
         [r / sum(raw) for r in raw]
     )
-    # What the model says without a question is made uniform.
+    # The model's answer without a question becomes uniform.
     assert contextually_calibrated(free[0], [free[0]]) == pytest.approx([0.5, 0.5])
     with pytest.raises(ValueError, match="3 content-free"):
         contextually_calibrated([0.0, 0.0], [[0.0, 0.0, 0.0]])
@@ -131,7 +131,7 @@ def test_batch_calibration_by_hand() -> None:
     assert batch_calibrated(rows[:1])[0] == pytest.approx([0.5, 0.5])
 
 
-def test_what_was_not_told_is_small_and_no_error() -> None:
+def test_missing_probabilities_count_as_small() -> None:
     assert averaged(logs((1.0, 0.0)), [(0, 1)])[1] == pytest.approx(FLOOR)
     assert np.isfinite(batch_calibrated(logs((1.0, 0.0), (0.5, 0.5)))).all()
 
@@ -145,6 +145,6 @@ def test_nonsense_is_refused(rows: list[list[float]]) -> None:
 
 
 @pytest.mark.parametrize("orders", [[(0, 1)], [(0, 1), (0, 0)], [(0, 1), (1, 2)], [(0,), (1,)]])
-def test_orders_that_are_none_are_refused(orders: list[tuple[int, ...]]) -> None:
+def test_invalid_orders_are_refused(orders: list[tuple[int, ...]]) -> None:
     with pytest.raises(ValueError, match="2 orders of 2 options"):
         averaged([[0.0, 0.0], [0.0, 0.0]], orders)

@@ -73,7 +73,7 @@ class Page:
         next(option for option in options if option.text.startswith(value)).click()
 
     def found(self, text: str) -> None:
-        """Wait until the browser tells that it has found so many items."""
+        """Wait until the page shows so many items."""
         self.until(lambda: self.one("#found").text == text)
 
     def rows(self) -> list[str]:
@@ -81,11 +81,11 @@ class Page:
         return [row.text.split("\n")[1] for row in self.all(".row")]
 
     def complaints(self) -> list[str]:
-        """What the browser's console says."""
+        """The lines of the browser's console."""
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
     def requests(self) -> list[str]:
-        """The addresses asked for since the page was opened."""
+        """The addresses requested since the page was opened."""
         events = [
             json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")
         ]

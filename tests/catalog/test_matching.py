@@ -34,6 +34,6 @@ def test_variants() -> None:
     assert labelled.template.name == "random-labels-cot"
 
 
-def test_nonsenseqa_has_them() -> None:
+def test_nonsenseqa_has_matched_protocols() -> None:
     names = [protocol.name for protocol in nonsenseqa().protocols]
     assert names == ["letter", "matched", "matched_greedy", "lettered", "lettered_greedy"]

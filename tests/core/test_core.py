@@ -31,7 +31,7 @@ def test_a_generated_letter_is_another_protocol():
 
 
 def test_shots_leave_out_the_item_and_copies_of_it():
-    """Case f09: neither the item nor the same question under another id."""
+    """Neither the item nor the same question under another id."""
     copies = [POOL[0], POOL[1], POOL[2], replace(POOL[0], id="q3")]
     assert [shot.id for shot in PROTOCOL.draw_shots(POOL[0], copies)] == ["q1", "q2"]
     lenient = replace(PROTOCOL, allow_copies=True)
@@ -173,7 +173,6 @@ def test_bad_data_is_refused(items, message):
 
 
 def test_lone_surrogates_are_mended_at_the_border():
-    """Case g16."""
     assert Response("q", text="ok \ud83d").text == "ok ?"
     assert Response("q", text="ok 😀 é").text == "ok 😀 é"
 
@@ -200,7 +199,7 @@ def test_lmeval_draws_one_more_where_a_task_has_no_test_split():
     assert plain["i1"] != expected["i1"]
 
 
-def test_what_choices_add_to_the_question_stands_before_each():
+def test_text_added_to_the_question_precedes_each_choice():
     template = replace(
         LMEVAL_MMLU,
         question=lambda item: "The ",

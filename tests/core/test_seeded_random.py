@@ -18,7 +18,7 @@ def test_draws_are_held_fast() -> None:
 GOLDEN: list[int] = [193, 17, 130, 602, 448]
 
 
-def test_keys_are_told_apart() -> None:
+def test_keys_are_distinguished() -> None:
     keys = [("a", 1), ("a", "1"), ("a1",), ("a", 1, ""), ("b", 1)]
     assert len({tuple(Draws(*key).below(10**6) for _ in range(1)) for key in keys}) == len(keys)
 

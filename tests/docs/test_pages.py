@@ -142,7 +142,7 @@ def pattern(line: str) -> re.Pattern[str]:
 
 
 def check(command: str, expected: list[str], told: list[str]) -> None:
-    """Every expected line is told, in this order."""
+    """Every expected line is printed, in this order."""
     rest = iter(told)
     for line in expected:
         if line.strip() == "…":
@@ -162,7 +162,7 @@ def folder(pytester, monkeypatch):
 
 
 @pytest.mark.parametrize("page", [page for page in RUN if page != TUTORIAL])
-def test_a_page_does_what_it_says(page, folder, pytester, capsys):
+def test_a_page_runs_as_printed(page, folder, pytester, capsys):
     follow(page, Shell(pytester, capsys))
     for records in Path("runs").glob("*/records.jsonl"):
         ties = [json.loads(line).get("tie") for line in records.read_text().splitlines()]
@@ -192,7 +192,7 @@ def follow(page: str, shell: Shell) -> None:
                 assert code == wanted, "\n".join(told)
 
 
-def test_the_tutorial_ends_where_it_says(folder, pytester, capsys):
+def test_the_tutorial_has_the_printed_result(folder, pytester, capsys):
     """Followed literally, it leaves the files that it names and no others, and gates that pass."""
     follow(TUTORIAL, Shell(pytester, capsys))
     _, _, end = (DOCS / TUTORIAL).read_text().partition("## What you have now")
@@ -204,8 +204,8 @@ def test_the_tutorial_ends_where_it_says(folder, pytester, capsys):
 
 
 @pytest.mark.parametrize("block", ALL, ids=lambda block: block.page)
-def test_a_block_is_what_it_says(block):
-    """Marks are known; commands stand in blocks that are run or marked; files can be read."""
+def test_a_block_runs_as_printed(block):
+    """Marks are known; commands are in blocks that are run or marked; files can be read."""
     kind = block.mark.partition(": ")[0]
     assert kind in ("", "needs", "exit", "extra", "files")
     assert block.needs <= NEEDS

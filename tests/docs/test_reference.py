@@ -72,7 +72,7 @@ def test_every_option_and_command(pages, pytester):
 
 
 def test_markup_of_docstrings_does_not_act(pages):
-    """Outside of code there is no HTML and no emphasis that nobody meant."""
+    """Outside of code there is no HTML and no accidental emphasis."""
     for text in pages.values():
         bare = re.sub(r"~~~~.*?~~~~|`[^`\n]*`", "", text, flags=re.DOTALL)
         assert not re.search(r"<\w", bare)

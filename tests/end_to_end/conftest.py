@@ -18,6 +18,9 @@ import scipy.stats  # noqa: F401
 import pytest_llmeval.plugin.worker  # noqa: F401
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.sandbox import sandbox_identity
+from support.planted_project import BIASED
+from support.planted_project import PLANTED_BENCHMARK
+from support.planted_project import PLANTED_MODEL
 
 # Nine items in three subjects of unequal size; the gold answer is always B. The model knows
 # every item but the first of each subject, unless a test changes `answers`.
@@ -118,7 +121,7 @@ class Project:
 
     @property
     def asked(self) -> list[str]:
-        """Item ids in the order the model was asked for them."""
+        """Item ids in the order of the model's requests."""
         file = self.path / "asked.txt"
         return [line.split()[1] for line in file.read_text().splitlines()] if file.exists() else []
 
@@ -154,3 +157,49 @@ def docker_sandbox() -> None:
         if os.environ.get("LLMEVAL_REQUIRE_SANDBOX"):
             pytest.fail(f"LLMEVAL_REQUIRE_SANDBOX is set, and {error}", pytrace=False)
         pytest.skip(str(error))
+
+
+@pytest.fixture
+def planted(project):
+    """A function that writes a project whose model answers by the rule."""
+
+    def write(rule: str):
+        (project.path / "test_bench.py").write_text(PLANTED_BENCHMARK)
+        (project.path / "conftest.py").write_text(PLANTED_MODEL.replace("RULE", rule))
+        return project
+
+    return write
+
+
+@pytest.fixture
+def biased(planted):
+    """A model that knows the answer and likes A: 25 % as it is, all right without the bias."""
+
+    def write(backwards: bool = False):
+        project = planted("gold")
+        head, _, tail = PLANTED_MODEL.partition("            chosen = ")
+        _, _, tail = tail.partition("sample=request.sample)\n")
+        text = head + "            " + BIASED.strip() + "\n" + tail
+        if backwards:
+            text = text.replace("in requests:", "in reversed(list(requests)):")
+            text = text.replace("request.sample)", "request.sample, arm=request.arm)")
+        (project.path / "conftest.py").write_text(text)
+        return project
+
+    return write
+
+
+@pytest.fixture
+def alternating(project):
+    """Sixty items in three subjects, one of each after the other, as a shuffled file has them."""
+    project.benchmark(art=20, law=20, zoo=20)
+    file = project.path / "test_bench.py"
+    text = file.read_text()
+    rows = "        for subject, size in SIZES.items()\n        for row in range(size)\n"
+    assert rows in text
+    file.write_text(
+        text.replace(
+            rows, "        for row in range(max(SIZES.values()))\n        for subject in SIZES\n"
+        )
+    )
+    return project

@@ -85,7 +85,7 @@ def test_more_than_half_leaves_every_gate_undecided(project, workers):
     assert numbers["macro_accuracy"] is None
 
 
-def test_all_of_them_whatever_the_accuracy(project):
+def test_a_run_of_ties_is_undecided_at_any_accuracy(project):
     """Gold is the first option here: the accuracy would be 1."""
     test = project.path / "test_bench.py"
     test.write_text(test.read_text().replace('question {row}?", 1,', 'question {row}?", 0,'))
@@ -126,7 +126,7 @@ def test_the_limits_are_shares_that_must_be_exceeded(project, flat, shown, measu
         ((float("-inf"), float("-inf"), -1.0, -1.0), False),
     ],
 )
-def test_what_counts_as_the_same(project, values, flat):
+def test_equal_log_probabilities(project, values, flat):
     project.model(
         one=f"def one(self, request):\n    inf = float('inf')\n"
         f"    return Response(request.id, logprobs={values!r})"
@@ -229,7 +229,7 @@ def test_another_scorer_of_the_same_values_and_a_hybrid_of_both(project):
         assert project.pytester.run("llmeval", "gate", project.run_folder).ret == 1
 
 
-def test_texts_whose_raw_likelihoods_tie_are_told_apart_by_their_length_alone(project):
+def test_length_normalisation_breaks_ties_of_raw_likelihoods(project):
     """Cloze divides by the length: the longest option wins, which is no knowledge either."""
     test = project.path / "test_bench.py"
     test.write_text(test.read_text().replace("BENCH)\ndef", "BENCH, protocol='other')\ndef"))
@@ -311,7 +311,7 @@ def test_shards_are_judged_together(project):
     assert whole["results"][0]["all_tied"] == 4
 
 
-def test_a_resumed_run_counts_them_too(project):
+def test_a_resumed_run_counts_ties(project):
     flat_model(project, NINE)
     project.thresholds("[benchmarks.bench]\naccuracy = 0\n")
     project.run("--maxfail=1", "--llm-wrong=fail")

@@ -79,7 +79,7 @@ def test_programs_decide(code, workers):
 
 
 @pytest.mark.usefixtures("docker_sandbox")
-def test_a_resumed_run_runs_the_programs_again_and_asks_nothing(code):
+def test_a_resumed_run_runs_the_programs_again_without_requests(code):
     assert code.run("--llm-samples=2").ret == 0
     before, asked = results(code), len(code.asked)
     # As a run leaves it that is killed while programs run: responses without a verdict.
@@ -108,7 +108,7 @@ def test_the_sandbox_is_part_of_the_protocol(code):
     assert way["protocol"]["sandbox"].startswith("docker")
 
 
-def test_without_a_sandbox_one_line_says_so(code, monkeypatch):
+def test_a_missing_sandbox_is_reported_in_one_line(code, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     result = code.run()
     assert result.ret == 4
@@ -120,7 +120,7 @@ def test_without_a_sandbox_one_line_says_so(code, monkeypatch):
     assert code.run("-k", "other").ret == 0
 
 
-def test_nothing_runs_on_the_host_unless_somebody_says_so(code):
+def test_nothing_runs_on_the_host_unless_allowed(code):
     result = code.run("--llm-sandbox=none")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["*--llm-i-trust-this-code on the command line*"])

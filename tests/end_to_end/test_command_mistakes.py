@@ -58,7 +58,7 @@ def test_a_name_that_the_file_system_refuses(run, capsys, command):
 
 
 @pytest.mark.parametrize("command", ["show run/run.json", "gate run/run.json", "compare run x/y"])
-def test_what_is_no_run(run, capsys, command):
+def test_a_folder_that_is_not_a_run(run, capsys, command):
     line = mistake(capsys, command)
     assert "Errno" not in line
     expected = "run/run.json is not a run folder: it is a file"
@@ -72,8 +72,8 @@ def test_a_baseline_may_be_called_by_its_file(run, capsys):
         assert main(["compare", name, "run"]) == 0
 
 
-def test_output_that_nobody_reads_ends_a_command_without_a_traceback(run):
-    """As under ``| head -1``; a verdict that nobody saw is not green."""
+def test_a_closed_pipe_ends_a_command_without_a_traceback(run):
+    """As under ``| head -1``; a verdict that was not printed is not green."""
     reading, writing = os.pipe()
     os.close(reading)
     command = [

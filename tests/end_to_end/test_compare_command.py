@@ -219,7 +219,7 @@ def test_allowed_mismatch_shows_numbers_and_no_verdict(published, capsys):
     assert "UNDECIDED mini::regression" in output
 
 
-def test_a_session_refuses_such_a_baseline_before_it_asks_the_model(published):
+def test_a_session_refuses_such_a_baseline_before_any_request(published):
     asked = len(published.asked)
     result = published.run("--llm-baseline=five", "--llm-protocol=hendrycks")
     assert result.ret == 4

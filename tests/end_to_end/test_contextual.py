@@ -1,4 +1,4 @@
-"""``--llm-debias contextual`` end to end: what is asked, what it gives, and what it leaves alone."""
+"""``--llm-debias contextual`` end to end: requests, results, and what stays unchanged."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_known_prior_comes_out(planted, workers):
     assert len({one["protocol_fingerprint"] for one in found.values()}) == 2
 
 
-def test_what_is_asked(planted):
+def test_content_free_requests(planted):
     planted.run(CONTEXTUAL)
     free = free_of(planted)
     # Three inputs for art with four and with three options, and for law: once each, with one of the
@@ -160,7 +160,7 @@ def test_the_result_itself_is_that_of_a_plain_run(planted):
     assert "audit" not in first  # none is made of them
 
 
-def test_with_orders_beside_it(planted):
+def test_contextual_calibration_with_option_orders(planted):
     planted.run("--llm-debias=contextual,cyclic", "--llm-permutations=cyclic")
     together = results(planted)
     assert len(asked(planted)) == 41 + 3 * 32 + 2 * 9 + 9
@@ -185,7 +185,7 @@ def test_of_a_draw_and_of_a_selection(planted):
     assert rights(results(planted)["letter+contextual"]) == {"art": 0, "law": 3}
 
 
-def test_a_resumed_run_asks_for_what_it_lacks_and_tells_the_same(planted):
+def test_a_resumed_run_requests_only_what_is_missing(planted):
     planted.run(CONTEXTUAL)
     before, count = planted.document("metrics.json"), len(asked(planted))
     file = planted.run_folder / "records.jsonl"
@@ -196,7 +196,7 @@ def test_a_resumed_run_asks_for_what_it_lacks_and_tells_the_same(planted):
     assert planted.run(CONTEXTUAL, "--llm-resume").ret == 0
     assert planted.document("metrics.json") == before
     assert len(asked(planted)) == count + 6
-    # Complete, it asks for nothing.
+    # A complete run makes no requests.
     assert planted.run(CONTEXTUAL, "--llm-resume").ret == 0
     assert len(asked(planted)) == count + 6
 
@@ -262,8 +262,8 @@ def test_an_error_without_content_is_one_of_all_that_need_it(planted):
     assert rights(results(planted)["letter+contextual"]) == CALIBRATED
 
 
-def test_labels_that_are_not_told_calibrate_nothing(planted):
-    """An endpoint tells the likeliest tokens only; what it leaves out is not taken for nothing."""
+def test_labels_without_log_probabilities_calibrate_nothing(planted):
+    """An endpoint lists the likeliest tokens only; missing ones do not count as impossible."""
     free_gives(
         planted,
         "        logprobs = (*logprobs[:-1], -math.inf)\n"
@@ -276,7 +276,7 @@ def test_labels_that_are_not_told_calibrate_nothing(planted):
     result.stdout.fnmatch_lines(["planted?letter+contextual?: 41 items are errors: not all*"])
 
 
-def test_a_model_of_text_is_not_asked(planted):
+def test_a_text_model_gets_no_content_free_prompts(planted):
     (planted.path / "conftest.py").write_text(
         "import pytest\n@pytest.fixture(scope='session')\ndef model():\n"
         "    def says_a(prompt):\n"
@@ -290,7 +290,7 @@ def test_a_model_of_text_is_not_asked(planted):
     result.stdout.fnmatch_lines(["planted?letter+contextual? is not computed: *"])
 
 
-def test_a_dry_run_counts_it(planted):
+def test_a_dry_run_counts_content_free_requests(planted):
     result = planted.run(CONTEXTUAL, "--llm-dry-run")
     result.stdout.fnmatch_lines(["planted?letter?*41*50*"])
     both = planted.run(CONTEXTUAL, "--llm-permutations=cyclic", "--llm-dry-run")
@@ -309,7 +309,7 @@ def test_a_protocol_without_one_prompt_for_all_is_refused(planted):
     )
 
 
-def test_nothing_to_debias_is_told(planted):
+def test_nothing_to_debias_is_reported(planted):
     (planted.path / "test_bench.py").write_text(
         BENCHMARK.replace('scorer="letter"', 'scorer="likelihood"')
     )

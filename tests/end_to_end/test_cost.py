@@ -1,4 +1,4 @@
-"""What a run on endpoints costs: told beforehand, told afterwards, and never above the limit."""
+"""The cost of a run on endpoints: estimated before, reported after, and never above the limit."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def run(project, server, *arguments):
 
 
 def spent(project) -> float:
-    """What the tokens that the server told of cost, over all sessions of the run."""
+    """The cost of all tokens that the server counted, over all sessions of the run."""
     ((_, _, used),) = project.document("run.json")["usage"]
     fresh = used["prompt_tokens"] - used["cached_tokens"]
     return (fresh * 1000 + used["cached_tokens"] * 500 + used["completion_tokens"] * 10000) / 1e6
 
 
-def test_the_cost_is_told(endpoint):
+def test_the_cost_is_printed(endpoint):
     with serve() as server:
         result = run(endpoint, server)
     assert result.ret == 0
@@ -58,7 +58,7 @@ def test_the_cost_is_told(endpoint):
     assert endpoint.document("run.json")["seconds"] > 0
 
 
-def test_the_cost_stands_in_the_reports(endpoint):
+def test_the_cost_is_in_the_reports(endpoint):
     pytest.importorskip("jinja2", reason="the extra report is not installed")
     with serve() as server:
         assert run(endpoint, server, "--llm-report=html,markdown").ret == 0
@@ -72,7 +72,7 @@ def test_the_cost_stands_in_the_reports(endpoint):
         ).read_text(encoding="utf-8")
 
 
-def test_several_benchmarks_are_told_apart(endpoint):
+def test_several_benchmarks_are_distinguished(endpoint):
     endpoint.benchmark(
         """
         @pytest.mark.llmeval(Benchmark("second", load, BENCH.protocols))
@@ -122,7 +122,7 @@ def test_a_limit_without_a_price_is_refused(endpoint):
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_a_dry_run_tells_and_asks_nothing(endpoint, workers):
+def test_a_dry_run_reports_the_cost_without_requests(endpoint, workers):
     with serve() as server:
         result = run(endpoint, server, "--llm-dry-run", "-n", workers, "--llm-samples=3")
         assert len(server.arrivals) == 0

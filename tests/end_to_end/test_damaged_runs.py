@@ -38,7 +38,7 @@ def run(project, monkeypatch):
 
 
 def told(capsys, commands=COMMANDS) -> dict[str, str]:
-    """Command → what it told as a mistake; nothing else than exit code and line is let through."""
+    """Run a command that must fail by one line, and return that line."""
     found = {}
     for command in commands:
         code = main(["run" if word == "RUN" else word for word in command])
@@ -95,7 +95,7 @@ def test_a_record_whose_field_is_of_another_kind(run, capsys):
 
 @pytest.mark.parametrize("name", ["run.json", "metrics.json", "gates.json", "records.jsonl"])
 @pytest.mark.parametrize("how", ["cut", "nested", "bytes", "folder", "list"])
-def test_a_file_that_is_none(run, capsys, name, how):
+def test_a_missing_or_damaged_file(run, capsys, name, how):
     file: Path = run / name
     text = file.read_text()
     file.unlink()

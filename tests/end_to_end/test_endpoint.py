@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from support.endpoint_bodies import right_letter
 from support.endpoint_server import Script
-from support.endpoint_server import right_letter
 from support.endpoint_server import serve
 
 KEY = "sk-very-secret-4711"
@@ -15,7 +15,7 @@ KEY = "sk-very-secret-4711"
 
 @pytest.fixture
 def endpoint(project, monkeypatch):
-    """The project without a model of its own, and a key in the environment."""
+    """The project without a model fixture, and a key in the environment."""
     pytest.importorskip("openai", reason="the extra openai is not installed")
     (project.path / "conftest.py").unlink()
     for name in ("OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY"):
@@ -39,7 +39,7 @@ def right(project):
 
 
 @pytest.mark.parametrize(("query", "scorer"), [("", "choice"), ("&choices=top_logprobs", "letter")])
-def test_how_the_endpoint_is_asked_shows_in_the_scorer(endpoint, query, scorer):
+def test_the_name_of_the_scorer_shows_how_letters_were_obtained(endpoint, query, scorer):
     with serve() as server:
         assert run(endpoint, server, query).ret == 0
     metrics = endpoint.metrics()
@@ -113,7 +113,7 @@ def told(project) -> dict:
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_what_was_used_is_told_whatever_the_workers(endpoint, workers):
+def test_usage_is_reported_with_any_number_of_workers(endpoint, workers):
     with serve() as server:
         result = endpoint.run(
             "--llm-model=openai:stand-in", f"--llm-base-url={server.url}", "-n", workers
@@ -162,7 +162,7 @@ def test_workers_share_the_limit_of_requests_in_flight(endpoint):
     assert server.most_at_once <= 3
 
 
-def test_faults_change_no_outcome_and_resume_asks_for_the_rest_only(endpoint):
+def test_faults_change_no_outcome_and_resuming_requests_only_the_rest(endpoint):
     endpoint.benchmark(art=150)
     with serve() as server:
         assert run(endpoint, server, "", "--llm-runs=first").ret == 0
@@ -205,7 +205,7 @@ def test_an_endpoint_that_does_not_echo_ends_the_run_before_anything_is_scored(e
     assert len(server.arrivals) == 1
 
 
-def test_two_ways_of_asking_are_not_compared(endpoint):
+def test_top_logprobs_and_echoes_are_not_compared(endpoint):
     with serve() as server:
         url = f"--llm-base-url={server.url}"
         spec = "--llm-model=openai:stand-in?choices={}".format

@@ -59,7 +59,7 @@ def test_the_same_numbers_and_verdicts_are_computed(old):
     assert documents(old.path / "again") == WANTED
 
 
-def test_the_commands_read_it(old):
+def test_commands_read_a_run_of_format_2(old):
     def command(*arguments: str):
         return old.pytester.run("llmeval", *arguments)
 
@@ -78,7 +78,7 @@ def test_the_commands_read_it(old):
     assert "cyclic@1" in (old.path / "report.html").read_text()
 
 
-def test_it_is_exported_with_the_names_of_its_arms(old):
+def test_a_run_of_format_2_is_exported_with_its_arms(old):
     run = load_run(old.run_folder)
     found = {(row["benchmark"], row["arm"], row["sample"]) for row in rows(run)}
     audited = {
@@ -92,7 +92,7 @@ def test_it_is_exported_with_the_names_of_its_arms(old):
 
 
 def test_a_complete_run_is_resumed_without_a_question(old):
-    """An error of the earlier session is asked for again, with what was skipped left out."""
+    """An error of the earlier session is requested again, without the skipped items."""
     assert old.run(*OPTIONS, "--llm-thresholds=thresholds.toml", "--llm-resume").ret == 1
     assert [folder.name for folder in (old.path / "runs").glob("*/")] == [NAME]
     assert old.asked == ["law-1"]  # the order in which it had an error
@@ -103,7 +103,7 @@ def test_a_complete_run_is_resumed_without_a_question(old):
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_an_interrupted_run_is_asked_for_the_rest(old, workers):
+def test_an_interrupted_run_is_completed_by_resuming(old, workers):
     file = old.run_folder / "records.jsonl"
     lines = file.read_text().splitlines(keepends=True)
     kept = [*lines[: len(lines) // 2], '{"model": "plan']
@@ -114,7 +114,7 @@ def test_an_interrupted_run_is_asked_for_the_rest(old, workers):
     assert documents(old.run_folder) == WANTED
 
 
-def test_its_records_are_replayed(old):
+def test_records_of_format_2_are_replayed(old):
     shutil.copy(old.run_folder / "records.jsonl", old.path / "records.jsonl")
     (old.path / "conftest.py").unlink()
     model = "--llm-model=replay:records.jsonl"

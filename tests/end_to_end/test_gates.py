@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 
-def test_a_run_without_thresholds_says_that_nothing_was_gated(project):
+def test_a_run_without_thresholds_reports_that_nothing_was_gated(project):
     result = project.run()
     assert result.ret == 0
     result.stdout.fnmatch_lines(["nothing was gated: no thresholds.toml"])
@@ -15,7 +15,7 @@ def test_a_run_without_thresholds_says_that_nothing_was_gated(project):
 
 @pytest.mark.parametrize("xdist", [(), ("-n", "2")])
 def test_a_thresholds_file_that_is_not_read_is_named(project, xdist):
-    """It lies beside the tests, and the project's ini file elsewhere."""
+    """It is next to the tests, and the project's ini file elsewhere."""
     project.pytester.makeini("[pytest]\n")
     folder = project.path / "evals"
     folder.mkdir()
@@ -29,7 +29,7 @@ def test_a_thresholds_file_that_is_not_read_is_named(project, xdist):
     assert project.run("--llm-thresholds=evals/thresholds.toml", *xdist).ret == 1
 
 
-def test_a_thresholds_file_that_is_a_link_to_nowhere_is_a_mistake(project):
+def test_a_dangling_link_as_thresholds_file_is_refused(project):
     """As where a submodule was not checked out; it was taken for no file at all, and green."""
     (project.path / "thresholds.toml").symlink_to("shared/thresholds.toml")
     result = project.run()
@@ -110,7 +110,7 @@ def test_part_of_a_benchmark_decides_nothing(project, arguments, reason):
         ("0.5", "undecided"),
     ],
 )
-def test_a_draw_decides_what_asks_for_confidence(project, bound, status):
+def test_a_sample_decides_a_gate_with_confidence(project, bound, status):
     """Twenty of 400 items in one subject, and all 20 of a small one."""
     project.benchmark(art=400, zoo=20)
     project.model(
@@ -136,7 +136,7 @@ def test_a_draw_decides_what_asks_for_confidence(project, bound, status):
     assert sampled["accuracy"] == pytest.approx((400 * art + 20 * 0.9) / 420)
 
 
-def test_a_threshold_tighter_than_the_noise_is_told_at_the_start(project):
+def test_a_threshold_tighter_than_the_noise_is_warned_about_at_the_start(project):
     project.thresholds("[benchmarks.bench]\naccuracy = { min = 0.99, confidence = 0.95 }\n")
     result = project.run()
     assert result.ret == 1
@@ -206,7 +206,7 @@ def test_an_error_fails_the_gates_unless_it_is_allowed_for(project):
     result.stdout.fnmatch_lines(["PASS bench::accuracy: 0.8889*8 of 9*8 of 8*"])
 
 
-def test_a_benchmark_that_was_not_asked_for(project):
+def test_a_benchmark_that_was_not_requested(project):
     project.thresholds("[benchmarks.bench]\naccuracy = 0.1\n[benchmarks.mmlu]\naccuracy = 0.3")
     result = project.run()
     assert result.ret == 0

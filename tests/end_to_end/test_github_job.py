@@ -150,7 +150,7 @@ def test_reports_are_written_into_the_run_folder(project):
     assert (project.run_folder / "export.parquet").stat().st_size > 1000
 
 
-def test_a_format_that_is_none(project):
+def test_an_unknown_format(project):
     result = project.run("--llm-report=json,markdwn")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: --llm-report: no report format 'markdwn'*markdown*"])

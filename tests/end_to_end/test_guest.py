@@ -1,4 +1,4 @@
-"""In a project with tests of its own the plugin changes nothing that it was not requested to."""
+"""In a project of ordinary tests the plugin changes nothing without an option."""
 
 from __future__ import annotations
 

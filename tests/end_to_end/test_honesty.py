@@ -1,13 +1,10 @@
-"""No way to a green build without a measurement, and no number that two places tell differently."""
+"""No green build without a measurement, and the same number in every place."""
 
 from __future__ import annotations
 
-import json
-import tempfile
-
 import pytest
 
-from pytest_llmeval.runs import load_run
+from support.run_checks import check_consistent
 
 ONE_ERROR = """
 def one(self, request):
@@ -15,16 +12,6 @@ def one(self, request):
         return Response(request.id, error="lost")
     return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
 """
-
-
-def check_consistent(project) -> None:
-    """metrics.json tells what the records tell."""
-    expected = project.document("metrics.json")
-    del expected["format"]
-    assert load_run(project.run_folder).metrics() == expected
-
-
-# Red -----------------------------------------------------------------------------------------
 
 
 def test_tolerated_errors_do_not_hide_failing_unit_tests(project):
@@ -36,7 +23,7 @@ def test_tolerated_errors_do_not_hide_failing_unit_tests(project):
     assert project.run("-n", "2").ret == 1
 
 
-def test_a_body_that_asserts_nothing_is_told(project):
+def test_a_body_that_asserts_nothing_is_reported(project):
     project.benchmark(
         """
         @pytest.mark.llmeval(BENCH, protocol="other")
@@ -139,9 +126,6 @@ def test_errors_alone_pass_no_gate(project):
     result.stdout.fnmatch_lines(["UNDECIDED bench::max_errors*no item was answered: 9 errors"])
 
 
-# One model, one name --------------------------------------------------------------------------
-
-
 def test_two_model_fixtures_are_refused(project):
     for name in ("a", "b"):
         (project.path / name).mkdir()
@@ -163,9 +147,6 @@ def test_two_model_fixtures_are_refused(project):
 def test_an_own_model_and_several_specs_are_refused(project):
     result = project.run("--llm-model=demo", "--llm-model=replay:x")
     assert result.ret == 4
-
-
-# One number, two places -----------------------------------------------------------------------
 
 
 def test_skipped_in_the_body(project):
@@ -254,199 +235,6 @@ def test_a_crash_and_its_resume(project):
     assert project.metrics()["correct"] == 9
 
 
-# Resume ---------------------------------------------------------------------------------------
-
-
-def test_a_changed_function_is_asked_again(project):
-    """Nothing tells one version of a function from another, so a finished run is left alone."""
-    function = "import pytest\n\n@pytest.fixture(scope='session')\ndef model():\n    return lambda p: '{}'\n"
-    project.model(function.format("B"))
-    project.run()
-    project.model(function.format("A"))
-    result = project.run("--llm-resume")
-    result.stdout.fnmatch_lines(["nothing to resume: * is finished, and its model has no finger*"])
-    assert project.metrics()["correct"] == 0
-
-
-def test_damage_is_told_before_anything_is_replaced(project):
-    project.run()
-    folder = project.run_folder
-    before = (folder / "metrics.json").read_text()
-    lines = (folder / "records.jsonl").read_text().splitlines()
-    lines[3] = lines[3][:-9]
-    (folder / "records.jsonl").write_text("\n".join(lines) + "\n")
-    result = project.run("--llm-resume")
-    assert result.ret == 4
-    assert "line 4: damaged record" in result.stderr.str()
-    assert (folder / "metrics.json").read_text() == before
-
-
-def test_a_foreign_folder_does_not_stand_in_the_way(project):
-    project.run()
-    foreign = project.path / "runs" / "99999999-future"
-    foreign.mkdir()
-    (foreign / "run.json").write_text('{"format": 99}')
-    asked = len(project.asked)
-    assert project.run("--llm-resume").ret == 0
-    assert len(project.asked) == asked
-
-
-@pytest.mark.parametrize("results", ["3", "[{}]", "null"])
-def test_a_manifest_of_nonsense(project, results):
-    project.run()
-    file = project.run_folder / "run.json"
-    file.write_text(json.dumps({"format": 1, "models": [], "results": json.loads(results)}))
-    for result in (
-        project.run("--llm-resume"),
-        project.pytester.run("llmeval", "show", project.run_folder),
-    ):
-        assert result.ret == 4
-        assert len([line for line in result.errlines if line]) == 1
-
-
-def test_order_is_no_difference(project):
-    project.run()
-    with (project.path / "conftest.py").open("a") as file:
-        file.write("\n\ndef pytest_collection_modifyitems(items):\n    items.reverse()\n")
-    asked = len(project.asked)
-    result = project.run("--llm-resume")
-    assert result.ret == 0
-    assert len(project.asked) == asked
-
-
-# Citizenship ----------------------------------------------------------------------------------
-
-
-def test_mistakes_leave_nothing_behind(project, tmp_path, monkeypatch):
-    # Not that of the machine, in which other tests run sessions at the same time.
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    project.thresholds("[benchmarks.bench]\nacuracy = 0.3")
-    for _ in range(3):
-        assert project.run("-n", "2").ret == 4
-    assert not list(tmp_path.glob("llmeval-*"))
-
-
-@pytest.mark.parametrize("option", ["--fixtures", "--fixtures-per-test", "--setup-plan"])
-def test_looking_is_not_running(project, option):
-    assert project.run(option).ret == 0
-    assert not (project.path / "runs").exists()
-
-
-def test_a_collection_error_is_what_it_is_to_pytest(project):
-    (project.path / "test_broken.py").write_text("import nonsense")
-    assert project.run().ret == 2
-    assert not (project.path / "runs").exists()
-
-
-@pytest.mark.parametrize("runs", ["/proc/none", "x" * 300])
-def test_runs_that_cannot_be_written(project, runs):
-    result = project.run(f"--llm-runs={runs}")
-    assert result.ret == 4
-    assert "--llm-runs" in result.stderr.str()
-
-
-def test_dist_loadfile_keeps_ordinary_files_together(project):
-    (project.path / "test_unit.py").write_text(
-        "import os\n\n"
-        + "".join(
-            f"def test_{number}():\n    open('pids.txt', 'a').write(f'{{os.getpid()}}\\n')\n\n"
-            for number in range(12)
-        )
-    )
-    assert project.run("-n", "2", "--dist=loadfile").ret == 0
-    assert len(set((project.path / "pids.txt").read_text().split())) == 1
-
-
-def test_dist_each_is_refused(project):
-    result = project.run("-n", "2", "--dist=each")
-    assert result.ret == 4
-
-
-# What models do -------------------------------------------------------------------------------
-
-SLOPPY = {
-    "numpy numbers": "logprobs=[np.float32(x) for x in (-2, -1, -3, -4)], prompt_tokens=np.int64(3)",
-    "an array": "logprobs=np.array([-2, -1, -3, -4])",
-}
-USELESS = {
-    "bytes": "text=b'B'",
-    "seconds": "logprobs=(-2, -1, -3, -4), seconds=float('nan')",
-    "none": "logprobs=(None, None, None, None)",
-    "three": "logprobs=(-2, -1, -3)",
-    "surrogate": "error='\\ud83d'",
-}
-
-
-@pytest.mark.parametrize("given", [*SLOPPY, *USELESS])
-def test_one_odd_response_costs_at_most_one_item(project, given):
-    arguments = {**SLOPPY, **USELESS}[given]
-    project.model(
-        one=f"""
-        def one(self, request):
-            import numpy as np
-            if request.id == "zoo-0001":
-                return Response(request.id, {arguments})
-            return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
-        """
-    )
-    project.run()
-    expected = (9, 0) if given in SLOPPY else (8, 1)
-    assert (project.metrics()["correct"], project.metrics()["errors"]) == expected
-    check_consistent(project)
-
-
-@pytest.mark.parametrize(
-    ("answering", "errors"),
-    [
-        ("for r in requests: yield self.one(r); yield self.one(r)", 0),
-        ("for r in requests: yield Response('x', text='B'); yield self.one(r)", 0),
-        ("for r in requests: yield {'text': 'B'}", 9),
-        ("return iter(())", 9),
-        ("raise ValueError('no')", 9),
-        ("for r in requests: yield self.one(r)\n        raise ValueError('no')", 0),
-    ],
-)
-def test_models_that_answer_too_much_or_too_little(project, answering, errors):
-    conftest = project.path / "conftest.py"
-    head, _, rest = conftest.read_text().partition("    def answer(self, requests):")
-    _, one, tail = rest.partition("    def one(self")
-    conftest.write_text(
-        f"{head}    def answer(self, requests):\n        {answering}\n\n{one}{tail}"
-    )
-    project.run()
-    assert project.metrics()["errors"] == errors
-    check_consistent(project)
-
-
-def test_a_surrogate_in_an_exception(project):
-    project.benchmark(
-        """
-        @pytest.mark.llmeval(BENCH, protocol="other")
-        def test_body(answer):
-            raise RuntimeError("\\ud83d")
-        """
-    )
-    result = project.run("-k", "body")
-    assert result.ret == 1
-    check_consistent(project)
-
-
-def test_a_template_may_use_fields_of_its_items(project):
-    bench = project.path / "test_bench.py"
-    text = bench.read_text().replace(
-        "question=lambda item: item.question",
-        "question=lambda item: item.fields['passage'] + item.question",
-    )
-    bench.write_text(
-        text.replace('"two", "three", "four")', '"two", "three", "four"), {"passage": "P "}')
-    )
-    assert project.run().ret == 0
-    bench.write_text(text)
-    project.run()
-    assert project.metrics()["errors"] == 9
-
-
 def test_the_stored_runs_gates_are_checked_for_spelling(project):
     project.run()
     gates = project.path / "gates.toml"
@@ -460,8 +248,8 @@ def test_the_stored_runs_gates_are_checked_for_spelling(project):
         assert line in result.stderr.str()
 
 
-def test_two_benchmarks_with_the_same_items_are_told_apart_when_a_run_is_cut_short(project):
-    """The second was not run at all, which says nothing about the first."""
+def test_a_run_that_stops_early_distinguishes_benchmarks_with_the_same_items(project):
+    """The second was not run at all, which does not affect the first."""
     project.benchmark(
         """
         @pytest.mark.llmeval(Benchmark("other", load, BENCH.protocols))

@@ -32,7 +32,7 @@ def test_ordinary_tests_run_as_ever(pytester: pytest.Pytester, arguments: tuple[
     assert not (pytester.path / "runs").exists()
 
 
-def test_the_controller_of_ordinary_tests_loads_nothing_of_the_judging(pytester: pytest.Pytester):
+def test_the_controller_of_ordinary_tests_loads_no_gates(pytester: pytest.Pytester):
     pytester.makepyfile("def test_one(): pass")
     pytester.makeconftest(
         f"""
@@ -59,7 +59,7 @@ def test_collecting_only_writes_nothing(project):
     assert not (project.path / "runs").exists()
 
 
-def test_ordinary_tests_stand_beside_marked_ones(project):
+def test_ordinary_tests_run_with_marked_ones(project):
     (project.path / "test_unit.py").write_text("def test_unit(): pass")
     for arguments in ((), ("-n", "2")):
         result = project.run(*arguments)

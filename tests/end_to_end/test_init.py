@@ -59,7 +59,7 @@ def spec_of(scheme: str, folder: Path) -> str:
     return record(folder / "answers.jsonl", 300) if scheme == "replay" else scheme
 
 
-def test_what_is_written_and_what_is_next(repository, capsys, monkeypatch):
+def test_written_files_and_next_steps(repository, capsys, monkeypatch):
     monkeypatch.setattr(init_command, "weights", lambda: None)
     init()
     command = "pytest benchmarks --llm-model demo --llm-thresholds thresholds.toml"
@@ -145,7 +145,7 @@ def test_a_terminal_is_prompted_for_the_model(repository, text, model):
 
 
 @pytest.mark.parametrize("text", [b"opnai:name\n", b"\x04"], ids=["misspelt", "end of input"])
-def test_what_names_no_model_writes_nothing(repository, text):
+def test_an_invalid_model_writes_nothing(repository, text):
     code, shown = type_to_init(text)
     assert code == 4
     # What is typed before the prompt is echoed before it.
@@ -366,7 +366,7 @@ def test_nothing_is_overwritten(repository, capsys):
     assert "next:" not in capsys.readouterr().out
 
 
-def test_what_is_in_the_way_is_reported(repository, capsys):
+def test_existing_files_are_reported(repository, capsys):
     Path("benchmarks").write_text("a file")
     assert main(["init"]) == 4
     Path("benchmarks").unlink()

@@ -1,4 +1,4 @@
-"""JUnit and the other plugins that report: well-formed whatever a model says, with the same counts."""
+"""JUnit and the other plugins that report: well-formed for any output of a model, with the same counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-# Every way in which a text can break a report: controls, markup, surrogates, right-to-left, size.
+# Everything in a text that can break a report: controls, markup, surrogates, right-to-left, size.
 HOSTILE = '"\\x00\\x08\\x1b[31m</failure>]]><script>alert(1)</script>&\\u202e\\ud800\\uffff" + "x" * 1_000_000'
 
 TEXT_MODEL = """
@@ -77,7 +77,7 @@ accuracy = 0.5
 
 @pytest.fixture
 def hostile(project):
-    """A project whose run has every outcome, and whose model says the worst that can be said."""
+    """A project whose run has every outcome, and whose model answers with the worst possible texts."""
     (project.path / "conftest.py").write_text(TEXT_MODEL.format(hostile=HOSTILE))
     (project.path / "test_bench.py").write_text(TEST)
     project.thresholds(GATES)
@@ -155,7 +155,7 @@ def test_no_text_is_longer_than_can_be_read(hostile):
     assert all(message.endswith("gold B") for message in cut)
 
 
-def test_it_validates(hostile):
+def test_junit_validates_against_the_schema(hostile):
     etree = pytest.importorskip("lxml.etree", reason="lxml reads schemas")
     hostile.run("--junitxml=junit.xml", "-o", "junit_logging=all", "-o", "junit_family=xunit2")
     schema = etree.XMLSchema(file=str(Path(__file__).with_name("junit.xsd")))

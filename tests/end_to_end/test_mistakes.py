@@ -55,7 +55,7 @@ def test_options(bare, arguments, line, xdist):
     assert not (bare.path / "runs").exists()
 
 
-def test_an_empty_value_is_none(bare):
+def test_an_empty_option_is_ignored(bare):
     """As in a job whose variable is not set: ``--llm-runs "$RUNS"``."""
     empty = [f"--llm-{name}=" for name in ("runs", "data", "thresholds", "baseline", "shard")]
     result = bare.run(MODEL, *empty)
@@ -63,7 +63,7 @@ def test_an_empty_value_is_none(bare):
     assert bare.run_folder.parent == bare.path / "runs"
 
 
-def test_an_ini_file_says_the_same(bare):
+def test_an_ini_file_sets_the_same_options(bare):
     bare.pytester.makeini("[pytest]\nllm_model = replay:answers.jsonl\nllm_limit = many")
     assert "llm_limit in" in mistake(bare.run())
 
@@ -83,7 +83,7 @@ def test_an_ini_file_says_the_same(bare):
     ],
 )
 def test_values_of_an_ini_file(bare, given, line):
-    """pytest tells some of them by a traceback of the collection, and warns of unknown names."""
+    """pytest reports some of them by a traceback of the collection, and warns of unknown names."""
     ini = bare.pytester.makeini(f"[pytest]\nllm_model = replay:answers.jsonl\n{given}")
     assert line.format(ini=ini) in mistake(bare.run())
 
@@ -101,7 +101,7 @@ def test_a_number_without_quotes_in_a_toml_table_that_wants_text(bare):
 
 
 def test_names_in_an_ini_file_that_are_another_plugins(bare):
-    """Nearly one of ours, or not at all: what somebody else declares, or nobody may mean for us."""
+    """Names like an option of the plugin, and options of other plugins."""
     bare.pytester.makeini("[pytest]\nllm_seeds = 1\nllm_of_another_tool = 2\n")
     (bare.path / "conftest.py").write_text(
         "def pytest_addoption(parser):\n    parser.addini('llm_seeds', 'of another plugin')\n"
@@ -177,7 +177,7 @@ def test_markers_and_benchmarks(project, marked, line):
     assert line in mistake(project.run("-n", "2"))
 
 
-def test_a_template_that_fails_on_an_item_is_told_by_a_dry_run(project):
+def test_a_dry_run_reports_a_template_that_fails_on_an_item(project):
     file = project.path / "test_bench.py"
     failing = "question=lambda item: item.question if item.id != 'law-0001' else item.nope"
     file.write_text(file.read_text().replace("question=lambda item: item.question", failing))

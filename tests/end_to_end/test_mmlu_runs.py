@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.catalog.mmlu import TEST_ROWS
-from support.paths import DATA
 
 RECORDED = "outputs/mmlu/llama-2-7b-hf_5shot_predictions.jsonl.gz"
 
@@ -36,12 +35,9 @@ def mmlu_project(project):
     return project
 
 
-@pytest.mark.skipif(
-    not (DATA / RECORDED).exists(), reason=f"no recorded outputs in {DATA} (set LLMEVAL_DATA)"
-)
-def test_recorded_answers_of_llama_2_give_their_published_count(mmlu_project):
+def test_recorded_answers_of_llama_2_give_their_published_count(mmlu_project, data):
     """5,791 of 12,343: the recording lacks two subjects, whose items are errors, not wrong."""
-    arguments = (f"--llm-data={DATA}", f"--llm-model=replay:{DATA / RECORDED}")
+    arguments = (f"--llm-data={data}", f"--llm-model=replay:{data / RECORDED}")
     result = mmlu_project.run(*arguments, "--llm-protocol=hendrycks")
     assert result.ret == 1
     metrics = mmlu_project.metrics()
@@ -141,7 +137,7 @@ def test_a_recording_of_ours_can_be_replayed(mmlu_project, synthetic_mmlu):
     assert second == first
 
 
-def test_the_recorded_format_is_what_the_readme_says(mmlu_project, synthetic_mmlu):
+def test_the_recorded_format_is_that_of_the_readme(mmlu_project, synthetic_mmlu):
     with gzip.open(mmlu_project.path / "answers.jsonl.gz", "wt") as file:
         for row in range(100):
             line = {"subject": "virology", "row": row, "prediction": "A"}

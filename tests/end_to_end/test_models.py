@@ -21,7 +21,7 @@ def model():
 """
 
 
-def test_a_plain_function_is_evaluated_under_the_name_of_what_it_can_do(project):
+def test_a_plain_function_is_a_text_model(project):
     project.model(FUNCTION.format(body="return 'The answer is B.'"))
     project.thresholds("[benchmarks.bench]\naccuracy = 0.9")
     result = project.run()
@@ -69,7 +69,7 @@ def test_a_function_that_returns_no_text_is_an_error(project):
 
 @pytest.mark.parametrize("xdist", [(), ("-n", "2")])
 def test_a_model_ends_the_session_by_pytest_exit(project, xdist):
-    """It was one item's error, and the next thousand were asked."""
+    """It was one item's error, and the next thousand were requested."""
     project.model(FUNCTION.format(body="pytest.exit('no credit left', returncode=0)"))
     result = project.run(*xdist)
     assert result.ret == 1
@@ -77,7 +77,7 @@ def test_a_model_ends_the_session_by_pytest_exit(project, xdist):
     result.stdout.fnmatch_lines(["no answer was received: the run folder was removed"])
 
 
-def test_an_object_ends_it_too(project):
+def test_pytest_exit_in_a_model_ends_the_run(project):
     project.model(one="def one(self, request):\n    pytest.exit('no credit left')")
     result = project.run()
     assert result.ret == 1
@@ -119,7 +119,7 @@ def test_an_object_with_answer_alone_is_enough(project):
     assert project.metrics()["correct"] == 9
 
 
-def test_several_models_stand_first_in_ids_and_have_results_of_their_own(project):
+def test_several_models_are_in_test_ids_and_have_separate_results(project):
     (project.path / "conftest.py").unlink()
     for name, letter in (("one", "A"), ("two", "B")):
         with (project.path / f"{name}.jsonl").open("w") as file:
@@ -210,7 +210,7 @@ def model():
 
 
 @pytest.mark.parametrize("more", [(), ("--llm-permutations", "cyclic"), ("-n2",)])
-def test_what_a_model_holds_for_a_chunk_is_given_back_with_its_last_answer(project, more):
+def test_resources_of_a_chunk_are_released_with_its_last_answer(project, more):
     project.model(HOLDS)
     assert project.run(*more).ret == 0
     held = (project.path / "held.txt").read_text().split()

@@ -138,7 +138,7 @@ def test_the_table_of_a_model_that_never_ran_is_red(project, capsys):
     assert "unknown model 'scriptet', did you mean 'scripted'?" in capsys.readouterr().err
 
 
-def test_a_regression_table_without_a_baseline_is_red_until_the_first_run_says_so(project, capsys):
+def test_a_regression_table_without_a_baseline_fails_unless_allowed(project, capsys):
     """A model that falls from 6 of 9 to none must not pass because nothing was compared."""
     project.thresholds(PASSING.replace("0.5", "0") + "regression.max_drop = 0.1")
     project.benchmark(art=20, law=20)

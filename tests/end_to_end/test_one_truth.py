@@ -1,4 +1,4 @@
-"""What a session tells, its stored run tells too: whatever models, samples and workers did."""
+"""A stored run has the results of its session, for any models, samples and workers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def model():
 
 
 def told(project) -> dict:
-    """The newest run's results, after checking that it reads back as the session told it."""
+    """The newest run's results, after checking that it reads back as the session reported it."""
     folder = project.run_folder
     value = json.loads((folder / "metrics.json").read_text())
     from pytest_llmeval.runs import load_run
@@ -155,7 +155,7 @@ def test_a_letter_without_samples_needs_no_answer_fixture(project):
     assert project.run("--llm-samples=5").ret == 0
 
 
-def test_greedy_samples_are_told(project):
+def test_greedy_samples_are_warned_about(project):
     project.model(FUNCTION.format(body="return 'B'"))
     result = project.run("--llm-samples=2")
     result.stdout.fnmatch_lines(["protocol 'plain+generate' of bench is greedy*"])
@@ -182,7 +182,7 @@ def test_a_baseline_in_an_ini_file_starts_at_the_rootdir(project):
     assert result.ret == 0
 
 
-def test_a_table_for_a_model_that_is_spelt_almost_like_one_that_ran(project):
+def test_a_table_for_a_misspelt_model(project):
     (project.path / "conftest.py").unlink()
     (project.path / "answers.jsonl").write_text('{"item": "art-0000", "text": "B"}\n')
     project.thresholds('[models."replay:answer.jsonl".benchmarks.bench]\naccuracy = 0.99\n')

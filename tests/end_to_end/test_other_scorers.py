@@ -100,7 +100,7 @@ def test_every_scorer_is_a_result(scored, workers):
     assert all(("text" in one) != ("response_of" in one) for one in records)
 
 
-def test_a_stored_run_tells_the_same(scored):
+def test_a_stored_run_has_the_same_results(scored):
     scored.run()
     first = scored.document("metrics.json")
     folder = scored.run_folder
@@ -131,7 +131,7 @@ def test_resume_scores_again_without_asking(scored):
     assert scored.document("metrics.json") == first
 
 
-def test_a_replay_of_it_gives_the_same(scored):
+def test_a_replayed_run_has_the_same_results(scored):
     scored.run()
     first = results(scored)
     records = scored.run_folder / "records.jsonl"
@@ -150,7 +150,7 @@ def test_errors_are_errors_of_every_scorer(scored):
     assert [result["errors"] for result in results(scored)] == [4, 4]
 
 
-def test_what_a_body_says_is_about_the_first_scorer(scored):
+def test_the_assertion_of_a_body_is_about_the_first_scorer(scored):
     text = TEXT.replace("assert answer.correct", "pytest.skip('no')")
     (scored.path / "test_bench.py").write_text(text)
     scored.run()
@@ -178,7 +178,7 @@ def test_two_tests_cannot_give_the_same_result(scored):
     run.stderr.fnmatch_lines(["*both give the result (bench, choice)*"])
 
 
-def test_shards_of_it_merge(scored):
+def test_shards_with_several_scorers_are_merged(scored):
     scored.run("--llm-runs=whole")
     (whole,) = (scored.path / "whole").glob("*/")
     for part in (1, 2):
@@ -254,7 +254,7 @@ def test_mistakes_about_hybrids(scored, text, message):
     result.stderr.fnmatch_lines([message])
 
 
-def test_with_several_models_a_disagreement_says_whose(scored):
+def test_a_disagreement_names_its_model(scored):
     (scored.path / "conftest.py").unlink()
     for name in ("one", "two"):
         lines = [

@@ -1,4 +1,4 @@
-"""What becomes of an item: in pytest's counts, in JUnit, in the run folder."""
+"""Outcomes of items: in pytest's counts, in JUnit, in the run folder."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_an_exception_in_the_body_is_an_error(project):
     assert (counts.correct, counts.wrong, counts.error) == (5, 3, 1)
 
 
-def test_a_response_with_an_error_is_an_error_and_stops_nobody(project):
+def test_a_response_with_an_error_is_an_error_of_its_item_alone(project):
     project.model(
         one="""
         def one(self, request):
@@ -192,7 +192,7 @@ def model():
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_the_short_summary_says_what_passed(project, workers):
+def test_the_short_summary_counts_passed_items(project, workers):
     lines = project.run("-rA", "-n", workers).outlines
     told = [line for line in lines if line.endswith("test_bench.py::test_bench[law-0001]")]
     assert told == ["PASSED test_bench.py::test_bench[law-0001]"]
@@ -221,7 +221,7 @@ def test_the_rootdir_that_an_ini_file_or_an_option_names_holds_the_runs(project,
 
 
 @pytest.mark.parametrize("body", ["answer.correct", "return answer.correct", "pass"])
-def test_a_body_without_assert_is_told(project, body):
+def test_a_body_without_assert_is_reported(project, body):
     """Every answer is right for it, and the gates are green."""
     text = (project.path / "test_bench.py").read_text()
     (project.path / "test_bench.py").write_text(text.replace("assert answer.correct", body))

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-
-from support.paths import DATA
-
-pytestmark = pytest.mark.skipif(
-    not (DATA / "outputs").is_dir(), reason=f"no recorded outputs in {DATA} (set LLMEVAL_DATA)"
-)
 
 GSM8K = """
 from dataclasses import replace
@@ -67,11 +63,11 @@ def test_mmlu_pro(answer):
 """
 
 
-def score(project, test: str, spec: str) -> tuple[int, int, int]:
+def score(project, data: Path, test: str, spec: str) -> tuple[int, int, int]:
     """Correct, answered and errors of one run over recorded answers."""
     (project.path / "test_bench.py").write_text(test)
     (project.path / "conftest.py").unlink(missing_ok=True)
-    project.run(f"--llm-data={DATA}", f"--llm-model=replay:{spec}")
+    project.run(f"--llm-data={data}", f"--llm-model=replay:{spec}")
     metrics = project.metrics()
     return metrics["correct"], metrics["answered"], metrics["errors"]
 
@@ -102,14 +98,18 @@ KOJIMA = "outputs/gsm8k/zero_shot_cot/gsm8k_zero_shot{}.jsonl.gz"
         ),
     ],
 )
-def test_gsm8k(project, scorer: str, spec: str, correct: int) -> None:
-    assert score(project, GSM8K.format(scorer=scorer), f"{DATA}/{spec}") == (correct, 1319, 0)
+def test_gsm8k(project, data: Path, scorer: str, spec: str, correct: int) -> None:
+    assert score(project, data, GSM8K.format(scorer=scorer), f"{data}/{spec}") == (correct, 1319, 0)
 
 
-@pytest.mark.parametrize(("way", "correct"), [("", 840), ("_cot", 789)])
-def test_commonsenseqa(project, way: str, correct: int) -> None:
-    file = f"{DATA}/outputs/commonsenseqa/zero_shot_cot/commonsensqa_zero_shot{way}.jsonl.gz"
-    assert score(project, COMMONSENSEQA, f"{file}?text=completion&item=id") == (correct, 1221, 0)
+@pytest.mark.parametrize(("variant", "correct"), [("", 840), ("_cot", 789)])
+def test_commonsenseqa(project, data: Path, variant: str, correct: int) -> None:
+    file = f"{data}/outputs/commonsenseqa/zero_shot_cot/commonsensqa_zero_shot{variant}.jsonl.gz"
+    assert score(project, data, COMMONSENSEQA, f"{file}?text=completion&item=id") == (
+        correct,
+        1221,
+        0,
+    )
 
 
 # The published outputs of local models were scored with the first pattern of the chain alone.
@@ -121,8 +121,10 @@ def test_commonsenseqa(project, way: str, correct: int) -> None:
         ("gemini-1.5-flash-002", "model_outputs", "mmlu_pro_official", 7699, 12012),
     ],
 )
-def test_mmlu_pro(project, name: str, text: str, scorer: str, correct: int, answered: int) -> None:
-    file = f"{DATA}/mmlu_pro_outputs/model_outputs_{name}_5shots.zip"
+def test_mmlu_pro(
+    project, data: Path, name: str, text: str, scorer: str, correct: int, answered: int
+) -> None:
+    file = f"{data}/mmlu_pro_outputs/model_outputs_{name}_5shots.zip"
     spec = f"{file}?text={text}&item={{category}}-{{question_id:04d}}"
     test = MMLU_PRO.format(file=file, scorer=scorer)
-    assert score(project, test, spec) == (correct, answered, 0)
+    assert score(project, data, test, spec) == (correct, answered, 0)

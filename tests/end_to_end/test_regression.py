@@ -147,7 +147,7 @@ def test_a_drop_that_may_be_chance_warns_and_passes(project):
         ({"text": ("question {row}?", "question {row}!")}, "data "),
     ],
 )
-def test_another_protocol_or_other_data_is_refused_before_anything_is_asked(project, change, field):
+def test_another_protocol_or_other_data_is_refused_before_any_request(project, change, field):
     project.thresholds(REGRESSION)
     project.run("--llm-runs=old")
     (baseline,) = (project.path / "old").glob("*/")
@@ -164,7 +164,7 @@ def test_another_protocol_or_other_data_is_refused_before_anything_is_asked(proj
     assert project.asked == []
     assert not (project.path / "runs").exists()
 
-    # Asked for in so many words, the numbers are shown, and there is no verdict.
+    # On request by an option, the numbers are shown, and there is no verdict.
     result = project.run(*arguments, "--llm-allow-mismatch")
     assert result.ret == 1
     assert "differ" in result.stdout.str()
@@ -172,7 +172,7 @@ def test_another_protocol_or_other_data_is_refused_before_anything_is_asked(proj
     assert gate["status"] == "undecided"
 
 
-def test_what_is_no_baseline_is_told_in_one_line(project):
+def test_an_invalid_baseline_is_reported_in_one_line(project):
     project.run("--llm-runs=old")
     (baseline,) = (project.path / "old").glob("*/")
     for wanted, part in [

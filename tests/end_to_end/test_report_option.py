@@ -95,7 +95,7 @@ def test_an_unknown_format_is_a_usage_error_before_anything_runs(project):
     assert [line for line in result.errlines if "no report format 'pdf'" in line]
 
 
-def test_the_ini_file_may_ask_for_it(project):
+def test_an_ini_file_may_request_reports(project):
     (project.path / "pytest.ini").write_text("[pytest]\nllm_report = html\n")
     project.run()
     assert (project.run_folder / "report.html").is_file()

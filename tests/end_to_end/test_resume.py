@@ -63,7 +63,7 @@ def test_kill_9_of_the_controller(slow, workers):
     process.wait()
     done = len(list(read_records(slow.run_folder / "records.jsonl")))
     check_resumed(slow, expected, "-n", workers)
-    # At most the item in flight in each process was asked twice.
+    # At most the item in flight in each process was requested twice.
     assert len(slow.asked) <= 300 + max(1, int(workers))
     assert done > 0
 
@@ -94,7 +94,7 @@ def test_ctrl_c_keeps_what_was_answered_and_is_no_success(slow):
     asked_before = len(slow.asked)
     check_resumed(slow, expected)
     assert len(done) >= 100
-    # g11: nothing that was on disk is asked for again.
+    # Nothing that was on disk is requested again.
     assert not done & set(slow.asked[asked_before:])
 
 
@@ -108,7 +108,7 @@ def test_a_finished_run_is_resumed_without_a_request(slow):
     assert slow.document("metrics.json") == expected
 
 
-def test_errors_are_asked_again(project):
+def test_errors_are_requested_again(project):
     project.model(
         one="""
         def one(self, request):
@@ -132,14 +132,14 @@ def test_another_models_answers_are_not_taken(project):
     assert len(project.asked) == 2 * asked
 
 
-def test_nothing_to_resume_says_why(project):
+def test_nothing_to_resume_is_reported_with_the_reason(project):
     project.run()
     result = project.run("--llm-resume", "--llm-limit=1")
     result.stdout.fnmatch_lines(["nothing to resume: * differs in the selected items; a new run*"])
     assert len(list((project.path / "runs").glob("*/"))) == 2
 
 
-def test_a_torn_last_line_is_asked_again(project):
+def test_a_torn_last_line_is_requested_again(project):
     project.run()
     records = project.run_folder / "records.jsonl"
     expected = project.document("metrics.json")
@@ -166,7 +166,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(project):
     assert project.metrics()["answered"] == 300
 
 
-def test_a_resumed_run_that_is_killed_is_not_told_by_what_it_was_before(project):
+def test_a_killed_resumed_run_does_not_show_earlier_results(project):
     """Metrics and gates of the first session are about other answers than are there."""
     project.thresholds("[benchmarks.bench]\naccuracy = 0.5\n")
     project.model(
@@ -189,3 +189,60 @@ def test_a_resumed_run_that_is_killed_is_not_told_by_what_it_was_before(project)
     errors = [one["item"] for one in value["answers"] if one["outcome"] == "error"]
     assert value["results"][0]["errors"] == len(errors) == 1
     assert (value["run"]["status"], value["verdict"]) == ("running", "not gated")
+
+
+def test_a_finished_run_of_a_function_is_not_resumed(project):
+    """Versions of a function cannot be distinguished, so a finished run is left alone."""
+    function = "import pytest\n\n@pytest.fixture(scope='session')\ndef model():\n    return lambda p: '{}'\n"
+    project.model(function.format("B"))
+    project.run()
+    project.model(function.format("A"))
+    result = project.run("--llm-resume")
+    result.stdout.fnmatch_lines(["nothing to resume: * is finished, and its model has no finger*"])
+    assert project.metrics()["correct"] == 0
+
+
+def test_damage_is_reported_before_anything_is_replaced(project):
+    project.run()
+    folder = project.run_folder
+    before = (folder / "metrics.json").read_text()
+    lines = (folder / "records.jsonl").read_text().splitlines()
+    lines[3] = lines[3][:-9]
+    (folder / "records.jsonl").write_text("\n".join(lines) + "\n")
+    result = project.run("--llm-resume")
+    assert result.ret == 4
+    assert "line 4: damaged record" in result.stderr.str()
+    assert (folder / "metrics.json").read_text() == before
+
+
+def test_a_foreign_folder_is_ignored(project):
+    project.run()
+    foreign = project.path / "runs" / "99999999-future"
+    foreign.mkdir()
+    (foreign / "run.json").write_text('{"format": 99}')
+    asked = len(project.asked)
+    assert project.run("--llm-resume").ret == 0
+    assert len(project.asked) == asked
+
+
+@pytest.mark.parametrize("results", ["3", "[{}]", "null"])
+def test_a_manifest_of_nonsense(project, results):
+    project.run()
+    file = project.run_folder / "run.json"
+    file.write_text(json.dumps({"format": 1, "models": [], "results": json.loads(results)}))
+    for result in (
+        project.run("--llm-resume"),
+        project.pytester.run("llmeval", "show", project.run_folder),
+    ):
+        assert result.ret == 4
+        assert len([line for line in result.errlines if line]) == 1
+
+
+def test_a_reordered_run_is_resumed(project):
+    project.run()
+    with (project.path / "conftest.py").open("a") as file:
+        file.write("\n\ndef pytest_collection_modifyitems(items):\n    items.reverse()\n")
+    asked = len(project.asked)
+    result = project.run("--llm-resume")
+    assert result.ret == 0
+    assert len(project.asked) == asked

@@ -30,7 +30,7 @@ def test_bench(answer):
     assert answer.correct
 """
 
-# Item n of a subject is right in its first n samples; asked for a fourth, it is cut off.
+# Item n of a subject is right in its first n samples; a fourth is cut off.
 MODEL = """
 import os
 import pytest
@@ -99,7 +99,7 @@ def test_every_sample_counts(sampled, workers):
     )
 
 
-def test_decoding_is_the_protocols_unless_asked_otherwise(sampled):
+def test_decoding_is_that_of_the_protocol_unless_overridden(sampled):
     sampled.run()
     before = sampled.document("run.json")["results"][0]["ways"][0]
     sampled.run("--llm-temperature=0.25", "--llm-max-tokens=7", "--llm-runs=other")
@@ -111,7 +111,7 @@ def test_decoding_is_the_protocols_unless_asked_otherwise(sampled):
     assert sampled.run("--llm-temperature=-1").ret == 4
 
 
-def test_samples_of_one_item_are_asked_together_and_shown(sampled):
+def test_samples_of_one_item_are_requested_together(sampled):
     result = sampled.run("--llm-samples=2", "-v")
     items = [line.split()[1] for line in (sampled.path / "asked.txt").read_text().splitlines()]
     assert items[::2] == items[1::2]
@@ -149,7 +149,7 @@ def test_pass_at_more_than_was_sampled_is_a_mistake(sampled):
 
 
 def test_a_sample_without_an_answer_is_an_error_of_its_item(sampled):
-    """The other samples stay what they were, and are not asked again."""
+    """The other samples are unchanged, and not requested again."""
     sampled.model(
         MODEL.replace(
             "        right =",
@@ -176,7 +176,7 @@ def test_a_sample_without_an_answer_is_an_error_of_its_item(sampled):
     assert sampled.metrics()["correct"] == 4
 
 
-def test_a_model_that_ignores_samples_is_asked_as_often(sampled):
+def test_a_model_that_ignores_samples_gets_as_many_requests(sampled):
     """A plain function has no sample numbers: its answers are taken in order."""
     sampled.model(
         """
@@ -228,7 +228,7 @@ def test_several_samples_need_the_answer_fixture(sampled):
     result.stderr.fnmatch_lines(["*does not use `answer`*"])
 
 
-def test_a_body_that_contradicts_the_scorer_is_told(sampled):
+def test_a_body_that_contradicts_the_scorer_is_reported(sampled):
     text = TEXT.replace(
         "assert answer.correct", "assert all(s.text == 'yes' for s in answer.samples)"
     )

@@ -13,9 +13,9 @@ import pytest
 
 from pytest_llmeval.scorers.matched import embedding
 
-pytest.importorskip("sentence_transformers")  # asked for before anything runs, whatever embeds
+pytest.importorskip("sentence_transformers")  # loaded before anything runs, by any embedding
 
-# Forty items; the model is asked for a text and for a letter.
+# Forty items; the model answers by a text and by a letter.
 BENCHMARK = """
 import pytest
 from pytest_llmeval import Benchmark, Dataset, Item, Protocol
@@ -41,7 +41,7 @@ def test_letters(answer):
     assert answer.correct
 """
 
-# Of texts it knows those of even items; of letters it says A to all.
+# Of texts it knows those of even items; by letter it answers A to all.
 MODEL = """
 import re
 import pytest
@@ -122,7 +122,7 @@ def test_the_table(both, workers):
     assert "| `choice` | 0.2500 | 0.2500 | 0.15000 | 0.3750 | 0.4330 | 100.0 | 2,600 |" in markdown
 
 
-def test_the_page_has_it(both):
+def test_the_page_shows_texts_and_letters(both):
     pytest.importorskip("jinja2", reason="the extra report is not installed")
     both.run("--llm-permutations=attack", "--llm-report=html")
     page = (both.run_folder / "report.html").read_text()
@@ -143,7 +143,7 @@ def test_unlike_things_are_not_compared(both, arguments):
     assert "pairs" not in both.document("metrics.json")
 
 
-def test_a_stored_run_tells_what_its_session_told(both):
+def test_a_stored_run_has_the_results_of_its_session(both):
     both.run("--llm-permutations=cyclic")
     document = both.document("metrics.json")
     (pair,) = document["pairs"]
@@ -157,7 +157,7 @@ def test_a_stored_run_tells_what_its_session_told(both):
 
 
 @pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs the extra bias")
-def test_what_is_embedded_is_part_of_the_cost(both, monkeypatch):
+def test_embedding_is_part_of_the_cost(both, monkeypatch):
     clock = count()
     scorer = import_module("pytest_llmeval.scorers.matched")  # the package has its function there
     monkeypatch.setattr(scorer, "time", SimpleNamespace(perf_counter=lambda: next(clock)))

@@ -24,7 +24,7 @@ def model():
 
 @pytest.fixture
 def hostile(project, monkeypatch):
-    """A project whose model, questions, subjects and test say what the runner would obey."""
+    """A project whose model, questions, subjects and test print commands of the runner."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "summary.md"))
     project.model(TALKS)

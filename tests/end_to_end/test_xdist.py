@@ -22,7 +22,7 @@ def test_workers_change_nothing(project, workers, monkeypatch):
     project.benchmark(**SIZES)
     assert project.run().ret == 0
     alone = outcomes(project), project.document("metrics.json")
-    monkeypatch.setenv("PYTHONHASHSEED", "random")  # case g01: in every worker another
+    monkeypatch.setenv("PYTHONHASHSEED", "random")  # in every worker another
     result = project.run("-n", workers)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*174 passed, 3 wrong*"])

@@ -1,4 +1,4 @@
-"""Which request a response answers, by what it says of itself and, without that, by its place."""
+"""The request that a response answers: by its own fields and, without them, by its place."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_samples_are_distinguished_by_number_or_by_their_order() -> None:
     assert list(found) == [blanks[1]]
 
 
-def test_what_was_not_asked_or_is_answered_twice_is_nothing() -> None:
+def test_unrequested_and_repeated_answers_are_ignored() -> None:
     found = awaited(*AUDIT)
     assert found.pop(Response("x")) is None
     assert found.pop(Response("p", arm="full@BACD")) is None

@@ -94,7 +94,7 @@ def test_the_version_of_the_scorer_changes_the_fingerprint(monkeypatch):
     assert fingerprint(PROTOCOL) != before
 
 
-def test_every_way_to_draw_shots_is_another():
+def test_every_method_of_drawing_shots_has_its_own_fingerprint():
     """Also where the shots that are drawn happen to be the same."""
     ways = (
         PROTOCOL,
@@ -106,7 +106,7 @@ def test_every_way_to_draw_shots_is_another():
     assert len({fingerprint(way) for way in ways}) == len(ways)
 
 
-def test_what_moves_no_score_does_not_change_it():
+def test_settings_that_move_no_score_do_not_change_the_fingerprint():
     assert fingerprint(replace(PROTOCOL, name="other")) == fingerprint(PROTOCOL)
     # Outside a chat, shots are text anyway.
     assert fingerprint(replace(PROTOCOL, shots_as_text=True)) == fingerprint(PROTOCOL)
@@ -130,7 +130,7 @@ def test_the_shots_are_those_that_are_used():
 
 
 @pytest.mark.parametrize("seed", ["0", "1"])
-def test_it_is_the_same_in_every_process(seed, tmp_path):
+def test_fingerprints_are_equal_in_every_process(seed, tmp_path):
     """Neither hash seed, folder, locale nor time zone enter; the value is written down here."""
     code = (
         "from pytest_llmeval.evaluation.fingerprint import fingerprint;"
@@ -144,7 +144,7 @@ def test_it_is_the_same_in_every_process(seed, tmp_path):
     assert found.stdout.strip() == WRITTEN, found.stderr
 
 
-def test_a_template_may_tell_subjects_and_numbers_of_options_apart():
+def test_a_template_may_depend_on_subject_and_number_of_options():
     """A change that the fixed item does not show is in what is made of the data."""
     items = (
         ITEM,
@@ -167,13 +167,13 @@ def test_equal_protocols_have_equal_fingerprints():
     assert fingerprint(replace(none, allow_copies=True)) == fingerprint(none)
 
 
-def test_a_template_that_fails_is_told_in_one_line():
+def test_a_template_that_fails_is_reported_in_one_line():
     broken = template(question=lambda item: item.fields["a"] + 1)
     with pytest.raises(ConfigError, match=r"protocol 'p': template 'lmeval.*fails.*TypeError"):
         fingerprint(broken)
 
 
-def test_how_a_blank_stop_string_counts_is_in_the_fingerprint_where_there_is_one():
+def test_blank_stop_strings_are_in_the_fingerprint():
     """It once ended answers that begin with blank lines, whose runs are not comparable."""
     blank = protocol_content(decoding(stop=("Q:", "\n\n")))["decoding"]
     assert (blank["stop"], blank["blank_stop"]) == (["Q:", "\n\n"], "behind text")

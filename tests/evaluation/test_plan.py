@@ -1,4 +1,4 @@
-"""Plans: chunks, identity, and the way to the controller and back."""
+"""Plans: chunks, identity, and the transfer to the controller and back."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def debiased_fingerprints(kind: str, seed: int, limit: int | None = None) -> dic
     return {result.debias: result.ways[0].fingerprint for result in plan.results}
 
 
-def test_a_debiased_fingerprint_has_what_moves_its_score_and_nothing_else():
+def test_a_debiased_fingerprint_has_all_that_moves_its_score():
     usual = debiased_fingerprints("cyclic", 0)
 
     def differing(kind: str, seed: int, limit: int | None = None) -> set[str | None]:

@@ -52,11 +52,11 @@ def test_an_answer_is_given_once():
         {"text": None},
     ],
 )
-def test_what_an_earlier_record_must_share_to_be_used_again(change):
+def test_a_reused_record_has_the_same_fields(change):
     assert stored(replace(ANSWER, **change)).take(PLANNED) is None
 
 
-def test_an_error_that_came_later_leaves_the_answer_and_has_the_last_word():
+def test_a_later_error_keeps_the_answer_and_decides_the_outcome():
     error = replace(PLANNED, error="the server was gone")
     found = stored(ANSWER, error)
     assert found.take(PLANNED) is ANSWER
@@ -64,7 +64,7 @@ def test_an_error_that_came_later_leaves_the_answer_and_has_the_last_word():
     assert stored(ANSWER).is_last(ANSWER)
 
 
-def test_what_another_scorer_said_of_an_answer_is_no_later_word_on_it():
+def test_scores_of_other_scorers_do_not_replace_the_first():
     again = replace(PLANNED, scorer="number", protocol="q", response_of="letter")
     assert stored(ANSWER, again).is_last(ANSWER)
 

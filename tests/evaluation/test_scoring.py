@@ -31,7 +31,7 @@ def test_a_response_is_scored():
 
 
 def test_a_scorer_that_raises_is_an_error(monkeypatch):
-    """Case g18: a broken grader is not a weak model."""
+    """A broken grader is not a weak model."""
 
     def broken(item, response):
         raise ImportError("no module named grader")
@@ -57,6 +57,6 @@ def test_a_reply_that_was_withheld_is_unparsed_under_every_scorer(scorer):
     assert (record.outcome, record.error) == (Outcome.UNPARSED, None)
 
 
-def test_what_a_filter_let_through_is_read():
+def test_partially_filtered_text_is_read():
     cut = Response("q0", text="The answer is B. Because", finish_reason="content_filter")
     assert scored(cut, "choice").answer == "B"

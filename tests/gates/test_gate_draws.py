@@ -1,4 +1,4 @@
-"""Random draws (`--llm-limit`): decided by their interval, and said to be sampled."""
+"""Random draws (`--llm-limit`): decided by their interval, and marked as sampled."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_confidence_decides_by_the_uncorrected_interval(
 
 
 def test_without_confidence_a_draw_can_only_be_shown_to_fail() -> None:
-    """Rule 2: what was not run is not green, but it may already be lost."""
+    """What was not run is not green, but it may already be lost."""
     low, high = stratified_interval(tallies(RUN), ALL, finite=True)
     assert high < stratified_interval(tallies(RUN), ALL, finite=False)[1]
     verdict = one("accuracy = 0.1", RUN)
@@ -82,7 +82,7 @@ def test_without_confidence_a_draw_can_only_be_shown_to_fail() -> None:
 
 
 def test_all_but_one_item_is_no_easier_than_all() -> None:
-    """With the finite-population correction the draw would pass where the full run cannot say."""
+    """With the finite-population correction the draw would pass where the full run is undecided."""
     gate = "accuracy = { min = 0.75, confidence = 0.95 }"
     full = one(gate, right(80, 100))
     part = one(gate, result(Counts(100, 80, 19), drawn={"s": 99}))
@@ -148,7 +148,7 @@ def test_errors_of_a_draw() -> None:
     assert found["x::max_errors"].status == "pass"
 
 
-def test_a_draw_of_everything_is_no_draw() -> None:
+def test_a_sample_of_all_items_is_the_whole_benchmark() -> None:
     run = result(Counts(10, 8, 1, error=1), drawn={"s": 10})
     found = verdicts("[benchmarks.x]\naccuracy = 0.8\nmax_errors = 1", run)
     assert {v.status for v in found.values()} == {"pass"}
@@ -207,7 +207,7 @@ def test_a_draw_without_confidence_never_passes(
     assert 0 <= verdict.interval[0] <= verdict.measured <= verdict.interval[1] <= 1
 
 
-def test_the_whole_benchmarks_value_is_where_it_was_said_to_be() -> None:
+def test_the_interval_of_a_sample_contains_the_full_accuracy() -> None:
     """Draws of 100 of 1,000 items: the 95 % interval holds the full run's accuracy."""
     generator = random.Random(1)
     population = [1] * 300 + [0] * 700

@@ -62,7 +62,7 @@ def test_the_interval_decides_where_there_is_a_confidence(least: float, status: 
     assert found.interval == expected.interval
 
 
-def test_errors_fail_it_unless_they_are_allowed_and_then_it_is_open() -> None:
+def test_errors_fail_a_hybrid_gate_unless_allowed() -> None:
     scorers = {"matched": "cce", "letter": "ccc"}
     found = judged(f'{PLACE}"{NAME}" = 0.1', **scorers)
     assert (found.status, found.measured) == ("fail", None)
@@ -82,7 +82,7 @@ def test_errors_fail_it_unless_they_are_allowed_and_then_it_is_open() -> None:
         ({"letter": "", "matched": ""}, 9, "no item was run"),
     ],
 )
-def test_what_leaves_it_undecided(scorers: dict[str, str], total: int | None, reason: str) -> None:
+def test_undecided_hybrid_gates(scorers: dict[str, str], total: int | None, reason: str) -> None:
     found = judged(f'{PLACE}"{NAME}" = 0.1', total, **scorers)
     assert (found.status, found.reason) == ("undecided", reason)
 
@@ -123,7 +123,7 @@ def test_an_unknown_scorer_is_refused_and_a_known_one_may_not_run() -> None:
     check_names(good, KnownNames((), ("matched",)), collected("letter"))
 
 
-def test_a_bound_that_no_result_can_reach_is_told() -> None:
+def test_a_bound_that_no_result_can_reach_is_reported() -> None:
     text = f'version = 1\n{PLACE}"{NAME}" = {{ min = 0.95, confidence = 0.95 }}'
     (line,) = noise_warnings(parse_thresholds(text), collected("letter", "matched"))
     assert "hybrids" in line

@@ -214,7 +214,7 @@ def test_chance_is_two_sided(correct: int, status: str, reason: str) -> None:
     assert "(bound = chance (99 % interval))" in describe(verdict)
 
 
-def test_chance_by_the_95_percent_interval_unless_said_otherwise() -> None:
+def test_chance_is_tested_at_95_percent_by_default() -> None:
     """36 of 100: [0.2727, 0.4576] at 95 %, [0.2492, 0.4881] at 99 %."""
     assert one("accuracy.chance = true", right(36, 100)).status == "fail"
     gate = "accuracy = { chance = true, confidence = 0.99 }"
@@ -240,7 +240,7 @@ def test_no_chance_level_no_verdict() -> None:
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 20))
-def test_chance_with_errors_passes_only_if_it_would_whatever_they_were(
+def test_a_chance_gate_with_errors_passes_only_in_the_worst_case(
     correct: int, wrong: int, error: int
 ) -> None:
     run = result(Counts(correct + wrong + error, correct, wrong, error=error))
@@ -278,7 +278,7 @@ def test_more_samples_see_smaller_drops_where_items_are_alike() -> None:
     assert several.detectable < 0.6 * single.detectable
 
 
-def test_a_warning_is_told_in_place_of_pass() -> None:
+def test_a_warning_replaces_pass() -> None:
     warned = Verdict(
         *("i", "m", "x", "s", None, "max_drop", "<= 0.01", 0.02, None, 9, "pass", "why"),
         max=0.01,

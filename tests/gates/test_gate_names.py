@@ -177,7 +177,7 @@ def test_a_wrong_name_is_one_line(text: str, parts: list[str]) -> None:
         assert part in message
 
 
-def test_what_was_collected_by_benchmark() -> None:
+def test_collected_subjects_by_benchmark() -> None:
     found = collected_benchmarks(
         [
             ("x", "letter", {"a": 3, "b": 2}, 0.25, 1),

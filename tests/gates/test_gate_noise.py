@@ -1,4 +1,4 @@
-"""Thresholds tighter than the noise are told when the file is read."""
+"""Thresholds tighter than the noise are warned about when the file is read."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ FILE = "thresholds.toml: benchmarks.x."
         "scorers.cloze.accuracy = { min = 0.999, confidence = 0.95 }",  # did not run
     ],
 )
-def test_what_so_many_items_can_show(text: str) -> None:
+def test_no_warning_for_detectable_thresholds(text: str) -> None:
     assert warnings(X + text) == []
 
 
-def test_only_what_was_collected_is_told() -> None:
+def test_only_collected_subjects_are_warned_about() -> None:
     assert warnings("[benchmarks.y]\nregression.max_drop = 0") == []
 
 
@@ -93,7 +93,7 @@ def test_drops_of_subjects_are_one_line() -> None:
         ('"pass@1" = { min = 0.995, confidence = 0.95 }', '"pass@1"', 765),
     ],
 )
-def test_a_bound_that_nothing_can_meet(gate: str, key: str, items: int) -> None:
+def test_a_bound_out_of_reach(gate: str, key: str, items: int) -> None:
     (line,) = warnings(X + gate)
     assert line.startswith(f"{FILE}{key}: ")
     assert "cannot be met" in line
@@ -131,7 +131,7 @@ def test_a_band_narrower_than_its_interval(metric: str) -> None:
     assert warnings(X + f"{metric} = {{ min = 0.2, max = 0.8 }}") == []
 
 
-def test_the_width_is_told_in_the_metrics_own_unit() -> None:
+def test_the_width_is_in_the_unit_of_the_metric() -> None:
     (line,) = warnings(X + "accuracy = { min = 0.5, max = 0.52 }")
     assert "0.087 wide with 500 items" in line
     (line,) = warnings(X + "normalized_gain = { min = 0.5, max = 0.52 }")
@@ -148,7 +148,7 @@ def test_a_rate_below_one_item() -> None:
     assert line.startswith(f"{FILE}every_subject.error_rate: 1 of 3 subjects, e.g. anatomy: ")
 
 
-def test_a_models_own_table_tells_only_what_is_its_own() -> None:
+def test_a_table_of_a_model_warns_only_about_its_own_gates() -> None:
     text = X + "regression.max_drop = 0.001\naccuracy = 0.2\n"
     assert len(warnings(text + "[models.m.benchmarks.x]\naccuracy = 0.3")) == 1
     base, own = warnings(text + "[models.m.benchmarks.x]\nregression.alpha = 0.001")

@@ -190,7 +190,7 @@ def test_no_result_or_several_are_undecided() -> None:
     ]
 
 
-def test_items_that_a_run_lacks_leave_it_undecided() -> None:
+def test_missing_items_leave_a_regression_gate_undecided() -> None:
     for pair in [("ccc ", "cccc"), ("cccc", "ccc "), ("ccc ", "ccc "), ("ccc ", "ccw ")]:
         verdict = drop(DROP, s=pair)
         assert (verdict.status, verdict.reason) == (
@@ -213,7 +213,7 @@ def test_a_subject_is_decided_by_its_own_items() -> None:
 
 
 def test_a_baseline_with_errors_is_no_ground() -> None:
-    """Rule 1: nor can it be told from one that had those items right."""
+    """Such a run cannot be distinguished from one that had those items right."""
     found = against(BOTH, a=("cc" + "e" * 3, "ccwww"), b=subject(both=10))
     assert {(v.status, v.reason) for v in found.values()} == {
         ("undecided", "the baseline is incomplete: 3 errors (max_errors 0)")
@@ -252,7 +252,7 @@ def test_allowed_errors_are_taken_as_wrong() -> None:
 
 
 def test_more_errors_than_allowed_fail() -> None:
-    """Rule 1, as everywhere: only the subjects with errors."""
+    """As everywhere: only the subjects with errors."""
     found = against(BOTH, a=("c" * 10, "e" + "c" * 9), c=("cc", "cc"))
     assert {v.subject: v.status for v in found.values()} == {None: "fail", "a": "fail", "c": "pass"}
     assert found["x::regression::max_drop"].reason == "incomplete: 1 error (max_errors 0)"
@@ -306,7 +306,7 @@ pairs = st.lists(st.sampled_from(["cc", "cw", "wc", "ww", "ec", "ce", " c", "c "
 
 
 @given(st.dictionaries(st.sampled_from("abc"), pairs, min_size=1), st.floats(0, 0.3))
-def test_what_fails_and_what_warns(drawn: dict[str, list[str]], tolerance: float) -> None:
+def test_failures_and_warnings(drawn: dict[str, list[str]], tolerance: float) -> None:
     before, after = ({s: [p[i].strip() for p in run] for s, run in drawn.items()} for i in (0, 1))
     comparison = compared(before, after)
     gates = f"max_drop = {tolerance:.6f}, max_subject_drop = {tolerance:.6f}, alpha = 0.2"

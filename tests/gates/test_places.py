@@ -1,4 +1,4 @@
-"""Every gate knows the line on which it stands, however the file is written."""
+"""Lines of gates in the thresholds file, in any style of TOML."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ benchmarks.mmlu.scorers = { letter = { max_errors = 0, every_subject = { accurac
         }
 
 
-def test_a_models_own_gate_stands_where_the_model_is():
+def test_the_gate_of_a_model_is_located_at_its_table():
     text = """\
 version = 1
 [benchmarks.mmlu]

@@ -1,4 +1,4 @@
-"""thresholds.toml: what it means, and that every mistake in it is told in one line."""
+"""thresholds.toml: its meaning, and one line for every mistake in it."""
 
 from __future__ import annotations
 

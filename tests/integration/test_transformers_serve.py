@@ -86,7 +86,7 @@ def test_a_server_that_takes_no_echo_ends_the_run(
 
 
 def generated(model: Any, tokenizer: Any, text: str) -> tuple[str, int]:
-    """The greedy answer to a user's message, and the number of tokens asked."""
+    """The greedy answer to a user's message, and the number of tokens of the prompt."""
     tokens = tokenizer.apply_chat_template(
         [{"role": "user", "content": text}],
         add_generation_prompt=True,

@@ -1,4 +1,4 @@
-"""Audits of planted behaviours give the closed forms, and say what was planted."""
+"""Audits of planted behaviours give the closed forms, and name the behaviour."""
 
 from __future__ import annotations
 
@@ -189,12 +189,12 @@ def test_diagnosis_names_what_was_planted(double: Double, sentence: str | None, 
     assert said is None if sentence is None else (said or "").startswith(sentence)
 
 
-def test_copying_is_told_from_a_preference() -> None:
+def test_copying_differs_from_a_preference() -> None:
     audit = run(copies_last_shot)
     assert (diagnose(audit) or "").startswith(
         "copies the position of the shots' answers: 100.0 % of its answers stand there; 25.0 %"
     )
-    # Where the shots stand still, copying them is answering their position.
+    # Where the shots do not move, copying them is answering their position.
     still = table(ASKED, SHOTS, arms("attack", 4, shots=False), copies_last_shot)
     assert (diagnose(audit_table(still)) or "").startswith("always answers position B")
     assert audit.copying is not None
@@ -206,7 +206,7 @@ def test_copying_is_told_from_a_preference() -> None:
 
 
 def test_content_without_positions_is_no_preference() -> None:
-    """A model that picks the same wrong content, which stands at B in most arms of the attack."""
+    """A model that picks the same wrong content, which is at B in most arms of the attack."""
 
     def stubborn(item: Item, _shots: object) -> int:
         wrong = next(
@@ -252,7 +252,7 @@ def test_items_that_are_not_in_every_arm_are_not_compared() -> None:
     assert audit.items == 12
 
 
-def test_arms_nobody_answered_throughout_have_no_family() -> None:
+def test_arms_without_any_answer_have_no_family() -> None:
     audit = audit_table({"a": {"original": (0, True)}, "b": {"cyclic@1": (0, True)}})
     assert audit.families == ()
     assert audit.main is None
@@ -343,14 +343,14 @@ def test_many_items_are_judged_by_the_normal_limit() -> None:
 
 def test_the_order_in_which_answers_came_does_not_settle_a_tie() -> None:
     arms = ("original", "drawn@1", "drawn@2")
-    # Three options, chosen once each: the original order decides, wherever it stands.
+    # Three options, chosen once each: the original order decides, at any place.
     row = {"drawn@2": (2, True), "drawn@1": (1, False), "original": (0, False)}
     (family,) = audit_table({"i": row}, arms=arms).families
     assert family.majority == 0.0
     assert family.arms == ("drawn@1", "drawn@2")
 
 
-def test_the_recall_at_a_position_that_few_items_have_is_not_told() -> None:
+def test_the_recall_at_a_rare_position_is_left_out() -> None:
     """Of 41 items one has five options, and its answer at the fifth is missed."""
     table = {
         f"i{n}": {"original": Answer(n % 4, True, n % 4, n % 4, (0, 1, 2, 3))} for n in range(40)

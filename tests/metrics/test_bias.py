@@ -41,7 +41,7 @@ def test_consistency_by_hand() -> None:
     assert consistency_rate([[None, 2, 2]]) == pytest.approx(1 / 3)
     assert consistency_rate([]) is None
     assert consistency_rate([[1], []]) is None
-    assert consistency_rate([[1], [2, 2]]) == 1.0  # an item asked once says nothing
+    assert consistency_rate([[1], [2, 2]]) == 1.0  # one order of an item has no consistency
 
 
 def test_consistency_refuses_what_is_no_option() -> None:

@@ -57,7 +57,7 @@ def test_nothing_to_calibrate_and_nonsense():
 
 
 @given(ANSWERS, st.integers(1, 20))
-def test_bins_hold_every_answer_and_ece_is_at_least_the_overconfidence(answers, bins):
+def test_bins_hold_every_answer_and_ece_bounds_the_overconfidence(answers, bins):
     found = calibration(answers, bins)
     assert found is not None
     assert sum(one.items for one in found.bins) == len(answers)

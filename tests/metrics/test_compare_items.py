@@ -115,7 +115,7 @@ def test_samples_of_an_item_go_together() -> None:
     assert (found.errors_baseline, found.errors_candidate) == (0, 1)
 
 
-def test_what_a_draw_could_have_seen_is_weighed_too() -> None:
+def test_unsampled_items_enter_the_interval() -> None:
     before = run("s", **{f"s{n}": "c" for n in range(20)})
     before |= run("t", **{f"t{n}": "c" for n in range(20)})
     after = before | run("s", s0="w", s1="w")
@@ -174,7 +174,7 @@ def test_the_order_of_items_does_not_matter(baseline: Run, candidate: Run, rando
 
 
 @given(runs, runs)
-def test_the_other_way_round_is_the_other_sign(baseline: Run, candidate: Run) -> None:
+def test_swapped_runs_change_the_sign(baseline: Run, candidate: Run) -> None:
     there = compared(baseline, candidate, SIZES)
     back = compared(candidate, baseline, SIZES)
     assert (there.newly_wrong, there.newly_right) == (back.newly_right, back.newly_wrong)
@@ -231,7 +231,7 @@ def test_the_worst_are_the_first_of_all() -> None:
     assert len(found.worst()) == 5
 
 
-def test_a_planted_regression_is_found_where_it_is_and_nowhere_else() -> None:
+def test_a_planted_regression_is_reported_in_its_subject_alone() -> None:
     """One subject 15 points worse, the others a little better: the average rises."""
     rng = randoms.Random(9)
     baseline: Run = {}

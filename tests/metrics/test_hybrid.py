@@ -127,7 +127,7 @@ def test_other_spellings_of_a_name(text: str) -> None:
         ("0.5.5*matched+0.5*letter", "is no hybrid"),
     ],
 )
-def test_names_that_are_none(text: str, message: str) -> None:
+def test_invalid_hybrid_names(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         hybrid_weights(text)
 

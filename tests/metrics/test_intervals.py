@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import assume
 from hypothesis import given
@@ -30,26 +29,11 @@ from pytest_llmeval.metrics import stratified_effective_size
 from pytest_llmeval.metrics import stratified_interval
 from pytest_llmeval.metrics import tally_interval
 from pytest_llmeval.metrics import wilson_interval
+from support.metric_results import mean
+from support.metric_results import single
+from support.metric_results import totals
 
 NAN = float("nan")
-
-
-def single(correct: int, total: int) -> dict[tuple[int, int], int]:
-    return {(1, 1): correct, (1, 0): total - correct}
-
-
-def totals(tally: Tally) -> tuple[int, int, int]:
-    """Items, answers, right answers."""
-    return (
-        sum(tally.values()),
-        sum(n * m for (n, _), m in tally.items()),
-        sum(c * m for (_, c), m in tally.items()),
-    )
-
-
-def mean(tally: Tally) -> float:
-    _, answers, correct = totals(tally)
-    return correct / answers
 
 
 def defined(value: float | None) -> float:
@@ -58,11 +42,19 @@ def defined(value: float | None) -> float:
 
 
 cell = st.integers(1, 5).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
+
+
 tallies = st.dictionaries(cell, st.integers(1, 40), min_size=1, max_size=6)
+
+
 singles = st.integers(1, 300).flatmap(lambda n: st.integers(0, n).map(lambda c: single(c, n)))
+
+
 subject_sets = st.dictionaries(
     st.text("abcdef", max_size=3), st.one_of(tallies, singles), min_size=1, max_size=6
 )
+
+
 confidences = st.floats(0.001, 0.999)
 
 
@@ -238,7 +230,7 @@ def test_a_full_draw_has_the_accuracy_of_the_benchmark(subjects: dict[str, Tally
 
 
 @given(st.lists(singles, min_size=1, max_size=6))
-def test_equal_draws_are_weighed_by_what_they_stand_for(drawn: list[Tally]) -> None:
+def test_equal_samples_are_weighted_by_their_populations(drawn: list[Tally]) -> None:
     subjects = {str(i): tally for i, tally in enumerate(drawn)}
     sizes = {name: 300 * (int(name) + 1) for name in subjects}
     expected = sum(mean(subjects[name]) * size for name, size in sizes.items())
@@ -362,106 +354,6 @@ def test_pass_intervals_contain_their_means(tally: Tally, k: int) -> None:
         else:
             assert limits is not None
             assert 0 <= limits[0] <= defined(value(tally, k)) <= limits[1] <= 1
-
-
-def covered(seed: int, repetitions: int, one: Any) -> float:
-    rng = np.random.default_rng(seed)
-    return sum(low <= truth <= high for low, high, truth in (one(rng) for _ in range(repetitions)))
-
-
-@pytest.mark.parametrize(
-    ("subjects", "items", "least", "most"),
-    [(12, 25, 0.3, 0.95), (57, 5, 0.3, 0.95), (57, 1, 0.3, 0.95), (12, 25, 0.9, 0.99)],
-)
-def test_the_macro_interval_covers(subjects: int, items: int, least: float, most: float) -> None:
-    rates = np.linspace(least, most, subjects)
-
-    def one(rng: np.random.Generator) -> tuple[float, float, float]:
-        rights = rng.binomial(items, rates)
-        return *macro_interval({str(i): single(int(c), items) for i, c in enumerate(rights)}), (
-            float(rates.mean())
-        )
-
-    assert 0.93 <= covered(1, 600, one) / 600 <= 0.98
-
-
-@pytest.mark.parametrize(
-    ("sizes", "drawn", "rates"),
-    [
-        ([1534] + [100] * 10, 10, [0.9] + [0.5] * 10),
-        ([1534] + [100] * 10, 5, [0.9] * 11),
-        ([1000, 100], 20, [0.95, 0.7]),
-        ([10_000, 60], 20, [0.9, 0.5]),
-    ],
-)
-def test_the_stratified_interval_covers_where_a_subject_is_heavy(
-    sizes: list[int], drawn: int, rates: list[float]
-) -> None:
-    populations = {str(i): size for i, size in enumerate(sizes)}
-    truth = sum(s * p for s, p in zip(sizes, rates, strict=True)) / sum(sizes)
-
-    def one(rng: np.random.Generator) -> tuple[float, float, float]:
-        rights = rng.binomial(drawn, rates)
-        subjects = {str(i): single(int(c), drawn) for i, c in enumerate(rights)}
-        return *stratified_interval(subjects, populations, finite=False), truth
-
-    assert 0.93 <= covered(4, 600, one) / 600 <= 0.98
-
-
-@pytest.mark.parametrize("sizes", [[5, 5, 100], [6, 100], [3, 3, 3, 200]])
-def test_the_macro_interval_covers_where_sizes_differ(sizes: list[int]) -> None:
-    rates = [0.85] * (len(sizes) - 1) + [0.9]
-
-    def one(rng: np.random.Generator) -> tuple[float, float, float]:
-        rights = rng.binomial(sizes, rates)
-        subjects = {
-            str(i): single(int(c), n) for i, (c, n) in enumerate(zip(rights, sizes, strict=True))
-        }
-        return *macro_interval(subjects), sum(rates) / len(rates)
-
-    assert 0.93 <= covered(5, 600, one) / 600 <= 0.98
-
-
-@pytest.mark.parametrize(("items", "n"), [(20, 5), (50, 10), (164, 20)])
-def test_the_tally_interval_covers(items: int, n: int) -> None:
-    """Items whose rates are spread as beta(2, 2) and beta(0.3, 0.7)."""
-    for a, b in ((2, 2), (0.3, 0.7)):
-
-        def one(rng: np.random.Generator, a: float = a, b: float = b) -> tuple[float, float, float]:
-            rights = rng.binomial(n, rng.beta(a, b, items))
-            return *tally_interval(Counter((n, int(c)) for c in rights)), a / (a + b)
-
-        assert 0.93 <= covered(2, 600, one) / 600 <= 0.98
-
-
-@pytest.mark.parametrize(("size", "drawn"), [(200, 20), (200, 150), (150, 2)])
-def test_the_stratified_interval_covers_the_benchmark_and_the_model(size: int, drawn: int) -> None:
-    rates = np.linspace(0.3, 0.9, 20)
-    sizes = {str(i): size for i in range(20)}
-
-    def one(rng: np.random.Generator, finite: bool) -> tuple[float, float, float]:
-        whole = rng.binomial(size, rates)
-        rights = rng.hypergeometric(whole, size - whole, drawn)
-        subjects = {str(i): single(int(c), drawn) for i, c in enumerate(rights)}
-        truth = whole.sum() / (20 * size) if finite else rates.mean()
-        return *stratified_interval(subjects, sizes, finite=finite), truth
-
-    for finite in (True, False):
-        hits = covered(3, 600, lambda rng, finite=finite: one(rng, finite))
-        assert 0.93 <= hits / 600 <= 0.98
-
-
-def test_the_pass_at_k_interval_covers() -> None:
-    """Beta(1, 1) rates: pass@2 is 1 - E (1 - p)^2 = 2/3."""
-
-    def one(rng: np.random.Generator) -> tuple[float, float, float]:
-        tally = Counter((5, int(c)) for c in rng.binomial(5, rng.beta(1, 1, 100)))
-        low, high = bootstrap_interval(
-            [tally], lambda n, c: 1 - math.comb(n - c, 2) / math.comb(n, 2), resamples=500
-        )
-        return low, high, 2 / 3
-
-    assert 0.92 <= covered(4, 600, one) / 600 <= 0.98
 
 
 def test_accuracy_and_interval_of_the_whole_agree() -> None:

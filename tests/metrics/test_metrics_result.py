@@ -25,7 +25,7 @@ from support.metric_results import result
 from support.metric_results import total
 
 
-def test_counts_tell_what_is_missing() -> None:
+def test_counts_include_missing_items() -> None:
     part = Counts(10, correct=3, wrong=2, unparsed=1, error=1)
     assert (part.answered, part.attempted, part.missing, part.complete) == (6, 7, 3, False)
     assert Counts(2, 1, 1).complete
@@ -80,18 +80,18 @@ def test_any_split_over_workers_gives_the_same_sum(parts: list[tuple[Counts, int
 
 
 def test_workers_of_unequal_load_are_pooled() -> None:
-    """Case e12: not the mean of the workers' own accuracies, 0.725."""
+    """Not the mean of the workers' own accuracies, 0.725."""
     pooled = Counts(60, correct=30, wrong=30) + Counts(40, correct=38, wrong=2)
     assert result({"s": pooled}).accuracy == 0.68
 
 
-def test_an_item_tells_answers_from_errors() -> None:
+def test_an_item_distinguishes_answers_from_errors() -> None:
     one = item(CORRECT, ERROR, UNPARSED, CORRECT)
     assert (one.answered, one.correct) == (3, 2)
 
 
 def test_same_text_in_two_subjects_is_two_items() -> None:
-    """Case e10: items are told apart by id, which is all that comes here."""
+    """Items are distinguished by id alone."""
     items = {
         "anatomy/17": item(CORRECT, subject="anatomy"),
         "clinical/203": item(WRONG, subject="clinical"),
@@ -206,7 +206,7 @@ def test_without_a_chance_level_there_is_no_gain() -> None:
         ({"a": Counts(3, 2, 0, 0, 1)}, {"a": 3}, False),  # all there are, one with an error
     ],
 )
-def test_a_draw_is_told_from_any_other_part(
+def test_a_random_sample_differs_from_any_other_part(
     subjects: dict[str, Counts], drawn: dict[str, int] | None, sampled: bool
 ) -> None:
     assert result(subjects, drawn=drawn).sampled is sampled

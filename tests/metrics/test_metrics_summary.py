@@ -28,14 +28,14 @@ SEVERAL = ("pass@k", "pass^k", "variance")
 
 
 def test_unparsed_is_wrong_and_counted_apart() -> None:
-    """Case e15: no guessing, no 1/K credit."""
+    """No guessing, no 1/K credit."""
     shown = summarize(total([item(UNPARSED), item(CORRECT)], {"s": 2}))
     assert shown["accuracy"] == 0.5
     assert (shown["wrong"], shown["unparsed"], shown["unparsed_rate"]) == (0, 1, 0.5)
 
 
 def test_errors_leave_the_result_incomplete() -> None:
-    """Case e09: neither 80/90 nor 80/100 silently, but both."""
+    """Neither 80/90 nor 80/100 silently, but both."""
     shown = summarize(result({"s": Counts(100, correct=80, wrong=10, error=10)}))
     assert shown["accuracy"] is None
     assert shown["complete"] is False
@@ -69,7 +69,7 @@ def test_a_limited_run_has_an_accuracy_and_is_not_complete() -> None:
     assert shown["sampled"] is None
 
 
-def test_a_draw_says_what_the_whole_benchmark_would_give() -> None:
+def test_a_sample_estimates_the_whole_benchmark() -> None:
     """Equal draws from unequal subjects: the mean over the items drawn is 0.5, and biased."""
     subjects = {"large": Counts(90, 8, 2), "small": Counts(10, 2, 8)}
     shown = summarize(result(subjects, drawn={"large": 10, "small": 10}))
@@ -81,7 +81,7 @@ def test_a_draw_says_what_the_whole_benchmark_would_give() -> None:
 
 
 def test_one_item() -> None:
-    """Case e06: no standard error, still valid JSON."""
+    """No standard error, still valid JSON."""
     shown = summarize(result({"s": Counts(1, correct=1)}))
     assert (shown["accuracy"], shown["standard_error"]) == (1.0, None)
     assert shown["macro_standard_error"] is None

@@ -128,7 +128,7 @@ differences = st.lists(st.integers(-5, 5), max_size=10)
 
 @given(differences)
 def test_sign_flip_is_the_share_of_all_signs(values: list[int]) -> None:
-    """Of all 2^n ways to put signs to the differences, those with a sum as far from 0."""
+    """Of all 2^n assignments of signs to the differences, those with a sum as far from 0."""
     sums = [
         sum(s * v for s, v in zip(signs, values, strict=True))
         for signs in product((1, -1), repeat=len(values))
@@ -228,7 +228,7 @@ def test_paired_interval_covers(items: int, worse: float, better: float) -> None
     assert 0.94 <= hits / 2000 <= 0.98
 
 
-def test_paired_interval_without_items_says_nothing() -> None:
+def test_the_paired_interval_without_items_is_everything() -> None:
     assert paired_interval({}) == paired_interval({0: 0}, 5) == (-1.0, 1.0)
 
 

@@ -53,7 +53,6 @@ def test_counts_that_are_no_counts(
 
 
 def test_two_averages_with_different_names() -> None:
-    """Case e04."""
     subjects = {"algebra": (90, 100), "law": (1, 10)}
     assert accuracy(91, 110) == pytest.approx(0.8272727272727273, rel=1e-15)
     assert macro_accuracy(subjects) == 0.5
@@ -178,7 +177,6 @@ def test_subjects_add_their_variances(drawn: tuple[int, int], subjects: int) -> 
 
 
 def test_an_interval_at_the_edge_is_no_certainty() -> None:
-    """Case e07."""
     assert wilson_interval(0, 25) == pytest.approx((0.0, 0.13319225), abs=1e-8)
     assert wilson_interval(0, 1)[0] == 0.0
     assert exact_interval(0, 25) == pytest.approx((0.0, 1 - 0.025 ** (1 / 25)), abs=1e-12)

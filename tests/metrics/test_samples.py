@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,9 +26,6 @@ from pytest_llmeval.metrics import pass_hat_k
 from pytest_llmeval.metrics import sample_spread
 from pytest_llmeval.metrics import standard_error
 from pytest_llmeval.metrics import variance_components
-from support.paths import DATA
-
-EXPECTED = DATA / "outputs" / "humaneval" / "expected_results.json"
 
 
 @st.composite
@@ -84,12 +82,11 @@ def test_all_right_is_the_complement_of_any_wrong(drawn: tuple[int, int, int]) -
 def test_too_few_samples_are_undefined(
     function: Callable[..., float | None], n: int, c: int, k: int
 ) -> None:
-    """Case e01: never 1.0."""
+    """Never 1.0."""
     assert function(n, c, k) is None
 
 
 def test_a_probability_not_a_flag() -> None:
-    """Case e02."""
     assert [pass_at_k(5, 2, 1), pass_at_k(200, 1, 1)] == [0.4, 0.005]
     assert [pass_at_k(5, 2, 3), pass_at_k(200, 1, 3)] == [0.9, 0.015]
     assert mean_pass_at_k({(5, 2): 1, (200, 1): 1}, 1) == pytest.approx(0.2025, rel=1e-15)
@@ -123,10 +120,10 @@ def test_nonsense(function: Callable[..., float | None], n: int, c: float, k: fl
         function(n, c, k)
 
 
-@pytest.mark.skipif(not EXPECTED.exists(), reason=f"no {EXPECTED} (set LLMEVAL_DATA)")
-def test_the_oracle_of_codet() -> None:
+def test_published_values_of_codet(data: Path) -> None:
     """HumanEval by codegen-16B with 100 samples, as CodeT (Chen et al. 2022) publishes it."""
-    counts = json.loads(EXPECTED.read_text())["codet_codegen16B_counts"].values()
+    published = data / "outputs" / "humaneval" / "expected_results.json"
+    counts = json.loads(published.read_text())["codet_codegen16B_counts"].values()
     tally = Counter((task["n"], task["c"]) for task in counts)
     assert tally.total() == 164
     found = {k: round(100 * defined(mean_pass_at_k(tally, k)), 2) for k in (1, 2, 5, 10, 50, 100)}
@@ -161,7 +158,7 @@ TALLY_FUNCTIONS = [
 
 @pytest.mark.parametrize("function", TALLY_FUNCTIONS)
 @pytest.mark.parametrize("tally", [{(2, 3): 1}, {(-1, 0): 1}, {(2, 1): -1}, {(2.0, 1): 1}])
-def test_tallies_that_are_none(function: Callable[..., object], tally: object) -> None:
+def test_invalid_tallies(function: Callable[..., object], tally: object) -> None:
     with pytest.raises(ValueError, match=r"whole number|negative|larger"):
         function(tally)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
+from support.text_generation import LENGTH
 
 CHAT_TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}\n{% endfor %}"
@@ -110,3 +113,27 @@ def requests() -> list[Request]:
         choices = ("A", "B", "C", "D") if number != 4 else ("yes it is", "yes", "not at all")
         found.append(Request(f"q-{number}", Prompt(description, shots, question), choices))
     return found
+
+
+@pytest.fixture
+def make_text_engine(torch: Any, llama: Any, tokenizer: Any) -> Any:
+    """``make_text_engine(model, rows=8)``: an engine with the tiny model, or another."""
+    from pytest_llmeval.models.hf.generation import TextEngine
+    from pytest_llmeval.models.hf.loading import Loaded
+
+    def make(model: Any = llama, own_tokenizer: Any = tokenizer, **settings: Any) -> TextEngine:
+        return TextEngine(Loaded(model, own_tokenizer, torch.device("cpu")), **settings)
+
+    return make
+
+
+@pytest.fixture
+def text_requests(requests: list[Request]) -> list[Request]:
+    """Ten prompts behind the same shots, and three with other beginnings."""
+    decoding = Decoding(max_tokens=LENGTH)
+    shared = [replace(one, choices=(), decoding=decoding) for one in requests]
+    own = [
+        Request(f"own-{n}", Prompt("", (), f"{word} " * (n + 1)), decoding=decoding)
+        for n, word in enumerate(("Once", "sea", "The sky is blue and"))
+    ]
+    return [*shared[:4], own[0], *shared[4:], *own[1:]]

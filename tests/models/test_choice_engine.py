@@ -72,7 +72,7 @@ def test_both_paths_give_the_same(engine: ChoiceEngine, requests: list[Request])
 def test_choices_with_contexts_of_their_own_are_read_after_them(
     engine: ChoiceEngine, requests: list[Request]
 ) -> None:
-    """Asked together, and among others, they get what each gets where it is the only choice."""
+    """Together, and among others, choices get the values that each gets alone."""
     prompt = Prompt("", (("Which is deep?", "The sea"),), "The sky is blue because the ")
     after = "is longest."
     given = ("air", "sea and the sky")
@@ -135,7 +135,7 @@ def count_calls(engine: ChoiceEngine) -> list[int]:
 # --- memory
 
 
-def test_case_g13_out_of_memory_halves_and_goes_on(
+def test_out_of_memory_halves_the_batch(
     torch: Any, engine: ChoiceEngine, requests: list[Request], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Eight prompts, no more than three fit, the sixth never does: one error, seven scored."""
@@ -168,7 +168,7 @@ def test_case_g13_out_of_memory_halves_and_goes_on(
     assert sizes[0] == 4
 
 
-def test_after_out_of_memory_the_rest_of_the_call_is_computed_in_smaller_batches(
+def test_batches_stay_smaller_after_out_of_memory(
     torch: Any, llama: Any, tokenizer: Any, requests: list[Request], caplog: Any
 ) -> None:
     engine = ChoiceEngine(Loaded(llama, tokenizer, torch.device("cpu")), 100)
@@ -233,14 +233,14 @@ def test_any_other_failure_is_confined_to_its_item(
         (ValueError("out of memory"), False),
     ],
 )
-def test_what_counts_as_out_of_memory(error: Exception, expected: bool) -> None:
+def test_errors_that_count_as_out_of_memory(error: Exception, expected: bool) -> None:
     assert is_out_of_memory(error) is expected
 
 
 # --- values that are none
 
 
-def test_case_d09_no_probability_at_all_is_an_error(
+def test_choices_without_any_probability_are_an_error(
     engine: ChoiceEngine, requests: list[Request]
 ) -> None:
     """The argmax of four −inf is the first choice: every item with gold A would be right."""
@@ -273,7 +273,7 @@ def test_a_model_full_of_nan_gives_errors(
     assert all("NaN" in str(response.error) for response in responses)
 
 
-def test_too_long_prompts_lose_shots_and_say_so(
+def test_too_long_prompts_lose_shots_and_report_it(
     torch: Any, build: Any, tokenizer: Any, requests: list[Request]
 ) -> None:
     model = build("Llama", max_position_embeddings=90)

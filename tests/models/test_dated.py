@@ -124,7 +124,7 @@ def test_a_template_without_a_date_is_unaffected(
             assert [row.removeprefix("<s>")[:-1] for row in rows(tokenizer, day)] == [expected] * 2
 
 
-def test_what_a_template_takes_at_random_is_the_same_too(
+def test_random_parts_of_a_template_are_repeatable(
     tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Jinja's filter ``random`` and its function ``lipsum``; the caller's numbers go on as before."""

@@ -158,7 +158,7 @@ def test_a_step_attends_to_a_prefix_once_for_all_rows(
     assert seen == [(6, 2, 2, 9), (1, 2, 12, 40)] * layers
 
 
-def test_memory_that_nobody_wrote_does_not_enter(torch: Any, llama: Any) -> None:
+def test_uninitialised_memory_does_not_enter(torch: Any, llama: Any) -> None:
     """NaN behind the end of a row, times a weight of zero, would be NaN."""
     device = torch.device("cpu")
     decoder = Decoder(PackedForward(llama, device), device)

@@ -37,9 +37,7 @@ def ask(text: str, *choices: str, **prompt: Any) -> Request:
 @pytest.mark.parametrize(
     ("text", "delimiter"), [("2+2?\nA. 3\nB. 4\nAnswer:", " "), ("2+2?\nA. 3\nB. 4\nAnswer: ", "")]
 )
-def test_case_d01_the_space_belongs_to_the_letter(
-    tokenizer: Any, text: str, delimiter: str
-) -> None:
+def test_the_space_belongs_to_the_letter(tokenizer: Any, text: str, delimiter: str) -> None:
     question = encode(tokenizer, ask(text, "A", "B", delimiter=delimiter))
     row, start = question.rows[1], question.starts[1]
     assert tokenizer.decode(row[:start]) == "<s>2+2?\nA. 3\nB. 4\nAnswer:"
@@ -115,7 +113,7 @@ def test_contexts_are_read_once_not_once_a_choice(tokenizer: Any) -> None:
     assert counting.characters < 1.2 * 50 * len(asked[0].prompt.text)
 
 
-def test_case_d04_bos_exactly_once(tokenizer: Any) -> None:
+def test_bos_occurs_exactly_once(tokenizer: Any) -> None:
     plain = ask("Answer:", "A", "B")
     chat = Request("q", plain.prompt, plain.choices, chat=True)
     written = ask("<s>Answer:", "A", "B")
@@ -141,7 +139,7 @@ def test_empty_context_without_bos_starts_with_eos(tokenizer: Any) -> None:
     assert encode(WithoutBos(), ask("Answer:", "A")).rows[0][0] != 1
 
 
-def test_what_a_tokenizer_appends_is_left_out(tokenizer: Any) -> None:
+def test_tokens_that_a_tokenizer_appends_are_left_out(tokenizer: Any) -> None:
     """An EOS after the context would be read as part of it."""
 
     class Appending:
@@ -180,7 +178,7 @@ def test_a_lone_surrogate_spoils_only_its_own_request(tokenizer: Any) -> None:
 
 
 def test_chat_uses_the_template_and_the_prefix(tokenizer: Any) -> None:
-    """Case d14: "The answer is" + " " + "A", never "The answer isA"."""
+    """Expect "The answer is" + " " + "A", never "The answer isA"."""
     prompt = Prompt("Be brief.\n\n", (("1+1?", "2"),), "2+2?", " ", prefix="The answer is")
     question = encode(tokenizer, Request("q", prompt, ("A", "B"), chat=True))
     assert tokenizer.decode(question.rows[0]) == (
@@ -237,7 +235,7 @@ def test_a_template_that_cannot_be_used_is_an_error(
     assert told in refusal(tokenizer, request)
 
 
-def test_case_d14_a_letter_inside_a_thought_is_refused(
+def test_a_letter_inside_a_thought_is_refused(
     tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     template = "{% for m in messages %}{{ m['content'] }}{% endfor %}<assistant><think>\n"
@@ -269,7 +267,7 @@ def test_whole_shots_are_dropped_from_the_end_until_it_fits(tokenizer: Any) -> N
     assert fewest.rows == encode(tokenizer, bare).rows
 
 
-def test_case_d06_a_question_that_does_not_fit_is_an_error_not_a_cut(tokenizer: Any) -> None:
+def test_a_question_that_does_not_fit_is_an_error(tokenizer: Any) -> None:
     """lm-eval keeps the last max_length + 1 tokens, so that a long question loses its
     beginning. We do not follow that convention: half a question is another question. Whole
     shots are dropped, and a question that does not fit without any is an error.
@@ -290,7 +288,7 @@ def opening(tokenizer: Any, request: Request, window: int | None = None) -> Open
     return found
 
 
-def test_a_prompt_is_encoded_as_it_stands(tokenizer: Any) -> None:
+def test_a_prompt_is_encoded_unchanged(tokenizer: Any) -> None:
     """A blank at its end stays with it: there is no choice for it to belong to."""
     for text in ("Question?\nAnswer:", "Question?\nAnswer: ", "<s>Question?", ""):
         found = opening(tokenizer, ask(text))
@@ -323,7 +321,7 @@ def test_the_window_holds_prompt_and_text(tokenizer: Any) -> None:
     assert response.dropped_shots == 5
 
 
-def test_a_prompt_that_ends_within_a_thought_says_so(
+def test_a_prompt_that_ends_within_a_thought_is_marked(
     tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     template = "{% for m in messages %}{{ m['content'] }}{% endfor %}<assistant><think>\n"
@@ -397,7 +395,7 @@ def test_contexts_of_their_own_among_others_and_too_long_ones(tokenizer: Any) ->
     assert questions[0].rows == questions[2].rows == encode(tokenizer, plain).rows
 
 
-def test_a_chat_has_them_in_the_turn_of_the_user(tokenizer: Any) -> None:
+def test_a_chat_has_contexts_in_the_turn_of_the_user(tokenizer: Any) -> None:
     request = replace(
         ask("The sky is ", "up", "up", delimiter=""), given=("blue", "red"), chat=True
     )

@@ -103,7 +103,7 @@ def test_gathered_attention_equals_merged(
             packed.forget()
 
 
-def test_case_d05_row_i_predicts_token_i_plus_one(torch: Any, llama: Any) -> None:
+def test_row_i_predicts_token_i_plus_one(torch: Any, llama: Any) -> None:
     """Context 0 1, choice 2 3: token 2 is read off row 1, token 3 off row 2, by every path."""
     asked = question((0, 1), (2, 3))
     with torch.inference_mode():
@@ -117,7 +117,7 @@ def test_case_d05_row_i_predicts_token_i_plus_one(torch: Any, llama: Any) -> Non
         assert found == pytest.approx(right, abs=1e-5)
 
 
-def test_case_d12_results_do_not_depend_on_the_batch(torch: Any, llama: Any) -> None:
+def test_results_do_not_depend_on_the_batch(torch: Any, llama: Any) -> None:
     """Sequences 5 6 7 and 5 6 7 8 9 10, alone and together, by every path; 1e-4 is allowed."""
     asked = [question((5, 6), (7,), index=0), question((5, 6), (7, 8, 9, 10), index=1)]
     device = torch.device("cpu")

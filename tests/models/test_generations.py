@@ -153,7 +153,7 @@ def test_the_last_waiting_are_not_held_back() -> None:
     assert numbers(plan.next()) == [32]
 
 
-def test_what_is_put_back_comes_first_and_in_order() -> None:
+def test_returned_requests_come_first_in_order() -> None:
     plan = schedule([text(n) for n in range(6)], 4, 1000)
     plan.running += plan.next()
     plan.stop()

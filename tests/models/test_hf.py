@@ -1,4 +1,4 @@
-"""The backend as the plugin sees it: open, ask, and where it computes."""
+"""The backend as the plugin uses it: opening, requests, devices."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_folder_answers_both_kinds_at_once(folder: Path, requests: list[Reques
     assert again < sum(response.seconds or 0.0 for response in responses.values())
 
 
-def test_bfloat16_can_be_asked_for(torch: Any, folder: Path) -> None:
+def test_bfloat16_can_be_requested(torch: Any, folder: Path) -> None:
     loaded = loading.load(parse_spec(f"{folder}?device=cpu&dtype=bf16"))
     assert loaded.model.dtype == torch.bfloat16
     assert loading.load(parse_spec(f"{folder}?device=cpu")).model.dtype == torch.float32
@@ -85,10 +85,10 @@ def test_weights_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after"), [(None, "false"), ("true", "true"), ("false", "false")]
 )
-def test_case_g14_tokenizers_parallelism_is_set_only_when_unset(
+def test_tokenizers_parallelism_is_set_only_when_unset(
     folder: Path, monkeypatch: pytest.MonkeyPatch, before: str | None, after: str
 ) -> None:
-    """Off guards against a deadlock after fork; a user's own choice stands."""
+    """Off guards against a deadlock after fork; the user's choice is kept."""
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "x")  # so that it is restored
     if before is None:
         monkeypatch.delenv("TOKENIZERS_PARALLELISM")

@@ -46,7 +46,7 @@ def test_one_changed_byte_in_any_file_is_another_model(checkpoint: Path, name: s
     assert of(checkpoint) != before
 
 
-def test_what_training_leaves_behind_does_not_count(checkpoint: Path) -> None:
+def test_training_artefacts_do_not_change_the_identity(checkpoint: Path) -> None:
     before = of(checkpoint)
     for name in ("trainer_state.json", "optimizer.pt", "rng_state.pth", "training_args.bin"):
         (checkpoint / name).write_bytes(b"x")

@@ -20,7 +20,7 @@ def question(context: tuple[int, ...], *choices: tuple[int, ...], index: int = 0
     return Question(index, rows, (len(context),) * len(rows), tree_of(rows), len(context))
 
 
-def test_case_d05_which_row_predicts_which_token() -> None:
+def test_each_row_predicts_the_next_token() -> None:
     """Token 2 is predicted by row 1 and token 3 by row 2: −0.5 − 1.25, not rows 2 and 3."""
     rows = [
         [-2.0, -1.0, -3.0, -0.9],
@@ -83,7 +83,7 @@ def test_a_subject_is_one_group() -> None:
     assert [q.index for q in only.questions] == list(range(20))
 
 
-def test_subjects_asked_together_are_groups_in_order_of_asking() -> None:
+def test_subjects_requested_together_are_groups_in_order() -> None:
     subjects = [tuple(range(5)) + tuple(range(100 * s, 100 * s + 80)) for s in (9, 3, 6)]
     asked = [question((*subjects[n % 3], n, n + 1), (1,), (2,), index=n) for n in range(30)]
     groups = group(asked)

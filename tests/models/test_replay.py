@@ -24,7 +24,6 @@ from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.models.base import Model
 from pytest_llmeval.models.replay import open_model
 from pytest_llmeval.sources import safe_id
-from support.paths import DATA
 
 
 def write(path: Path, *rows: dict[str, Any], end: bytes = b"") -> Path:
@@ -34,7 +33,7 @@ def write(path: Path, *rows: dict[str, Any], end: bytes = b"") -> Path:
 
 
 def write_packed(path: Path, *rows: dict[str, Any]) -> Path:
-    """The rows as the file's name says: lines or one list, gzipped or in a zip file."""
+    """The rows by the file's name: lines or one list, gzipped or in a zip file."""
     whole = json.dumps(rows, indent=1).encode()
     lines = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
     if path.suffix == ".zip":
@@ -83,7 +82,7 @@ def test_log_probabilities(tmp_path: Path) -> None:
     assert ask(path, request("i"))[0].error is not None
 
 
-def test_asks_is_what_the_file_holds(tmp_path: Path) -> None:
+def test_asks_is_derived_from_the_file(tmp_path: Path) -> None:
     text, both = {"item": "i", "text": "B"}, {"item": "j", "logprobs": [-1.0, -2.0]}
     assert open_model(str(write(tmp_path / "a.jsonl", text))).asks == {"text"}
     assert open_model(str(write(tmp_path / "b.jsonl", text, both))).asks == {"text", "choices"}
@@ -98,7 +97,7 @@ def test_every_kind_of_file(tmp_path: Path, name: str) -> None:
     rows = [{"item": f"i{n}", "text": f"answer {n} é\u2028"} for n in range(20)]
     model = open_model(str(write_packed(tmp_path / name, *rows)))
     assert (model.name, model.asks) == ("f", {"text"})
-    for _ in range(2):  # asked twice, and not in the order of the file
+    for _ in range(2):  # requested twice, and not in the order of the file
         answers = list(model.answer([request("i17"), request("i0"), request("i99")]))
         assert [answer.text for answer in answers] == [
             "answer 17 é\u2028",
@@ -202,7 +201,9 @@ def test_a_mapping_makes_another_model(tmp_path: Path) -> None:
         ("text=out&item={id:4d}", "item '{id:4d}': write"),
     ],
 )
-def test_a_mapping_that_cannot_be_is_one_line(tmp_path: Path, query: str, message: str) -> None:
+def test_an_impossible_mapping_is_reported_in_one_line(
+    tmp_path: Path, query: str, message: str
+) -> None:
     path = write(tmp_path / "f.jsonl", {"id": "i", "out": "B"})
     with pytest.raises(ConfigError, match=re.escape(message)) as caught:
         open_model(f"{path}?{query}")
@@ -236,10 +237,10 @@ def test_packed_files_that_are_no_recording_are_one_line(tmp_path: Path) -> None
             open_model(str(tmp_path / "g.zip"))
 
 
-def test_published_outputs_are_read_as_they_are(public: Path) -> None:
+def test_published_outputs_are_read_as_they_are(data: Path) -> None:
     """Every recorded answer of three layouts is found under the benchmark's own ids."""
     by_id = "item={category}-{question_id:04d}"
-    outputs = public / "mmlu_pro_outputs"
+    outputs = data / "mmlu_pro_outputs"
     for benchmark, spec, missing in (
         (
             mmlu_pro(),
@@ -253,22 +254,14 @@ def test_published_outputs_are_read_as_they_are(public: Path) -> None:
         ),
         (
             gsm8k(),
-            f"{public}/gsm8k/example_model_solutions.jsonl.gz"
+            f"{data}/gsm8k/example_model_solutions.jsonl.gz"
             "?text=175b_verification.solution&item=gsm8k-{#:04d}",
             0,
         ),
     ):
-        items = benchmark.source(public).items
+        items = benchmark.source(data).items
         answers = ask_with(spec, *(request(item.id) for item in items))
         assert sum(answer.text is None for answer in answers) == missing
-
-
-@pytest.fixture
-def public() -> Path:
-    folder = DATA
-    if not (folder / "mmlu_pro_outputs").is_dir():
-        pytest.skip(f"no public data: {folder}/mmlu_pro_outputs does not exist (set LLMEVAL_DATA)")
-    return folder
 
 
 def test_an_item_that_was_not_recorded_is_an_error(tmp_path: Path) -> None:
@@ -392,7 +385,7 @@ def test_a_spec_that_is_no_recording_is_one_line(tmp_path: Path) -> None:
         open_model(str(tmp_path / "no.jsonl.gz"))
 
 
-def test_a_file_whose_answers_nobody_named_is_one_line(tmp_path: Path) -> None:
+def test_a_file_without_named_answers_is_reported_in_one_line(tmp_path: Path) -> None:
     path = write(tmp_path / "answers.jsonl", {"id": "a", "output": "4"})
     with pytest.raises(ConfigError, match=r"text=FIELD\); known: id, output$"):
         open_model(str(path))

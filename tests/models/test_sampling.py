@@ -38,7 +38,7 @@ def test_temperature_zero_takes_the_first_of_the_largest() -> None:
     assert choose(logits, [Decoding(), Decoding()], [0.99, 0.99]) == [1, 0]
 
 
-def test_what_is_kept() -> None:
+def test_tokens_kept_by_top_k_top_p_and_min_p() -> None:
     """Probabilities of LOGITS: 0.636, 0.234, 0.086, 0.032, 0.012."""
     assert kept() == [0, 1, 2, 3, 4]
     assert kept(top_k=2) == [0, 1]
@@ -64,7 +64,7 @@ def test_what_is_kept() -> None:
 def test_transformers_keeps_the_same(
     values: list[float], temperature: float, top_k: int, top_p: float, min_p: float
 ) -> None:
-    """Its warpers, in its order; more than 256 tokens take the sorted way."""
+    """Its warpers, in its order; more than 256 tokens take the sorted path."""
     process = pytest.importorskip("transformers.generation.logits_process")
     logits = rows(values)
     mine = weights(logits, temperature, top_p, top_k, min_p)
@@ -110,7 +110,7 @@ def test_frequencies_are_the_probabilities() -> None:
 
 
 def test_a_long_tail_keeps_its_mass() -> None:
-    """100,000 tokens that share 1/3: in single precision their sum would stand still."""
+    """100,000 tokens that share 1/3: in single precision their sum would stop growing."""
     logits = real_torch.zeros(1, 100_001)
     logits[0, 0] = math.log(200_000.0)
     tail = choose(logits, [Decoding(temperature=1.0)], [1 - 1e-6])
@@ -120,7 +120,7 @@ def test_a_long_tail_keeps_its_mass() -> None:
     assert middle[0] == pytest.approx(50_000, abs=20)
 
 
-def test_every_row_by_its_own_settings_whatever_stands_beside_it() -> None:
+def test_each_row_is_sampled_by_its_own_settings() -> None:
     generator = real_torch.Generator().manual_seed(3)
     logits = real_torch.randn(6, 300, generator=generator)
     decodings = [

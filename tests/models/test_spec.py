@@ -86,7 +86,7 @@ def test_options(models: Path) -> None:
         ("./checkpoint-9000?revision=main", "revision is for names on the hub"),
     ],
 )
-def test_mistakes_are_told_in_one_line(models: Path, rest: str, told: str) -> None:
+def test_mistakes_are_reported_in_one_line(models: Path, rest: str, told: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_spec(rest)
     message = str(caught.value)
@@ -95,7 +95,7 @@ def test_mistakes_are_told_in_one_line(models: Path, rest: str, told: str) -> No
     assert message.startswith(f"hf:{rest}")
 
 
-def test_a_folder_with_only_a_gguf_file_says_so(models: Path) -> None:
+def test_a_folder_with_only_a_gguf_file_is_named(models: Path) -> None:
     (models / "empty" / "model.gguf").write_bytes(b"GGUF")
     with pytest.raises(ConfigError, match=r"did you mean empty/model\.gguf\?"):
         parse_spec("./empty")

@@ -93,7 +93,7 @@ def pieces(text: str, cuts: Sequence[int]) -> list[str]:
 
 
 def stops_at(tokens: list[str], stop: tuple[str, ...], *, opened: bool = False) -> int | None:
-    """After how many tokens a watch says that the text has ended; tokens are their own text."""
+    """The number of tokens after which a watch ends the text; tokens are their own text."""
     watch = Watch(lambda ids: "".join(tokens[i] for i in ids), stop, opened=opened)
     for count in range(1, len(tokens) + 1):
         if watch.stopped(range(count)):

@@ -52,7 +52,7 @@ class Streaming:
 
 
 def asking(value, base=Right):
-    """An object that says it answers these kinds of request."""
+    """An object that declares these kinds of request."""
     made = base()
     made.asks = value
     return made
@@ -76,7 +76,7 @@ def asking(value, base=Right):
         (asking([None]), "Right.asks of the `model` fixture: unknown None; known: choices, text"),
     ],
 )
-def test_what_could_answer_nothing_is_refused(value, line):
+def test_an_object_that_cannot_answer_is_refused(value, line):
     with pytest.raises(ConfigError) as told:
         as_model(value)
     assert line in str(told.value)
@@ -194,7 +194,7 @@ def test_methods_that_an_object_may_have():
     as_model(given).close()
 
 
-def test_an_object_that_has_every_attribute_is_not_taken_at_its_word():
+def test_an_object_with_every_attribute_is_not_trusted():
     model = as_model(Mock(name="m", asks=None))
     assert (model.prefetch, model.warnings, model.usage_by_benchmark) == (0, (), {})
 

@@ -14,14 +14,13 @@ os.environ.setdefault("TQDM_DISABLE", "1")
 
 
 @pytest.fixture(scope="session")
-def data() -> Path:
-    """The folder with ``mmlu`` and ``arc``."""
-    rows = pytest.importorskip("lm_eval_rows", reason="lm-eval is not installed; tox -e parity")
-    folder = rows.data_folder()
-    if folder is None:
-        pytest.skip("no benchmark data: set LLMEVAL_DATA to a folder that holds mmlu and arc")
-    rows.feed(folder)
-    return Path(folder)
+def data(data: Path) -> Path:
+    """The folder of public data, from which lm-eval's tasks load their rows as well."""
+    pytest.importorskip("lm_eval", reason="lm-eval is not installed; tox -e parity")
+    from support import lm_eval_rows
+
+    lm_eval_rows.feed(data)
+    return data
 
 
 @pytest.fixture(scope="session")

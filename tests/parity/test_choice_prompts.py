@@ -1,4 +1,4 @@
-"""What is asked of choices equals what lm-eval asks, byte for byte: contexts and continuations.
+"""Requests for choices equal lm-eval's, byte for byte: contexts and continuations.
 
 lm-eval runs as a library with its own task files and a model that only writes down its requests.
 """
@@ -41,7 +41,7 @@ def task_manager() -> Any:
 def ask_lm_eval(
     tasks: Sequence[str], limit: int | None, shots: int | None = None, **options: bool
 ) -> dict[str, list[Pairs]]:
-    """What each task asks a model about its first items. In a chat, contexts are JSON."""
+    """The requests of each task for its first items. In a chat, contexts are JSON."""
     import lm_eval
     from lm_eval.api.model import LM
 
@@ -138,7 +138,7 @@ def test_one_task(
         assert pairs(protocol, dataset, item) == theirs, item.id
 
 
-def test_truthfulqa_has_the_same_choices_in_an_order_of_its_own(data: Path) -> None:
+def test_truthfulqa_has_the_same_choices_in_another_order(data: Path) -> None:
     dataset = truthfulqa().source(data)
     asked = ask_lm_eval(["truthfulqa_mc1"], None)["truthfulqa_mc1"]
     protocol = bound(truthfulqa(), dataset, 0)

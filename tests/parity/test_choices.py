@@ -44,7 +44,7 @@ class Asked:
 
 @pytest.fixture(scope="module")
 def lm(weights: Path) -> Any:
-    """lm-eval's transformers backend, keeping what it is asked."""
+    """lm-eval's transformers backend, which keeps its requests."""
     models = pytest.importorskip("lm_eval.models.huggingface", reason="tox -e parity")
 
     class Listening(models.HFLM):
@@ -80,7 +80,7 @@ def evaluate(lm: Any, tasks: Sequence[str], shots: int, limit: int) -> dict[str,
 
 @dataclass(frozen=True)
 class Pair:
-    """One item by both tools. ``theirs``: what lm-eval asked, one a choice, in our order."""
+    """One item by both tools. ``theirs``: lm-eval's requests, one a choice, in our order."""
 
     request: Request
     response: Response

@@ -151,7 +151,7 @@ def check(
         name = pair.item.id
         assert pair.response.error is None
         assert pair.response.prompt_tokens == len(opening.tokens)
-        # Token-identical prompts: it was asked exactly this.
+        # Token-identical prompts: this was exactly its request.
         theirs, ours = lm.made[opening.tokens], engine.made[pair.request.id]
         if pair.response.text != pair.their_text:
             yield near_tie(name, loaded, opening.tokens, ours, theirs)

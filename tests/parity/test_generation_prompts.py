@@ -1,4 +1,4 @@
-"""What is asked for generated answers equals what lm-eval asks, byte for byte.
+"""Requests for generated answers equal lm-eval's, byte for byte.
 
 lm-eval runs as a library with its own task files and a model that only writes down its requests.
 """
@@ -49,7 +49,7 @@ def task_manager() -> Any:
 def ask_lm_eval(
     tasks: Sequence[str], limit: int, shots: int | None = None, **options: bool
 ) -> dict[str, list[Asked]]:
-    """What each task asks a model about its first items. In a chat, the messages as JSON."""
+    """The requests of each task for its first items. In a chat, the messages as JSON."""
     import lm_eval
     from lm_eval.api.model import LM
 
@@ -91,7 +91,7 @@ def ask_lm_eval(
 
 @pytest.fixture
 def without_running_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """lm-eval's tasks for code run some when they are loaded; what they ask needs none of it."""
+    """lm-eval's tasks for code run some when they are loaded; their requests need none of it."""
 
     class Nothing:
         def compute(self, **_: Any) -> tuple[dict[str, float], dict[str, Any]]:

@@ -31,6 +31,6 @@ def test_the_first_choice_ends_the_question_where_choices_do() -> None:
     assert "\n[user]\nAnn dealt to Bo because Ann\n" in chat
 
 
-def test_otherwise_it_is_the_prompt() -> None:
+def test_the_prompt_is_shown_otherwise() -> None:
     request = Protocol("p", CLOZE, scorer="cloze").request(ITEM, ())
     assert "\nQuestion: Ann dealt to Bo because _ had the pack.\nAnswer:\n" in shown(request)

@@ -84,7 +84,7 @@ def resolved_by_pytest(node: pytest.Item, name: str) -> object:
 
 
 @pytest.mark.parametrize("root", ["", OWN.format("")], ids=["plugin's", "root conftest's"])
-def test_it_is_the_fixture_that_pytest_resolves(pytester: pytest.Pytester, root: str) -> None:
+def test_the_fixture_is_the_one_that_pytest_resolves(pytester: pytest.Pytester, root: str) -> None:
     items = collect(pytester, {**FILES, "conftest.py": root})
     expected = {
         (node.nodeid, name): resolved_by_pytest(node, name)
@@ -100,7 +100,7 @@ def test_it_is_the_fixture_that_pytest_resolves(pytester: pytest.Pytester, root:
     assert sum(function is not None for function in found.values()) == (14 if root else 10)
 
 
-def test_it_is_looked_up_once_for_all_tests_of_a_module(
+def test_the_fixture_is_looked_up_once_a_module(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (

@@ -106,7 +106,7 @@ def test_the_most_expensive_chunk_goes_first():
     assert node.sent == [3, 4, 5]
 
 
-def test_tests_that_are_none_of_ours_run_too():
+def test_ordinary_tests_run_too():
     plan, ids = make_plan([2], [1])
     scheduler, nodes, _ = make_scheduler(plan, ["a::unit", *ids, "b::unit"], 2)
     done = run_to_the_end(scheduler, nodes)
@@ -154,7 +154,7 @@ def test_a_worker_that_leaves_with_nothing_to_do_has_not_crashed():
 
 
 def test_a_worker_that_cannot_be_sent_to_costs_no_test():
-    """It has died, and xdist has not said so yet."""
+    """It has died, and xdist has not reported it yet."""
     plan, ids = make_plan([3, 3, 3, 3], [9, 8, 7, 6])
     scheduler, nodes, told = make_scheduler(plan, ids, 2)
     first, second = nodes

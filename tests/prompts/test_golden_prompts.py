@@ -43,7 +43,7 @@ def test_prompt_is_the_golden_one_byte_for_byte(template: Template, file: str) -
 
 
 def test_letters_are_scored_with_the_space_before_them() -> None:
-    # Case d01: the context ends at "Answer:" and the space belongs to the continuation.
+    # The context ends at "Answer:" and the space belongs to the continuation.
     protocol = Protocol("p", LMEVAL_MMLU, scorer="letter")
     request = protocol.request(Item("i", "s", "2+2?", 1, ("3", "4")), ())
     assert request.prompt.text.endswith("2+2?\nA. 3\nB. 4\nAnswer:")
@@ -64,7 +64,7 @@ def test_letters_follow_the_number_of_options() -> None:
 
 
 def test_square_brackets_in_options_are_kept() -> None:
-    # Case f07: removing [...] as a citation mark made four options equal.
+    # Removing [...] as a citation mark made four options equal.
     options = (
         "ln(2) = [(T1 - T2)/(T1*T2)]",
         "ln(2) = [(T1 + T2)/(T1*T2)]",
@@ -83,8 +83,8 @@ def test_the_formats_have_different_fingerprints() -> None:
     assert len(prints) == 3
 
 
-def test_asked_question_and_its_copy_are_not_among_the_shots() -> None:
-    # Case f09; q3 is a copy of q0 under another id.
+def test_the_item_and_its_copy_are_not_among_the_shots() -> None:
+    # The item q3 is a copy of q0 under another id.
     pool = [Item(f"q{n}", "s", text, 0, ("x", "y")) for n, text in enumerate("abca")]
     drawn = Protocol("p", LMEVAL_MMLU, scorer="letter", shots=2).draw_shots(pool[0], pool)
     assert [shot.id for shot in drawn] == ["q1", "q2"]

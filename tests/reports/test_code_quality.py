@@ -24,7 +24,7 @@ SEVERITIES = ("info", "minor", "major", "critical", "blocker")
 
 
 def check(report) -> None:
-    """What GitLab asks of a report: types, allowed severities, fingerprints that are unique."""
+    """GitLab's rules for a report: types, allowed severities, fingerprints that are unique."""
     assert isinstance(report, list)
     for entry in report:
         assert set(entry) == {"description", "check_name", "fingerprint", "severity", "location"}
@@ -78,12 +78,12 @@ def test_a_green_run_has_an_empty_report(tmp_path):
     assert report_of(judged(tmp_path, {"art": GOOD})) == []
 
 
-def test_a_run_without_gates_tells_of_worse_subjects_on_the_first_line(tmp_path):
+def test_a_run_without_gates_lists_worse_subjects_on_the_first_line(tmp_path):
     run = judged(tmp_path, {"art": WORSE}, {"art": GOOD}, None)
     assert told(report_of(run)) == [("subject got worse", "mmlu[letter], art", 1)]
 
 
-def test_fingerprints_hang_on_what_is_judged_not_on_what_was_measured(tmp_path):
+def test_fingerprints_depend_on_the_gates_and_not_on_the_results(tmp_path):
     before = {"art": GOOD, "law": GOOD}
     runs = [
         judged(
@@ -105,7 +105,7 @@ def test_fingerprints_hang_on_what_is_judged_not_on_what_was_measured(tmp_path):
 @pytest.mark.parametrize(
     "name", ["<script>", "\x1b[31m\x00", "a\n\n::error::b", "x" * 5000, "\ud800"]
 )
-def test_names_are_shown_on_one_line_and_no_longer_than_people_read(tmp_path, name):
+def test_names_are_shown_on_one_line_and_shortened(tmp_path, name):
     run = judged(tmp_path, {name: WORSE}, {name: GOOD}, THRESHOLDS + REGRESSION)
     for entry in report_of(run):
         assert re.fullmatch(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,1100}", entry["description"])

@@ -67,7 +67,7 @@ BEFORE = {**subjects(57, 20), LONGEST: "c" * 100}
 AFTER = {**subjects(57, 20), LONGEST: "w" * 30 + "c" * 70}
 
 
-def test_the_table_says_what_got_worse_and_fits_eighty_columns():
+def test_the_table_shows_worse_subjects_in_eighty_columns():
     found = RunComparison("runs/a", "runs/b", (compared(BEFORE, AFTER),))
     lines = rendered(comparison_parts(found))
     assert lines[0] == "mmlu[letter]: runs/a (demo) → runs/b (demo)"
@@ -89,7 +89,7 @@ def test_the_table_says_what_got_worse_and_fits_eighty_columns():
     assert len(lines) == 8
 
 
-def test_as_many_flips_as_asked_for():
+def test_the_requested_number_of_flips():
     found = RunComparison("a", "b", (compared({"s": "cccw"}, {"s": "wwcc"}),))
     lines = rendered(comparison_parts(found, flips=1))
     assert "newly wrong (1 of 2): s-0000" in lines
@@ -103,7 +103,7 @@ def test_as_many_flips_as_asked_for():
 
 def test_ten_subjects_are_shown_and_no_significant_one_is_left_out():
     before, after = {}, {}
-    for n in range(11):  # small and much worse, but too small to tell
+    for n in range(11):  # small and much worse, but too small to be significant
         before[f"small_{n:02d}"], after[f"small_{n:02d}"] = "ccc", "wcc"
     before["large"], after["large"] = "c" * 1000, "w" * 50 + "c" * 950
     found = RunComparison("a", "b", (compared(before, after),))
@@ -124,7 +124,7 @@ def test_improvements_are_no_worst_subjects():
     assert any(line.startswith("drop -0.2500") for line in lines)
 
 
-def test_what_is_not_paired_is_told():
+def test_unpaired_items_are_reported():
     before = {"s": "cccc-e"}
     after = {"s": "ccc-ce"}
     found = RunComparison(
@@ -192,7 +192,7 @@ def test_json_is_plain_and_whole():
     assert value["only_baseline"] == ["u[v]"]
 
 
-def test_several_models_are_told_apart():
+def test_several_models_are_distinguished():
     pairs = (compared({"s": "c"}, {"s": "c"}), compared({"s": "c"}, {"s": "c"}, new="other"))
     markdown = comparison_markdown(RunComparison("a", "b", pairs))
     assert "| `mmlu[letter] demo` |" in markdown

@@ -91,7 +91,7 @@ def test_gates_are_those_of_the_session(tmp_path):
     assert "format" not in value
 
 
-def test_the_command_says_what_it_wrote(run, tmp_path, capsys):
+def test_the_command_prints_what_it_wrote(run, tmp_path, capsys):
     assert main(["export", str(run.path), "--out", str(tmp_path / "x.json")]) == 0
     assert capsys.readouterr().out.startswith(f"wrote {tmp_path / 'x.json'} (")
     assert json.loads((tmp_path / "x.json").read_bytes())["run"]["name"] == "run"

@@ -50,7 +50,7 @@ def test_failed_gates_are_errors_and_worse_subjects_warnings(tmp_path):
     assert len(lines) == 4
 
 
-def test_of_many_the_last_tells_of_the_others(tmp_path):
+def test_the_last_of_many_annotations_counts_the_others(tmp_path):
     after = {f"subject_{n:02d}": "c" * 4 + "w" * 6 for n in range(57)}
     lines = annotate(judged(tmp_path, after))
     assert len(lines) == 10

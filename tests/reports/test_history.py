@@ -96,7 +96,7 @@ def test_a_run_with_errors_has_no_point(tmp_path):
     assert any("broken" in text and "mmlu[letter] -" in text for text in shown(runs, [line]))
 
 
-def test_a_part_of_the_items_is_told(tmp_path):
+def test_a_part_of_the_items_is_reported(tmp_path):
     run = judged(tmp_path, {"art": "cccw"}, thresholds=None, not_run=("art-0009",))
     lines = shown([run], make_series([run], {}))
     assert any("only 4 of 5 answers" in line for line in lines)

@@ -54,7 +54,7 @@ PIECES = st.lists(
 
 @given(PIECES | st.sampled_from(COMMANDS) | st.text(max_size=30))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_text_acts(text):
+def test_no_text_is_a_workflow_command(text):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GITHUB_ACTIONS", "true")
         shown = harmless(text)

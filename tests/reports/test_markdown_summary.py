@@ -106,7 +106,7 @@ def test_only_significantly_worse_subjects_are_listed(tmp_path):
     assert "No gate was judged." in run_markdown(run)
 
 
-def test_time_and_money_stand_with_the_results_where_they_are_known(tmp_path):
+def test_time_and_cost_are_shown_with_the_results(tmp_path):
     tokens = {"prompt_tokens": 10**6, "completion_tokens": 10**5, "cached_tokens": 0}
     run = judged(
         tmp_path,
@@ -131,7 +131,7 @@ def test_the_chance_level_has_no_margin(tmp_path):
     assert row[3] == "-"
 
 
-def test_a_warning_is_told(tmp_path):
+def test_a_warning_is_shown(tmp_path):
     before, after = {"art": GOOD}, {"art": "c" * 78 + "w" * 22}
     run = judged(tmp_path, after, before, REGRESSION)
     (row,) = cells(run_markdown(run), "gate")
@@ -187,7 +187,7 @@ def test_texts_against_letters(tmp_path):
     ]
 
 
-def test_what_lost_answers_is_told_with_the_option_that_helps(tmp_path):
+def test_causes_of_lost_answers_are_shown_with_the_option_that_helps(tmp_path):
     run = judged(tmp_path, {"art": "c" * 90 + "e" * 10})
     failures = [{"count": 10, "reason": "503 <b>", "example": "art-0090"}]
     more = {"truncated": 9, "truncated_rate": 0.1, "lacked_modules": {"pandas": 3}}

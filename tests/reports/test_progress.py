@@ -1,4 +1,4 @@
-"""Progress counts items, whatever the number of lines that stand for one."""
+"""Progress counts items, for any number of lines an item."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_errors_are_done_and_no_answers(mmlu):
     assert nothing.groups[0].accuracy() is None
 
 
-def test_what_an_earlier_session_left_to_ask_again_is_not_done(mmlu):
+def test_answers_left_to_request_again_are_not_done(mmlu):
     records = records_of(mmlu, "demo", {"art-0": "c", "art-1": "e", "art-2": "c"})
     records[2] = replace(records[2], left_out=True)
     made = Tracking(plan_of((mmlu, ITEMS)))
@@ -104,7 +104,7 @@ def test_what_an_earlier_session_left_to_ask_again_is_not_done(mmlu):
     assert made.done == 3
 
 
-def test_answers_of_other_weights_are_asked_for_again(mmlu):
+def test_answers_of_other_weights_are_requested_again(mmlu):
     made = Tracking(plan_of((mmlu, ITEMS)))
     made.feed(lines_of(records_of(mmlu, "demo", ITEMS)), earlier=True)
     assert made.done == 10
@@ -120,7 +120,7 @@ def test_items_of_other_runs_and_torn_lines_are_passed_over(mmlu):
     assert made.done == 0
 
 
-def test_models_and_results_are_told_apart(mmlu):
+def test_models_and_results_are_distinguished(mmlu):
     faq = planned({"faq-0": "c"}, benchmark="faq")
     made = Tracking(plan_of((mmlu, ITEMS), (faq, ["faq-0"]), models=("a", "b")))
     made.feed(lines_of(records_of(mmlu, "b", {"art-0": "c"})))

@@ -1,4 +1,4 @@
-"""What a session decided is read back from its folder, or told to be damaged."""
+"""Verdicts of a session are read back from its folder, or refused as damaged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(tmp_path):
     return found
 
 
-def test_what_was_judged_is_read_back(run):
+def test_verdicts_are_read_back(run):
     found = read_judged(run.path)
     assert found.verdicts == run.verdicts
     assert found.results == json.loads(json.dumps(run.results))

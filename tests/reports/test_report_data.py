@@ -1,30 +1,24 @@
-"""What the HTML report says of a run: the same as everything else says of it."""
+"""The data of the HTML report: the same as in every other report."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from dataclasses import replace
 
 import pytest
 
-from pytest_llmeval.catalog.mmlu import TEST_ROWS
 from pytest_llmeval.core import Outcome
-from pytest_llmeval.core import Response
-from pytest_llmeval.evaluation.planner import ways
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.metrics import summarize
-from pytest_llmeval.metrics import wilson_interval
 from pytest_llmeval.reports.html import gather
 from pytest_llmeval.reports.html import html_report
 from pytest_llmeval.reports.html.data import report_data
-from pytest_llmeval.reports.html.result import areas_of
 from pytest_llmeval.runs import compare
-from pytest_llmeval.scorers.likelihood import cloze
 from support.report_runs import PROTOCOL
 from support.report_runs import compared
 from support.report_runs import graded
+from support.report_runs import only_result
 from support.report_runs import planned
 from support.report_runs import prompt_of
 from support.report_runs import question
@@ -34,11 +28,6 @@ from support.report_runs import store
 from support.report_runs import written
 
 TOKENS = {"requests": 2, "prompt_tokens": 10**6, "completion_tokens": 10**5, "cached_tokens": 0}
-
-
-def only_result(*arguments, **more):
-    (result,) = report_data(sources(*arguments, **more))["results"]
-    return result
 
 
 def test_numbers_are_those_of_metrics_json_and_items_add_up_to_them(tmp_path):
@@ -126,7 +115,7 @@ def test_gates_have_their_margins(tmp_path):
     assert data["verdict_words"] == "The gates did not pass: 1 failed, 3 passed, 1 not run"
 
 
-def test_a_run_without_gates_says_so(tmp_path):
+def test_a_run_without_gates_is_marked(tmp_path):
     data = report_data(sources(graded(tmp_path, {"art": "cw"})))
     assert (data["verdict"], data["verdict_words"]) == ("not gated", "Nothing was gated")
 
@@ -144,7 +133,7 @@ def test_flips_and_the_baselines_answers(tmp_path):
     assert only_result(after)["items"]["flip"] == ""
 
 
-def test_what_differs_is_told_where_the_comparison_is_no_verdict(tmp_path):
+def test_differences_are_shown_where_a_comparison_has_no_verdict(tmp_path):
     before = graded(tmp_path / "before", {"art": "cc"})
     after = graded(tmp_path / "after", {"art": "wc"})
     after.manifest["results"][0]["data_hash"] = "other"
@@ -175,7 +164,7 @@ def test_generated_answers_have_no_calibration_but_endings_and_time(tmp_path):
     assert result["used"]["cost"] is None
 
 
-def test_what_a_run_cost_is_told_by_result_and_by_benchmark(tmp_path):
+def test_costs_are_shown_by_result_and_benchmark(tmp_path):
     run = graded(
         tmp_path,
         {"art": "cw"},
@@ -191,13 +180,13 @@ def test_what_a_run_cost_is_told_by_result_and_by_benchmark(tmp_path):
     assert ["took", "1 min 0 s"] in data["facts"]
 
 
-def test_without_prices_no_cost_is_told(tmp_path):
+def test_without_prices_there_is_no_cost(tmp_path):
     data = report_data(sources(graded(tmp_path, {"art": "cw"}, usage=[["demo", "mmlu", TOKENS]])))
     assert [row["cost"] for row in data["usage"]] == [None]
     assert "cost" not in dict(data["facts"])
 
 
-def test_answers_that_could_not_be_read_are_told_apart(tmp_path):
+def test_unparsed_answers_are_counted_by_reason(tmp_path):
     protocol = replace(PROTOCOL.with_generation(), scorer="choice")
     texts = [("Well, the", "length"), (" \n", "stop"), ("I cannot say.", "stop"), ("B", "stop")]
     records = [
@@ -213,7 +202,7 @@ def test_answers_that_could_not_be_read_are_told_apart(tmp_path):
     ]
 
 
-def test_models_are_told_in_words(tmp_path):
+def test_models_are_described_in_words(tmp_path):
     specs = ("hf:./checkpoint", "openai:m?api=chat", "replay:a.jsonl", "demo", "other")
     records = [compared(question("art-0"), True, model=spec) for spec in specs]
     run = run_of(tmp_path, [planned({"art": 1})], records)
@@ -226,7 +215,7 @@ def test_models_are_told_in_words(tmp_path):
     assert model["words"].startswith("the project's own")
 
 
-def test_weighted_scores_stand_in_the_notes(tmp_path):
+def test_weighted_scores_are_in_the_notes(tmp_path):
     run = graded(tmp_path / "run", {"art": "cw"})
     hybrid = {"benchmark": "mmlu", "name": "hybrid(a=0.5,b=0.5)", "value": 0.25, "interval": [0, 1]}
     folder = store(run, metrics={**run.metrics(), "hybrids": [hybrid]})
@@ -264,7 +253,7 @@ def test_samples_are_counted_item_by_item(tmp_path):
     assert [len(entry["samples"]) for entry in result["details"][0]] == [3] * 4
 
 
-def test_an_item_lost_with_its_worker_is_shown_under_whatever_way_the_others_were_asked(tmp_path):
+def test_a_lost_item_is_shown_with_the_protocol_of_the_others(tmp_path):
     """The model gives only text; the lost item is booked as if choices had been compared."""
     result = planned({"art": 2})
     text = replace(PROTOCOL.with_generation(), scorer="choice")
@@ -290,44 +279,7 @@ def test_models_keep_their_items_apart(tmp_path):
     assert [one["details_of"] for one in data["results"]] == [0, 1]
 
 
-def test_the_areas_of_mmlu_have_all_its_subjects():
-    areas = areas_of(TEST_ROWS)
-    assert areas is not None
-    assert {name: len(subjects) for name, subjects in areas.items()} == {
-        "STEM": 18,
-        "Humanities": 13,
-        "Social sciences": 12,
-        "Other": 14,
-    }
-    assert areas_of(["anatomy", "virology", "cooking"]) is None
-    assert areas_of(["miscellaneous"]) is areas_of([]) is None
-
-
-def test_an_area_is_over_its_items(tmp_path):
-    run = graded(
-        tmp_path, {"astronomy": "c" * 8 + "w" * 2, "virology": "c", "machine_learning": "ww"}
-    )
-    stem, other = only_result(run)["areas"]
-    assert (stem["name"], stem["accuracy"]) == ("STEM", pytest.approx(8 / 12))
-    assert (other["name"], other["accuracy"]) == ("Other", 1.0)
-
-
-def test_several_answers_to_an_item_make_an_area_no_surer(tmp_path):
-    """As everywhere else: five answers that are alike tell no more than one."""
-    protocol = replace(PROTOCOL, ask="text", scorer="choice", samples=5)
-    records = [
-        written(question(f"{subject}-{n}"), "", n % 2 == 0, protocol, sample=sample)
-        for subject in ("astronomy", "machine_learning", "virology")
-        for n in range(10)
-        for sample in range(5)
-    ]
-    sizes = {"astronomy": 10, "machine_learning": 10, "virology": 10}
-    stem, other = only_result(run_of(tmp_path, [planned(sizes, protocol)], records))["areas"]
-    assert stem["interval"] == pytest.approx(wilson_interval(10, 20))
-    assert other["interval"] == pytest.approx(wilson_interval(5, 10))
-
-
-def test_what_others_have_measured_is_taken_from_metrics_json(tmp_path):
+def test_other_measurements_are_taken_from_metrics_json(tmp_path):
     """An audit is not computed from records here."""
     run = graded(tmp_path / "run", {"art": "cw"})
     (metrics,) = run.metrics()["results"]
@@ -335,100 +287,6 @@ def test_what_others_have_measured_is_taken_from_metrics_json(tmp_path):
     folder = store(run, metrics={"results": [metrics | {"audit": audit}]})
     (result,) = report_data(gather(folder))["results"]
     assert result["audit"] == audit
-
-
-CLOZE = replace(
-    PROTOCOL,
-    name="cloze",
-    scorer="cloze",
-    template=replace(PROTOCOL.template, choices=lambda item: item.options),
-)
-
-
-def cloze_run(tmp_path, options, *logprobs):
-    """Items with these options, each with the answer that the scorer gives to its values."""
-    records, prompts = [], {}
-    fingerprint = ways(CLOZE)[0].fingerprint
-    for number, values in enumerate(logprobs):
-        item = replace(question(f"art-{number}"), options=options)
-        score = cloze(item, Response(item.id, logprobs=values))
-        prompt = prompt_of(item, CLOZE)
-        records.append(
-            replace(
-                compared(item, True),
-                scorer="cloze",
-                protocol=fingerprint,
-                outcome=score.outcome,
-                answer=score.answer,
-                logprobs=values,
-                prompt_sha256=prompt.prompt.sha256,
-            )
-        )
-        prompts["mmlu", fingerprint, item.id] = prompt
-    run = run_of(tmp_path, [planned({"art": len(records)}, CLOZE)], records)
-    return run, prompts
-
-
-def test_shares_and_confidence_are_those_of_the_values_that_are_compared(tmp_path):
-    """A short option has the highest log-likelihood, a long one the highest per character."""
-    run, prompts = cloze_run(tmp_path, ("no", "certainly not"), (-4.0, -13.0))
-    (result,) = report_data(sources(run, prompts=prompts))["results"]
-    ((shown,),) = result["details"]
-    (sample,) = shown["samples"]
-    assert sample["answer"] == "B"
-    assert sample["logprobs"] == [-4.0, -13.0]
-    assert sample["scored"] == [-2.0, -1.0]
-    share = 1 / (1 + math.exp(-1))
-    assert result["calibration"]["confidence"] == pytest.approx(share)
-    assert "log-likelihoods per character" in html_report(sources(run, prompts=prompts))
-
-
-def test_without_the_texts_of_the_options_there_are_no_shares(tmp_path):
-    run, _ = cloze_run(tmp_path, ("no", "certainly not"), (-4.0, -13.0))
-    (result,) = report_data(sources(run))["results"]
-    assert result["details"][0][0]["samples"][0]["scored"] == []
-    assert result["calibration"] is None
-
-
-def test_a_scorer_that_compares_something_else_has_no_shares(tmp_path):
-    record = replace(compared(question("art-0"), True), answer="C")
-    run = run_of(tmp_path, [planned({"art": 1})], [record])
-    result = only_result(run)
-    assert result["calibration"] is None
-    assert result["details"][0][0]["samples"][0]["scored"] == []
-
-
-def test_letters_are_compared_as_they_are(tmp_path):
-    run = run_of(tmp_path, [planned({"art": 1})], [compared(question("art-0"), True)])
-    result = only_result(run)
-    assert result["calibration"]["confidence"] == pytest.approx(0.6)
-    assert "scored" not in result["details"][0][0]["samples"][0]
-
-
-def test_only_subjects_that_ran_are_drawn_and_counted(tmp_path):
-    sizes = {f"subject_{n:02d}": 20 for n in range(57)}
-    ran = list(sizes)[:3]
-    records = [
-        compared(question(f"{subject}-{n:04d}"), n % 2 == 0) for subject in ran for n in range(20)
-    ]
-    page = html_report(sources(run_of(tmp_path, [planned(sizes)], records)))
-    assert "mean of 3 of 57 subjects" in page
-    assert "accuracy of 3 subjects round a circle" in page
-    assert "accuracy of 3 subjects with 95 % intervals" in page
-    assert "accuracy of 57 subjects" not in page
-    assert "no answers" not in page
-
-
-def test_two_subjects_that_ran_make_no_circle(tmp_path):
-    sizes = {"anatomy": 20, "virology": 20, "nutrition": 20, "astronomy": 20}
-    records = [
-        compared(question(f"{subject}-{n:04d}"), n % 2 == 0)
-        for subject in ("anatomy", "astronomy")
-        for n in range(20)
-    ]
-    page = html_report(sources(run_of(tmp_path, [planned(sizes)], records)))
-    assert "round a circle" not in page
-    assert "mean of 2 of 4 subjects" in page
 
 
 def test_an_unfinished_run_names_the_next_step(tmp_path):

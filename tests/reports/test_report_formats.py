@@ -28,14 +28,14 @@ def test_an_unknown_format_is_refused_with_the_nearest():
         read_formats("htlm")
 
 
-def test_what_is_not_installed_is_told_before_anything_runs(monkeypatch):
+def test_missing_libraries_are_reported_before_anything_runs(monkeypatch):
     absent = Format("report.html", None, needs=("no_such_module",), extra="report")
     monkeypatch.setattr(registry, "FORMATS", {"html": absent})
     with pytest.raises(ConfigError, match=r"needs no_such_module: .*'\.\[report\]'"):
         read_formats("html")
 
 
-def test_a_report_that_cannot_be_written_is_told_in_one_line(tmp_path):
+def test_a_report_that_cannot_be_written_is_reported_in_one_line(tmp_path):
     folder = store(graded(tmp_path / "run", {"art": "cw"}))
     (folder / ".report.html.tmp").mkdir()
     with pytest.raises(RunError, match="cannot write the html report"):
@@ -65,7 +65,7 @@ def test_mistakes_of_the_command_are_one_line(tmp_path, capsys):
     assert "No such file or directory" in lines[2]
 
 
-def test_runs_that_differ_are_not_compared_unless_asked(tmp_path, capsys):
+def test_different_runs_are_compared_only_on_request(tmp_path, capsys):
     before, after = (graded(tmp_path / name, {"art": "cw"}) for name in ("before", "after"))
     after.manifest["results"][0]["data_hash"] = "other"
     store(before)

@@ -1,4 +1,4 @@
-"""The page stands alone, and nothing of a run gets into it as markup or code."""
+"""The page needs no other file, and nothing of a run gets into it as markup or code."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_hostile_texts_make_no_markup(name, harmless):
     page.encode("utf-8")
     assert not HIDDEN.search(page)
     assert visible(text) in "".join(read.text)
-    # What the script reads is what the model said, to the last bit.
+    # The script reads the model's text, to the last bit.
     details = read.blocks()["data-0-0"]
     assert details[0]["samples"][0]["text"] == text
     assert details[0]["prompt"]["question"] == f"{text}\nAnswer:"
@@ -150,7 +150,7 @@ def test_any_text_makes_no_markup(harmless, text):
     assert [tag for tag, _ in read.tags] == [tag for tag, _ in harmless.tags]
 
 
-def test_the_page_asks_for_nothing_and_its_policy_forbids_it(harmless):
+def test_the_page_makes_no_requests_by_policy(harmless):
     for tag, attributes in harmless.tags:
         assert tag not in ("img", "link", "iframe", "object", "embed", "base")
         assert not [name for name in attributes if name.startswith("on")]

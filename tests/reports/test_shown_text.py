@@ -31,7 +31,7 @@ def test_hidden_characters_have_signs(text, shown):
     "text",
     ["tab\tand\nline", "می\u200cخواهم", "שלום عليكم", "👩\u200d🔬 ❤\ufe0f", "漢字 ½ é e\u0301"],
 )
-def test_what_people_write_stays(text):
+def test_readable_text_is_unchanged(text):
     assert visible(text) == text
 
 

@@ -67,14 +67,14 @@ def test_passed_gates_of_every_subject_are_one_line():
     assert sum(line.startswith("FAIL mmlu::every_subject::") for line in lines) == 2
 
 
-def test_one_is_told_as_one() -> None:
+def test_one_item_is_written_in_the_singular() -> None:
     counts = {"s": Counts(10, correct=5, wrong=4, error=1, truncated=1)}
     told = rendered(Result("m", "mmlu", "letter", "lmeval", 0.25, counts, dropped_shots=1, ties=1))
     for words in ("1 answer (11.1%) was cut", "1 error;", "1 item was asked", "1 tie, the first"):
         assert any(words in line for line in told)
 
 
-def test_dropped_shots_and_ties_are_told():
+def test_dropped_shots_and_ties_are_reported():
     counts = {"s": Counts(10, correct=6, wrong=4)}
     lines = rendered(Result("m", "mmlu", "letter", "lmeval", 0.25, counts, dropped_shots=3, ties=2))
     assert any("3 items were asked with fewer shots" in line for line in lines)
@@ -88,7 +88,7 @@ def test_choices_encoded_apart_are_counted():
 
 
 @pytest.mark.parametrize("name", ["a\x1b[31mb", "a\u202eb", "a\x00b", "a\n::error::b", "a\rb"])
-def test_no_name_acts_on_the_terminal(name, capsys):
+def test_names_cannot_control_the_terminal(name, capsys):
     counts = Counts(4, correct=1, wrong=3)
     result = Result("demo", "mmlu", "letter", "p", 0.25, {name: counts, "zoo": counts})
     other = Result(name, "mmlu", "letter", "p", 0.25, {name: counts, "zoo": counts})

@@ -1,4 +1,4 @@
-"""A baseline is small, complete in what it compares by, and damage in it is told in one line."""
+"""A baseline is small, complete in what it compares by, and damage in it is reported in one line."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_choices_encoded_apart_are_still_counted(make_run, tmp_path):
     assert back.measurements()[0].result.encoded_apart == len(ITEMS)
 
 
-def test_it_holds_outcomes_and_no_texts(make_run, tmp_path):
+def test_a_baseline_holds_outcomes_and_no_texts(make_run, tmp_path):
     save_baseline(make_run("a", ITEMS), tmp_path / "a.json")
     text = (tmp_path / "a.json").read_text()
     assert "a long answer" not in text
@@ -116,7 +116,7 @@ def test_samples_that_were_not_run_stay_so(make_run, tmp_path):
     assert sorted(map(about, back.records)) == sorted(map(about, run.records))
 
 
-def test_items_whose_test_came_to_no_verdict_are_not_in_it(make_run, tmp_path):
+def test_items_without_a_verdict_are_not_in_a_baseline(make_run, tmp_path):
     run = make_run("a", ITEMS)
     kept = tuple(replace(one, left_out=one.subject == "art") for one in run.records)
     save_baseline(replace(run, records=kept), tmp_path / "a.json")
@@ -176,7 +176,7 @@ def test_a_run_folder_a_file_and_a_name(make_run, tmp_path, monkeypatch):
         ("", "no run.json"),
     ],
 )
-def test_an_unknown_name_is_told_with_the_nearest(make_run, tmp_path, monkeypatch, text, said):
+def test_an_unknown_name_is_reported_with_the_nearest(make_run, tmp_path, monkeypatch, text, said):
     monkeypatch.chdir(tmp_path)
     run = store(make_run("runs/20261129-demo", ITEMS))
     for name in ("release", "nightly"):
@@ -194,7 +194,7 @@ def test_without_a_folder_of_baselines(tmp_path):
 # Damage -----------------------------------------------------------------------------------
 
 
-def test_a_torn_file_is_told_in_one_line_wherever_it_is_torn(make_run, tmp_path):
+def test_a_torn_file_is_reported_in_one_line(make_run, tmp_path):
     save_baseline(make_run("a", ITEMS), tmp_path / "a.json")
     text = (tmp_path / "a.json").read_text()
     for end in range(0, len(text) - 2, 97):
@@ -250,7 +250,7 @@ def damage(document: dict, how: str) -> None:
         ("models", "damaged, or of another version: models"),
     ],
 )
-def test_damage_is_told_in_one_line(make_run, tmp_path, how, said):
+def test_damage_is_reported_in_one_line(make_run, tmp_path, how, said):
     save_baseline(make_run("a", ITEMS), tmp_path / "a.json")
     document = json.loads((tmp_path / "a.json").read_text())
     damage(document, how)

@@ -35,7 +35,7 @@ def test_two_runs_are_paired_item_by_item(make_run):
     assert (found.only_baseline, found.only_candidate) == ((), ())
 
 
-def test_missing_and_extra_items_and_errors_are_told_apart(make_run):
+def test_missing_items_extra_items_and_errors_are_distinguished(make_run):
     baseline = make_run("a", {"art-0": "c", "art-1": "c", "art-2": "c"}, not_run=("art-3",))
     candidate = make_run("b", {"art-0": "c", "art-1": "e", "art-3": "c"}, not_run=("art-2",))
     (comparison,) = compare(baseline, candidate).comparisons
@@ -133,7 +133,7 @@ def test_another_name_of_the_same_protocol_is_no_difference(make_run):
     assert found.mismatches == ()
 
 
-def test_what_is_allowed_to_differ_gives_numbers_and_no_verdict(make_run):
+def test_allowed_differences_give_numbers_without_a_verdict(make_run):
     five = replace(PLAIN, shots=5)
     runs = make_run("a", ITEMS, five), make_run("b", {**ITEMS, "art-0": "w"})
     found = compare(*runs, allow_mismatch=True)

@@ -1,4 +1,4 @@
-"""Shards make the run they are parts of, or one line says why they do not."""
+"""Shards make the run they are parts of, or are refused by one line."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_samples_and_several_models(make_run, tmp_path):
     assert load_run(folder.path).metrics() == whole.metrics()
 
 
-def test_the_manifest_says_what_was_joined(make_run, tmp_path):
+def test_the_manifest_lists_the_joined_runs(make_run, tmp_path):
     folder = merge(cut(make_run, 2), tmp_path / "merged")
     manifest = folder.read("run.json")
     assert manifest["shard"] is None
@@ -122,7 +122,7 @@ def changed(run, **manifest):
     return replace(run, manifest={**run.manifest, **manifest})
 
 
-def test_what_is_no_shard(make_run, tmp_path):
+def test_a_folder_that_is_not_a_shard(make_run, tmp_path):
     one, two = cut(make_run, 2)
     refused([one, changed(two, shard=None)], tmp_path / "m", r"shard-2 is not a shard")
     refused([one, changed(two, shard="2/2")], tmp_path / "m", r"shard '2/2' is not \[I, N\]")

@@ -130,7 +130,7 @@ def test_another_scorer_of_the_same_answers_costs_nothing():
     assert costs(used, keys) == {keys[0]: Cost(2.0, ("letter",))}
 
 
-def test_time_and_tokens_are_of_the_answers_that_tell_them():
+def test_time_and_tokens_are_of_the_answers_that_have_them():
     first, second = records_of(planned(ITEMS), "demo", ITEMS)
     told = replace(first, seconds=1.5, prompt_tokens=10, completion_tokens=2)
     other = replace(told, scorer="contains", response_of="letter")

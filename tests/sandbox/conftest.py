@@ -9,7 +9,6 @@ import pytest
 
 from pytest_llmeval.sandbox import Sandbox
 from support.opened_sandbox import opened
-from support.paths import DATA
 
 
 @pytest.fixture(scope="session")
@@ -20,16 +19,10 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def humaneval_file() -> Path:
-    path = DATA / "humaneval" / "HumanEval.jsonl.gz"
-    if not path.is_file():
-        pytest.skip(f"no public data: {path.parent} does not exist (set LLMEVAL_DATA)")
-    return path
+def humaneval_file(data: Path) -> Path:
+    return data / "humaneval" / "HumanEval.jsonl.gz"
 
 
 @pytest.fixture
-def mbpp_file() -> Path:
-    path = DATA / "mbpp" / "mbpp.jsonl"
-    if not path.is_file():
-        pytest.skip(f"no public data: {path.parent} does not exist (set LLMEVAL_DATA)")
-    return path
+def mbpp_file(data: Path) -> Path:
+    return data / "mbpp" / "mbpp.jsonl"

@@ -168,7 +168,7 @@ def test_the_rest_is_lent(value: Any) -> None:
     assert pack([value], lambda one: {"lent": 7 if one is value else 0}) == [{"lent": 7}]
 
 
-def test_what_is_too_deep_is_refused() -> None:
+def test_too_deeply_nested_values_are_refused() -> None:
     value: list[Any] = []
     for _ in range(DEPTH + 2):
         value = [value]
@@ -200,7 +200,7 @@ def test_what_is_too_deep_is_refused() -> None:
         b"c__builtin__\neval\n.",
     ],
 )
-def test_what_is_no_value_is_refused(message: bytes) -> None:
+def test_invalid_values_are_refused(message: bytes) -> None:
     with pytest.raises(BadValueError):
         loads(message, _unknown)
 

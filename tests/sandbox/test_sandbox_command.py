@@ -28,7 +28,9 @@ def test_check_runs_a_program_of_each_status(capsys: pytest.CaptureFixture[str])
     assert lines[2] == "sandbox docker works"
 
 
-def test_clean_says_what_it_did(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_clean_reports_what_it_removed(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["sandbox", "clean"]) == 0
     assert capsys.readouterr().out.startswith("removed ")
 
@@ -52,7 +54,7 @@ def test_build_makes_a_working_image_of_a_root_file_system(
         client.close()
 
 
-def test_build_tells_what_is_no_root_file_system(
+def test_build_refuses_an_archive_without_a_root_file_system(
     sandbox: Sandbox, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["sandbox", "build", "--rootfs", str(tmp_path / "none.tar")]) == 4

@@ -1,4 +1,4 @@
-"""Programs that mean harm end as they should, disturb nobody and leave nothing."""
+"""Programs that mean harm end as they should, disturb no other program and leave nothing."""
 
 from __future__ import annotations
 

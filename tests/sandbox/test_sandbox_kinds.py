@@ -1,4 +1,4 @@
-"""Each kind of sandbox runs programs, says what it is, and says in one line why it cannot."""
+"""Each kind of sandbox runs programs, has an identity, and reports in one line why it cannot run."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_closing_leaves_nothing() -> None:
     client.close()
 
 
-def test_a_missing_image_is_told_with_the_command_that_makes_it() -> None:
+def test_a_missing_image_is_reported_with_the_command_that_builds_it() -> None:
     opened("docker", timeout_scale=1.0).close()
     with pytest.raises(
         ConfigError, match=r"no image .nothing-like-it.: make it with `llmeval sandbox build`"
@@ -179,7 +179,7 @@ def test_a_missing_image_is_told_with_the_command_that_makes_it() -> None:
         open_sandbox("docker", runtime="nothing-like-it")
 
 
-def test_a_missing_engine_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_engine_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("docker")
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     with pytest.raises(ConfigError, match="no Docker engine answers") as caught:
@@ -187,19 +187,19 @@ def test_a_missing_engine_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "docker", None)
     with pytest.raises(ConfigError, match=r"pip install '\.\[docker\]'"):
         open_sandbox("docker")
 
 
-def test_a_missing_bwrap_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_bwrap_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigError, match="install the package bubblewrap"):
         open_sandbox("bubblewrap")
 
 
-def test_wrong_names_are_told() -> None:
+def test_wrong_names_are_reported() -> None:
     with pytest.raises(ConfigError, match="no sandbox 'doker'; did you mean 'docker'"):
         open_sandbox("doker")
     with pytest.raises(ConfigError, match="no limit 'memory'; did you mean 'memory_mb'"):

@@ -1,4 +1,4 @@
-"""Programs over several cells, with cells that fail in every way."""
+"""Programs over several cells, with cells that have every fault."""
 
 from __future__ import annotations
 
@@ -112,7 +112,9 @@ def test_a_failure_of_the_machinery_is_tried_again_and_then_an_error(failure: An
         ({"starved": None, "cpu": 1.0}, True),
     ],
 )
-def test_what_timed_out_without_a_cpu_is_run_again(report: dict[str, Any], again: bool) -> None:
+def test_programs_that_timed_out_without_a_cpu_are_run_again(
+    report: dict[str, Any], again: bool
+) -> None:
     timeout = {"status": "timeout", **report}
     execution, _ = _run(_in_turn(timeout, {}))
     assert execution.status == ("passed" if again else "timeout")
@@ -121,7 +123,7 @@ def test_what_timed_out_without_a_cpu_is_run_again(report: dict[str, Any], again
         assert execution.status == "timeout"
 
 
-def test_it_is_run_again_alone() -> None:
+def test_a_timed_out_program_is_run_again_alone() -> None:
     running, most = [0], [0]
     tried: set[str] = set()
     lock = threading.Lock()
@@ -232,7 +234,7 @@ def test_a_slow_machine_gets_longer_limits() -> None:
         assert pool.time_scale == 1.0
 
 
-def test_a_sandbox_that_does_not_work_is_told_at_once() -> None:
+def test_a_sandbox_that_does_not_work_is_reported_at_once() -> None:
     cells = _Cells(lambda program: LaunchError("no python3"))
     with pytest.raises(ConfigError, match="does not work: the sandbox does not start: no python3"):
         Pool(cells, 2, None)

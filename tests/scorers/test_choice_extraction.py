@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Response
 from pytest_llmeval.scorers import extract_choice
 from pytest_llmeval.scorers import get_scorer
-from pytest_llmeval.scorers.choice.reader import explain_choice
-from support.linear import assert_linear
-from support.prose import PROSE
+from support.choice_replies import METALS
 from support.reported_cases import CHOICES
-
-OPTIONS = ("iron", "iron oxide", "copper", "zinc")
 
 
 @pytest.mark.parametrize("case", CHOICES)
@@ -71,6 +65,8 @@ STATED = [
     "- B",
     "`B`",
 ]
+
+
 BOXED = [
     r"$\boxed{B}$",
     r"\boxed{b}",
@@ -81,6 +77,8 @@ BOXED = [
     r"\boxed{\text{iron oxide}}",
     r"\fbox{B}",
 ]
+
+
 LAST_COUNTS = [
     "The answer is A. No: the answer is B.",
     "Answer: A\nwait\nAnswer: B",
@@ -91,6 +89,8 @@ LAST_COUNTS = [
     "The answer is (B)\n\nHere's why:\n\n* (a) One.\n* (c) Two.",
     "The answer is (B)\n\nHere's why:\n\na) One.\nc) Two.",
 ]
+
+
 NOT_ITS_OWN = [
     "I initially thought the answer was A, but after all B is correct.",
     "You said the answer is A; I say it is B.",
@@ -117,6 +117,8 @@ NOT_ITS_OWN = [
     "故选B，A、C、D三项均错误。",
     "The answer is B, A and C are wrong.",
 ]
+
+
 ALONE = [
     "B",
     " B\n",
@@ -137,6 +139,8 @@ ALONE = [
     "A) iron\nB) iron oxide\nC) copper\nD) zinc\n\nB",
     "A) iron\nB) iron oxide\nC) copper\nD) zinc\n\nAnswer: B",
 ]
+
+
 TEXT = [
     "iron oxide",
     "Iron oxide.",
@@ -146,6 +150,8 @@ TEXT = [
     "**Answer: iron oxide**\n\nCopper turns green.",
     "<answer>iron oxide</answer>",
 ]
+
+
 REST_CUT = [
     "<think>The answer is A.</think>The answer is B.",
     "<think>A</think>\nB",
@@ -165,7 +171,7 @@ REST_CUT = [
     ids=lambda reply: reply[:30],
 )
 def test_answers(reply: str) -> None:
-    assert extract_choice(reply, OPTIONS) == "B"
+    assert extract_choice(reply, METALS) == "B"
 
 
 @pytest.mark.parametrize(
@@ -201,48 +207,6 @@ def test_answers(reply: str) -> None:
 )
 def test_answers_of_other_options(reply: str, options: tuple[str, ...], label: str | None) -> None:
     assert extract_choice(reply, options) == label
-
-
-LANGUAGES = {
-    "zh": [
-        "答案：B",
-        "答案是B。",
-        "正确答案是（B）",
-        "故选B",
-        "选B",
-        "不选A，选B。",
-        "答案是乙。",
-        "B项正确",
-    ],
-    "ja": ["正解はBです。", "答え：イ", "正解はイです", "答えは（Ｂ）です"],
-    "ko": ["정답: B", "정답은 B입니다.", "답: ②"],
-    "de": ["Antwort: B", "Die richtige Antwort ist B.", "Die Antwort lautet (B)."],
-    "fr": ["Réponse : B", "La bonne réponse est la lettre B."],
-    "es": ["Respuesta: B", "La respuesta correcta es la opción B."],
-    "pt": ["A resposta correta é a alternativa B."],
-    "it": ["La risposta è B."],
-    "ru": ["Ответ: B", "Ответ: Б", "Правильный ответ — Б."],
-    "pl": ["Odpowiedź: B", "Odpowiedź to B."],
-    "fi": ["Vastaus on B."],
-    "ar": ["الجواب: ب", "الإجابة الصحيحة هي (ب)", "الجواب هو ب."],
-    "bn": ["উত্তর: খ", "উত্তর: ব", "উত্তর হল (খ)।"],
-    "hi": ["उत्तर: ख", "सही उत्तर (B) है"],
-    "th": ["คำตอบ: ข", "คำตอบคือ ข"],
-    "vi": ["Đáp án đúng là B."],
-    "id": ["Jawaban: B"],
-    "sw": ["Jibu ni B"],
-    "tr": ["Cevap: B"],
-    "el": ["Απάντηση: Β"],
-    "he": ["תשובה: ב"],
-    "none": ["Ｂ", "Ⓑ", "ب", "খ"],
-}
-
-
-@pytest.mark.parametrize(
-    "reply", [reply for replies in LANGUAGES.values() for reply in replies], ids=ascii
-)
-def test_answers_in_many_languages(reply: str) -> None:
-    assert extract_choice(reply, OPTIONS) == "B"
 
 
 NOTHING = [
@@ -310,7 +274,7 @@ NOTHING = [
 
 @pytest.mark.parametrize("reply", NOTHING, ids=lambda reply: reply[:30])
 def test_nothing_is_guessed(reply: str) -> None:
-    assert extract_choice(reply, OPTIONS) is None
+    assert extract_choice(reply, METALS) is None
 
 
 def test_option_texts() -> None:
@@ -318,7 +282,7 @@ def test_option_texts() -> None:
     assert extract_choice("The answer is $12.", ["$1", "$12", "$120"]) == "B"
     assert extract_choice("The answer is 12.", ["1", "1.2", "12"]) == "C"
     assert extract_choice("The fee is not 12.", ["1", "12"]) is None
-    # One letter is the label, whatever the options say.
+    # One letter is the label, for any texts of the options.
     assert extract_choice("The answer is B.", ["B", "A"]) == "B"
     # Two options with one text.
     assert extract_choice("same", ["same", "Same ", "other"]) is None
@@ -337,120 +301,11 @@ def test_labels_may_be_given() -> None:
     assert extract_choice("B", []) is None
 
 
-FORMATS = [
-    "The answer is ({}).",
-    "The answer is {}.",
-    "the correct answer is ({})",
-    "Answer: {}",
-    "Answer: ({})",
-    "**Answer: {}**",
-    "ANSWER: {}",
-    r"$\boxed{{{}}}$",
-    r"\boxed{{\text{{{}}}}}",
-    "Final Answer: {}",
-    "答案：{}",
-    "答案是{}。",
-    "Antwort: {}",
-    "Réponse : {}",
-    "Respuesta: {}",
-    "Ответ: {}",
-    "الجواب: {}",
-    "উত্তর: {}",
-]
-
-
-@given(PROSE, st.sampled_from(FORMATS), st.sampled_from("ABCDEFGHIJ"), PROSE)
-def test_a_published_format_is_read_back(before: str, form: str, label: str, after: str) -> None:
-    options = [f"option number {number}" for number in range(10)]
-    reply = f"{before}\n{form.format(label)}\n{after}"
-    assert extract_choice(reply, options) == label
-    assert extract_choice(f"{before}. {form.format(label)}", options) == label
-
-
-@given(st.text(), st.lists(st.text(), max_size=30))
-def test_it_never_raises(text: str, options: list[str]) -> None:
-    label = extract_choice(text, options)
-    assert label is None or label in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: len(options)]
-
-
-PIECES = st.sampled_from(
-    [
-        "<think>",
-        "</think>",
-        "answer is",
-        "Answer:",
-        " ",
-        "\n",
-        "A",
-        "b",
-        "(",
-        ")",
-        "or",
-        "$",
-        "*",
-        "\\boxed{",
-        "}",
-        "iron",
-        "答案是",
-        "乙",
-        "is correct",
-        "not",
-        "the",
-        ".",
-        "I choose",
-        "ب",
-    ]
-)
-
-
-@given(st.lists(PIECES, max_size=40).map("".join))
-def test_it_never_raises_on_what_looks_like_answers(text: str) -> None:
-    assert extract_choice(text, OPTIONS) in (None, "A", "B", "C", "D")
-
-
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "answer ",
-        "Answer: A or ",
-        "answer is ",
-        "<think>",
-        "</think>",
-        "(",
-        "\n",
-        " ",
-        "A)\n",
-        "a ",
-        "\\boxed{",
-        "\\boxed{x}",
-        "答案",
-        "选",
-        "أ ",
-        "B?",
-        "I choose ",
-        "answer is iron oxide or ",
-    ],
-    ids=ascii,
-)
-def test_linear_time(piece: str) -> None:
-    assert_linear(lambda text: extract_choice(text, OPTIONS), piece)
-
-
 @pytest.mark.parametrize(
     ("text", "outcome", "answer"),
     [("B", "correct", "B"), ("Answer: C", "wrong", "C"), ("dunno", "unparsed", None)],
 )
 def test_choice(text: str, outcome: str, answer: str | None) -> None:
-    item = Item("i", "s", "q", 1, OPTIONS)
+    item = Item("i", "s", "q", 1, METALS)
     score = get_scorer("choice")(item, Response("i", text=text))
     assert (score.outcome, score.answer) == (outcome, answer)
-
-
-@given(
-    st.lists(st.text(max_size=4) | st.text("ABC()., a", max_size=6), min_size=2, max_size=10),
-    st.sampled_from("ABCDEFGHIJ"),
-    st.sampled_from(["{}", "{}.", "{})", "({})", " {}", "{}\n", "\n\n({}) "]),
-)
-def test_only_a_label_is_read_as_by_the_finders(options, label, form):
-    reply = form.format(label)
-    assert extract_choice(reply, options) == explain_choice(reply, options).answer

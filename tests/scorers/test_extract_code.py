@@ -52,7 +52,7 @@ def test_reported_replies(case: str) -> None:
 def test_a_whole_function_in_every_setting(around: str) -> None:
     reply = AROUND[around].format(WHOLE)
     assert passes(read(reply), TESTS)
-    # Without a prompt, as for benchmarks that ask in words.
+    # Without a prompt, as for benchmarks with questions in words.
     assert passes(read(reply, prompt=""), TESTS)
     # What is found is the answer, not whatever passes.
     assert not passes(read(AROUND[around].format(WRONG)), TESTS)
@@ -64,7 +64,7 @@ def test_every_shape_of_an_answer(shape: str) -> None:
 
 
 @pytest.mark.parametrize("reply", NO_CODE)
-def test_nothing_is_made_of_no_code(reply: str) -> None:
+def test_a_reply_without_code_gives_no_program(reply: str) -> None:
     assert read(reply) == ""
     assert read(reply, prompt="") == ""
 
@@ -76,7 +76,7 @@ def test_a_continuation_is_not_touched() -> None:
     )
 
 
-def test_what_the_prompt_defines_stays_defined() -> None:
+def test_definitions_of_the_prompt_are_kept() -> None:
     prompt = (
         "import math\nfrom typing import List\n\n\ndef twice(n):\n    return 2 * n\n\n\n"
         "@staticmethod\ndef area(w, h):\n    ...\n"
@@ -97,14 +97,14 @@ def test_imports_of_the_future_come_first() -> None:
     assert passes(program, TESTS)
 
 
-def test_what_leaves_the_program_is_not_taken_for_a_demonstration() -> None:
+def test_code_that_exits_is_not_a_demonstration() -> None:
     # It fails for what it does, and is not made right.
     program = read(f"```python\n{WHOLE}\nimport sys\nsys.exit(0)\n```")
     assert "sys.exit(0)" in program
     assert not passes(program, TESTS)
 
 
-def test_broken_code_is_returned_as_it_stands() -> None:
+def test_broken_code_is_returned_unchanged() -> None:
     assert "return w *\n" in read("```python\ndef area(w, h):\n    return w *\n```")
     assert read("    return w *") == PROMPT + "    return w *"
     assert "def other" in read("```python\ndef other(w, h):\n    return w * h\n```")
@@ -137,7 +137,7 @@ def test_without_prompt_and_entry_point_the_last_block_is_the_program() -> None:
     ],
 )
 @pytest.mark.filterwarnings("error")
-def test_no_text_is_too_odd(reply: str) -> None:
+def test_any_text_is_read_without_an_exception(reply: str) -> None:
     assert isinstance(read(reply), str)
 
 
@@ -258,7 +258,7 @@ def cases(data: Path) -> list[dict[str, Any]]:
 
 
 def test_programs_of_the_collection_are_complete(data: Path) -> None:
-    """Those that do harm are only read here: nothing of what they do is lost on the way."""
+    """Those that do harm are only read here: nothing of what they do is lost."""
     found = {row["id"]: row["input"] for row in cases(data)}
     assert len(found) > 15
     for name, given_ in found.items():

@@ -30,7 +30,7 @@ def test_the_highest_letter_wins() -> None:
     assert letter(item(gold=1), Response("i", logprobs=(-3.0, -2.0, -1.0, -4.0))).outcome == "wrong"
 
 
-def test_a_generated_letter_stands_in_for_log_likelihoods() -> None:
+def test_a_generated_letter_replaces_log_likelihoods() -> None:
     score = letter(item(gold=1), Response("i", text="The answer is (B)."))
     assert (score.outcome, score.answer) == (Outcome.CORRECT, "B")
     assert letter(item(), Response("i", text="")).outcome is Outcome.UNPARSED
@@ -52,7 +52,7 @@ def test_cloze_divides_by_characters_not_bytes() -> None:
 
 @ALL
 def test_no_log_probabilities_at_all_is_an_error(scorer: Scorer) -> None:
-    # Case d09: argmax would credit every item whose gold is A.
+    # Argmax would credit every item whose gold is A.
     score = scorer(item(gold=0), Response("i", logprobs=(-INF,) * 4))
     assert score.outcome is Outcome.ERROR
     assert score.answer is None
@@ -78,7 +78,6 @@ def test_some_impossible_choices_are_no_error(scorer: Scorer) -> None:
 
 @ALL
 def test_a_tie_takes_the_first_and_is_recorded(scorer: Scorer) -> None:
-    # Case d11.
     score = scorer(item(gold=1), Response("i", logprobs=(-2.5, -2.5, -3.0, -4.0)))
     assert (score.outcome, score.answer, score.tie) == (Outcome.WRONG, "A", True)
 

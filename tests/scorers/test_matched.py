@@ -1,4 +1,4 @@
-"""``matched``: exact texts, embeddings, ties and duplicates, what it says of how it read."""
+"""``matched``: exact texts, embeddings, ties and duplicates, the details of its reading."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_an_error_is_no_answer(response: Response) -> None:
     assert matched_by(letters)(no_options, reply("x")).outcome is Outcome.ERROR
 
 
-def test_equal_options_are_told_apart_by_a_draw() -> None:
+def test_equal_options_are_chosen_at_random() -> None:
     score = matched_by(no_model)
     twins = ("same", "other", "same")
     found = [score(item(twins, name=f"i{n}"), reply("Answer: same")) for n in range(400)]
@@ -149,7 +149,7 @@ def test_equal_options_are_told_apart_by_a_draw() -> None:
     assert samples == {"A", "C"}
 
 
-def test_equal_similarities_are_told_apart_by_a_draw() -> None:
+def test_equal_similarities_are_chosen_at_random() -> None:
     score = matched_by(letters)
     turned = ("ab", "ba", "zz")  # the same letters
     found = [score(item(turned, name=f"i{n}"), reply("aab")) for n in range(200)]
@@ -207,7 +207,9 @@ def test_the_scorer_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         get_scorer("matchd")
 
 
-def test_missing_libraries_are_told_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_libraries_are_reported_before_anything_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("pytest_llmeval.scorers.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"sentence-transformers: pip install '.*\[bias\]'"):
         get_scorer("matched")

@@ -1,4 +1,4 @@
-"""Every option of two public benchmarks, stated as it stands, is read as itself and without a model."""
+"""Every option of two public benchmarks, stated unchanged, is read as itself and without a model."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_a_gold_answer_that_cannot_be_read_is_an_error() -> None:
     assert scored("3", "").outcome == "error"
 
 
-def test_in_another_thread() -> None:
+def test_expressions_are_compared_in_another_thread() -> None:
     found: list[Score] = []
     thread = threading.Thread(target=lambda: found.append(scored("$3$", "3")))
     thread.start()

@@ -303,7 +303,7 @@ def test_a_published_format_is_read_back(
 
 
 @given(st.text())
-def test_it_never_raises(text: str) -> None:
+def test_any_text_never_raises(text: str) -> None:
     for language in (None, "de"):
         value = extract_number(text, language=language)
         assert value is None or value.is_finite()
@@ -345,7 +345,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=40).map("".join))
-def test_it_never_raises_on_what_looks_like_numbers(text: str) -> None:
+def test_texts_like_numbers_never_raise(text: str) -> None:
     for language in (None, "de"):
         value = extract_number(text, language=language)
         assert value is None or value.is_finite()

@@ -185,7 +185,7 @@ def test_a_language_with_a_decimal_comma(text: str, expected: str) -> None:
     ],
     ids=lambda text: text[:20],
 )
-def test_what_is_no_number_is_not_read_in_part(text: str) -> None:
+def test_malformed_numbers_are_not_read_in_part(text: str) -> None:
     assert values(text) == [None]
 
 

@@ -1,4 +1,4 @@
-"""Where the answer's text stands in a reply: the four levels, and what is decided about them."""
+"""The place of the answer's text in a reply: the four levels, and the decisions about them."""
 
 from __future__ import annotations
 
@@ -119,11 +119,11 @@ def test_last_sentence(reply: str, text: str) -> None:
     "reply",
     ["", " \n", "...", "**", 'Finish with "the answer is $OPTION"', "B", "So the answer is (B)."],
 )
-def test_nothing_said(reply: str) -> None:
+def test_an_empty_reply(reply: str) -> None:
     assert find_span(reply, CITIES) is None
 
 
-def test_a_letter_that_is_an_option_is_said() -> None:
+def test_a_stated_letter_that_is_also_an_option() -> None:
     span = find_span("So the answer is (B).", ("A", "B"))
     assert span is not None
     assert (span.level, span.text) == ("stated", "(B).")
@@ -149,7 +149,7 @@ def test_an_option_of_several_lines_is_taken_whole() -> None:
     ),
     st.lists(st.text(max_size=6), min_size=2, max_size=5),
 )
-def test_whatever_is_said_is_a_part_of_the_reply(pieces: list[str], options: list[str]) -> None:
+def test_an_extracted_option_is_part_of_the_reply(pieces: list[str], options: list[str]) -> None:
     reply = "".join(pieces)
     span = find_span(reply, options)
     if span is not None:

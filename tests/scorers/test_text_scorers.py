@@ -23,7 +23,7 @@ ITEM = Item("i", "s", "q", 1, ("iron", "iron oxide", "copper", "zinc"))
 @pytest.mark.parametrize(
     ("gold", "text", "outcome"),
     [
-        ("1,000", " 1,000\n", "correct"),  # case f13: not split at the comma
+        ("1,000", " 1,000\n", "correct"),  # not split at the comma
         ("1,000", "1", "wrong"),
         ("x", "X", "wrong"),
         ("x", "x.", "wrong"),

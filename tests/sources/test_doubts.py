@@ -1,4 +1,4 @@
-"""What is doubtful in multiple-choice items is told in one line a kind."""
+"""Doubts about multiple-choice items: a warning of one line a kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def item(name: str, question: str, gold: int, *options: str) -> Item:
     return Item(name, "s", question, gold, options or ("x", "y"))
 
 
-def test_nothing_doubtful_is_not_told() -> None:
+def test_no_warning_without_a_doubt() -> None:
     assert doubts("b", [item("a", "A?", 0), item("b", "B?", 1)]) == ()
 
 
@@ -39,7 +39,7 @@ def test_items_whose_right_option_occurs_twice_come_first() -> None:
         ("x\u00b2", "x2", False),
     ],
 )
-def test_what_makes_options_equal(one: str, other: str, same: bool) -> None:
+def test_equal_options(one: str, other: str, same: bool) -> None:
     assert bool(doubts("b", [item("a", "A?", 0, one, other)])) is same
 
 
@@ -48,7 +48,7 @@ def test_an_empty_option_is_doubtful() -> None:
     assert doubts("b", items) == ("b: 1 item has an empty option (a)",)
 
 
-def test_one_answer_to_all_questions_is_doubtful_where_it_is_no_accident() -> None:
+def test_one_answer_to_all_questions_is_warned_about() -> None:
     items = [item(f"i{n}", f"{n}?", 2, "w", "x", "y", "z") for n in range(5)]
     assert doubts("b", items) == (
         "b: the answer of all 5 items is 'C': a model that always gives it is always right",

@@ -24,7 +24,6 @@ from pytest_llmeval.prompts import LMEVAL_MMLU
 from pytest_llmeval.sources import jsonl
 from pytest_llmeval.sources.data_warnings import doubts
 from pytest_llmeval.sources.exclusion import without
-from support.paths import DATA
 
 PROTOCOL = Protocol("letter", LMEVAL_MMLU, scorer="letter")
 
@@ -122,7 +121,7 @@ def test_what_matches_nothing_or_everything_is_refused(exclude: Any, message: st
         ({1: ["x"]}, "a field of exclude is of type int, not str"),
     ],
 )
-def test_what_is_no_exclusion_is_refused(exclude: Any, message: str) -> None:
+def test_invalid_exclusions_are_refused(exclude: Any, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         benchmark(exclude)
     assert message in str(caught.value)
@@ -160,11 +159,9 @@ def test_doubts_are_those_of_the_items_that_are_left() -> None:
 
 
 @pytest.fixture(scope="module")
-def redux(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """MMLU-Redux's annotations as a file of one's own, rows as the annotators left them."""
-    folder = DATA / "mmlu_redux"
-    if not folder.is_dir():
-        pytest.skip(f"no public data: {folder} does not exist (set LLMEVAL_DATA)")
+def redux(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
+    """MMLU-Redux's annotations as a custom benchmark, rows as the annotators left them."""
+    folder = data / "mmlu_redux"
     file = tmp_path_factory.mktemp("redux") / "redux.jsonl"
     with file.open("w", encoding="utf-8") as lines:
         for path in sorted(folder.glob("mmlu_*.csv")):
@@ -183,7 +180,7 @@ def redux(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_wrong_keys_of_mmlu_redux_are_left_out_however_they_are_spelt(redux: Path) -> None:
+def test_wrong_keys_of_mmlu_redux_are_left_out_in_every_spelling(redux: Path) -> None:
     spelt = Counter(json.loads(line)["error_type"] for line in redux.open(encoding="utf-8"))
     wrong = {
         k: n for k, n in spelt.items() if k.strip().lower().replace(" ", "_") == "wrong_groundtruth"
@@ -199,11 +196,9 @@ def test_wrong_keys_of_mmlu_redux_are_left_out_however_they_are_spelt(redux: Pat
         without("redux", whole, (("error_type", ("wrong_ground_truht",)),))
 
 
-def test_ids_of_a_benchmark_of_the_catalog() -> None:
-    if not (DATA / "mmlu").is_dir():
-        pytest.skip(f"no public data: {DATA}/mmlu does not exist (set LLMEVAL_DATA)")
+def test_ids_of_a_benchmark_of_the_catalog(data: Path) -> None:
     one = replace(mmlu(), exclude=["anatomy-0003"])
-    whole = one.source(DATA)
+    whole = one.source(data)
     rest, words = without(one.name, whole, one.exclusion)
     assert words == "excluded 1 of 14,042 items: id = anatomy-0003"
     assert (rest.subject_sizes()["anatomy"], rest.pool) == (134, whole.pool)

@@ -43,7 +43,7 @@ def test_a_folder_that_is_no_copy_is_not_passed_over(tmp_path: Path) -> None:
         load_first("mine", tmp_path, broken, lambda: HUB)
 
 
-def test_found_nowhere_says_where_and_why(tmp_path: Path) -> None:
+def test_data_found_nowhere_is_named_with_all_places(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"'mine' not found: looked in .*mine.*; no hub today; give"
     ):

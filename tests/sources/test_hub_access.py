@@ -82,7 +82,7 @@ def test_a_hub_that_answers_is_reached_whatever_it_answers(status):
     server.server_close()
 
 
-def test_nobody_listens():
+def test_a_refused_connection():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     address = f"http://127.0.0.1:{port}"
@@ -103,7 +103,7 @@ def test_a_name_that_takes_long_to_resolve(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"])
-def test_where_the_hub_is_forbidden_it_is_not_asked(silent, monkeypatch, name):
+def test_no_request_is_made_where_the_hub_is_forbidden(silent, monkeypatch, name):
     monkeypatch.setenv(name, "1")
     assert unreachable(silent.address, 0.2) is None
     assert not silent.connections

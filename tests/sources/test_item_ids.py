@@ -13,7 +13,6 @@ from pytest_llmeval.sources.item_ids import safe_id
 
 
 def test_very_long_ids_stay_different() -> None:
-    # Case g03.
     ids = [safe_id("Given the passage " + "w" * 5000 + end) for end in (" end1", " end2")]
     assert len(set(ids)) == 2
     assert all(len(name) <= 100 for name in ids)

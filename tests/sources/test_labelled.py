@@ -51,11 +51,11 @@ def test_the_gold_option_is_the_one_with_the_label(labels: list[str], data: st.D
         {"id": ""},
     ],
 )
-def test_what_is_no_question_is_refused(change: dict[str, Any]) -> None:
+def test_rows_without_a_question_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(DataError, match=r"^w: id, question and labelled choices were expected$"):
         labelled_item("w", {**flat(["A", "B"], "A"), **change}, "s", "", "test")
 
 
-def test_a_label_that_stands_twice_decides_nothing() -> None:
+def test_a_repeated_label_is_refused() -> None:
     with pytest.raises(DataError, match="answerKey 'A' is not the label of exactly one choice"):
         labelled_item("w", flat(["A", "A"], "A"), "s", "", "test")

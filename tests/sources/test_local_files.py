@@ -28,7 +28,6 @@ def csv_file(folder: Path, content: bytes, name: str = "f.csv") -> Path:
 
 
 def test_words_for_missing_values_are_text(tmp_path: Path) -> None:
-    # Case f01.
     content = (
         b"How many moons has Mercury?,None,One,Two,Four,A\n"
         b"Symbol for sodium?,NA,So,Sd,NULL,A\nWhat is 0/0 in floats?,nan,inf,0,1,A\n"
@@ -43,7 +42,6 @@ def test_words_for_missing_values_are_text(tmp_path: Path) -> None:
 
 
 def test_quoted_commas_quotes_and_line_breaks(tmp_path: Path) -> None:
-    # Case f02.
     content = (
         b'"Read: ""Go, now""\nWho speaks?","a king, dying",a boy,"x""y",nobody,B\n2+2?,3,4,5,6,B\n'
     )

@@ -59,7 +59,7 @@ def test_a_benchmark_in_a_dozen_lines(tmp_path: Path) -> None:
 def test_without_options_the_answer_is_text(tmp_path: Path) -> None:
     rows = [{"question": "q", "answer": "1,000"}, {"question": "r", "answer": 18}]
     dataset = jsonl(write(tmp_path / "sums.jsonl", rows))(None)
-    # Case f13: the text is not taken apart.
+    # The text is not taken apart.
     assert [item.gold for item in dataset.items] == ["1,000", "18"]
     assert [item.subject for item in dataset.items] == ["sums", "sums"]
 
@@ -91,7 +91,7 @@ def test_numbers_that_count_from_one_are_refused(tmp_path: Path) -> None:
         f"{path}, line 4, 5: the answer is the number of options, and no answer is 0: numbers in"
         " field 'answer' count from 0, not from 1 (or write letters)"
     )
-    # With a 0 among them, one answer is wrong and not the way of counting.
+    # With a 0 among them, one answer is wrong and not the counting.
     path = write(tmp_path / "g.jsonl", rows_of([0, 2, 3, 4], options=FIVE[:4]))
     with pytest.raises(DataError, match="line 4: gold 4 is outside the 4 options"):
         jsonl(path)(None)
@@ -206,7 +206,7 @@ def test_fields_may_have_other_names(tmp_path: Path) -> None:
 
 
 def test_ids_do_not_depend_on_later_order_or_limit(tmp_path: Path) -> None:
-    # Case f11: numbered in the file, before anything is shuffled or limited.
+    # Numbered in the file, before anything is shuffled or limited.
     rows = [row(question=f"r{number}") for number in range(4)]
     items = list(jsonl(write(tmp_path / "f.jsonl", rows))(None).items)
     random.Random(7).shuffle(items)
@@ -233,7 +233,7 @@ def test_shots_without_subject_serve_every_subject(tmp_path: Path) -> None:
         ({"answer": "x"}, "answer 'x' is neither a letter A to B nor a 0-based number"),
         ({"answer": "1"}, "answer '1' is neither a letter A to B nor a 0-based number"),
         ({"answer": True}, "answer True is neither"),
-        # Case f12: a split without public answers.
+        # A split without public answers.
         ({"answer": ""}, "no gold label in this split"),
         ({"answer": None}, "no gold label in this split"),
         ({"answer": -1}, "no gold label in this split"),

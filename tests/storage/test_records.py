@@ -46,7 +46,7 @@ def test_a_record_comes_back_as_it_was(text, answer, logprobs, outcome, seconds,
 
 
 @pytest.mark.parametrize("line", ["", "{", "[]", "{}", '{"item": "i"}', '{"nonsense": 1}', "3"])
-def test_what_is_no_record_is_refused(line):
+def test_invalid_records_are_refused(line):
     with pytest.raises(ValueError):
         from_line(line)
 

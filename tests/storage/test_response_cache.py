@@ -50,7 +50,7 @@ def test_a_response_comes_back_whole(tmp_path: Path) -> None:
     assert again.get("m", CHOICE) == choice
 
 
-def test_it_is_given_to_whoever_asks_the_same(tmp_path: Path) -> None:
+def test_an_answer_is_reused_for_the_same_request(tmp_path: Path) -> None:
     cache = ResponseCache(tmp_path / "cache")
     greedy = replace(TEXT, decoding=Decoding())
     cache.put("m", [(greedy, Response("q", text="4"))])
@@ -214,7 +214,7 @@ def test_a_cache_that_another_process_is_creating_is_waited_for(tmp_path: Path) 
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_what_a_killed_process_had_stored_is_there(tmp_path: Path) -> None:
+def test_answers_of_a_killed_process_are_stored(tmp_path: Path) -> None:
     path = tmp_path / "cache"
     process = writer(path, "a", "forever")
     assert process.stdout is not None
@@ -223,7 +223,7 @@ def test_what_a_killed_process_had_stored_is_there(tmp_path: Path) -> None:
     told += process.stdout.read().split()
     process.wait()
     cache = ResponseCache(path)
-    # A name that was torn by the kill stands at the end, if at all.
+    # A name that was torn by the kill is at the end, if at all.
     for name in told[:-1]:
         assert cache.get("m", Request(name, Prompt("", (), name))) is not None
     assert cache._database.execute("PRAGMA integrity_check").fetchone() == ("ok",)

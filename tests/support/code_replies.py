@@ -55,7 +55,7 @@ REPORTED: dict[str, tuple[str, str, str]] = {
     "c11": ("    return w * h\n<|endoftext|>", PROMPT, TESTS),
 }
 
-# What stands around a whole function; {} is the place of the code.
+# Text around a whole function; {} is the place of the code.
 AROUND = {
     "bare": "{}",
     "fence": "```\n{}```",

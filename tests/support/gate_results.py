@@ -6,6 +6,8 @@ from collections.abc import Collection
 from collections.abc import Mapping
 from typing import Any
 
+from hypothesis import strategies as st
+
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.gates import NO_BASELINE
 from pytest_llmeval.gates import Comparisons
@@ -107,3 +109,18 @@ def compared(baseline: Answers, candidate: Answers) -> Comparison:
         candidate_model="m",
         sizes={subject: len(run) for subject, run in candidate.items()},
     )
+
+
+ACCURACY = "[benchmarks.x]\naccuracy = "
+
+
+@st.composite
+def some_counts(draw: st.DrawFn) -> Counts:
+    correct, wrong, unparsed = (draw(st.integers(0, 9)) for _ in range(3))
+    error = draw(st.sampled_from([0, 0, 0, 1, 5]))
+    missing = draw(st.sampled_from([0, 0, 3]))
+    total = correct + wrong + unparsed + error + missing
+    return Counts(total, correct, wrong, unparsed, error)
+
+
+some_subjects = st.dictionaries(st.sampled_from("abc"), some_counts(), max_size=3)

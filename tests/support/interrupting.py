@@ -1,7 +1,8 @@
-"""Starting pytest as a process of its own, and waiting for what a signal is to interrupt."""
+"""pytest in another process, and waiting for a moment to interrupt it."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -47,3 +48,8 @@ def written(project: Any) -> int:
     """How many whole lines all sessions have written to ``records.jsonl``."""
     files = (project.path / "runs").glob("*/records.jsonl")
     return sum(file.read_bytes().count(b"\n") for file in files)
+
+
+def kill(process) -> None:
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -1,4 +1,4 @@
-"""Whether a function's time grows no faster than its input, told from two sizes."""
+"""Assertion that a function's time grows no faster than its input, from two sizes."""
 
 from __future__ import annotations
 

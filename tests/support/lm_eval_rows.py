@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import lm_eval.api.task
 
 from support.choice_rows import choice_rows
 
-ROOT = Path(__file__).resolve().parents[2]
 EXEMPLARS = [
     {"question": f"Wort: wie viel ist 1 + {n}?", "answer": f"{'x' * 40}{n}", "answer_number": n + 1}
     for n in range(3)
@@ -22,12 +20,6 @@ EXEMPLARS = [
 """Made-up shots for MGSM, whose own are not among the local files."""
 
 _ARC_SPLITS = {"train": "Train", "validation": "Dev", "test": "Test"}
-
-
-def data_folder() -> Path | None:
-    """``LLMEVAL_DATA``, else ``../shared/data`` beside the repository; None where neither is."""
-    folder = Path(os.environ.get("LLMEVAL_DATA") or ROOT.parent / "shared" / "data")
-    return folder if (folder / "mmlu" / "test").is_dir() else None
 
 
 def feed(folder: Path) -> None:

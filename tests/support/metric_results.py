@@ -11,6 +11,7 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
+from pytest_llmeval.metrics import Tally
 from pytest_llmeval.metrics import aggregate
 
 CORRECT, WRONG, UNPARSED, ERROR = Outcome.CORRECT, Outcome.WRONG, Outcome.UNPARSED, Outcome.ERROR
@@ -69,4 +70,22 @@ def total(items: list[ItemOutcomes], sizes: dict[str, int], **more: Any) -> Resu
         chance=0.25,
         sizes=sizes,
         **more,
+    )
+
+
+def single(correct: int, total: int) -> dict[tuple[int, int], int]:
+    return {(1, 1): correct, (1, 0): total - correct}
+
+
+def mean(tally: Tally) -> float:
+    _, answers, correct = totals(tally)
+    return correct / answers
+
+
+def totals(tally: Tally) -> tuple[int, int, int]:
+    """Items, answers, right answers."""
+    return (
+        sum(tally.values()),
+        sum(n * m for (n, _), m in tally.items()),
+        sum(c * m for (_, c), m in tally.items()),
     )

@@ -20,6 +20,7 @@ from pytest_llmeval.core.plan import PlannedResult
 from pytest_llmeval.evaluation.planner import ways
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.reports.html import Sources
+from pytest_llmeval.reports.html.data import report_data
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs.judging import JudgedRun
 from pytest_llmeval.storage.folder import RunFolder
@@ -162,3 +163,8 @@ def sources(
         comparison,
     )
     return Sources(run, judged, **more)
+
+
+def only_result(*arguments, **more):
+    (result,) = report_data(sources(*arguments, **more))["results"]
+    return result

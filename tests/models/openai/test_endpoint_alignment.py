@@ -63,7 +63,7 @@ def test_the_choice_among_plain_tokens(texts: list[str], expected: tuple[int, in
         (["<a>", "<b>", "<c>", "The", " Answer", ":", " A"], "where the prompt goes on with"),
     ],
 )
-def test_what_is_not_the_prompt_is_refused(texts: list[str], reason: str) -> None:
+def test_an_echo_that_differs_from_the_prompt_is_refused(texts: list[str], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         tail(texts)
 
@@ -122,7 +122,7 @@ def test_a_fragment_across_the_join_is_refused() -> None:
         tail(["Q", "�", "�", "�", "�", "!"], "Q日本", 2)
 
 
-def test_empty_tokens_between_two_characters_need_a_sign_of_which_they_are() -> None:
+def test_empty_tokens_between_two_characters_need_ids_or_bytes() -> None:
     with pytest.raises(ValueError, match="it is undecided whether tokens without text"):
         tail(["Q", "日", "", "本", "!"], "Q日本", 2)
     assert tail(["Q", "", "", "日", "", "本", "!"], "Q日本", 2) == (4, 6)

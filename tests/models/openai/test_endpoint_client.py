@@ -1,4 +1,4 @@
-"""An endpoint model against the stand-in server: ways of asking, retries, what is sent."""
+"""An endpoint model against the stand-in server: methods, retries, requests."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
 from pytest_llmeval.models.openai import client
+from support.endpoint_bodies import LETTERS
+from support.endpoint_bodies import right_letter
 from support.endpoint_server import HANG
-from support.endpoint_server import LETTERS
 from support.endpoint_server import Script
-from support.endpoint_server import right_letter
 from support.endpoint_server import serve
 
 CHOICES = tuple(LETTERS)
@@ -99,7 +99,7 @@ def test_the_most_top_logprobs_are_found_once(opened: Any, make: Any) -> None:
 
 
 def test_a_letter_that_may_be_missing_is_generated(opened: Any, make: Any) -> None:
-    # The chat begins with words; one of the letters' eight spellings is told.
+    # The chat begins with words; one of the letters' eight spellings is listed.
     with serve(Script(top_logprobs=2, opening="Well, ")) as server:
         model = opened(server, "?choices=top_logprobs")
         answers = ask(model, make(5, choices=CHOICES))
@@ -108,7 +108,7 @@ def test_a_letter_that_may_be_missing_is_generated(opened: Any, make: Any) -> No
             assert (response.logprobs, response.text) == ((), f"Well, The answer is ({letter}).")
 
 
-def test_a_server_without_top_logprobs_is_told_once(opened: Any, make: Any) -> None:
+def test_a_server_without_top_logprobs_is_reported_once(opened: Any, make: Any) -> None:
     answer = {"choices": [{"message": {"content": "A"}, "logprobs": None}]}
     with serve(Script(replies={"question": [answer]})) as server:
         model = opened(server, "?choices=top_logprobs")
@@ -162,7 +162,7 @@ def test_samples_of_an_item_are_one_request_where_the_server_can(opened: Any, ma
 
 
 @pytest.mark.parametrize("silently", [True, False])
-def test_samples_are_asked_for_one_by_one_where_it_cannot(
+def test_samples_are_requested_one_by_one_where_n_is_refused(
     silently: bool, opened: Any, make: Any
 ) -> None:
     refusal = [400, {"error": {"message": "n must be 1", "param": "n"}}]
@@ -184,7 +184,7 @@ def test_samples_are_asked_for_one_by_one_where_it_cannot(
             assert ["n" in body for body in server.bodies] == [True, False]
 
 
-def test_greedy_samples_are_asked_for_one_by_one(opened: Any, make: Any) -> None:
+def test_greedy_samples_are_requested_one_by_one(opened: Any, make: Any) -> None:
     # vLLM refuses several of what can only be the same.
     with serve() as server:
         ask(opened(server), make(2, samples=3))
@@ -207,9 +207,7 @@ def said(text: str | None, finish: str = "stop", **more: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "message": message, "finish_reason": finish}]}
 
 
-def test_case_g06_null_content_is_a_truncated_answer_that_is_not_asked_for_again(
-    opened: Any, make: Any
-) -> None:
+def test_null_content_counts_as_truncated(opened: Any, make: Any) -> None:
     answer = said(None, "length", reasoning_content="so the answer might be B")
     response, attempts = scripted(opened, make, [answer])
     assert (response.text, response.finish_reason, attempts) == ("", "length", 1)
@@ -220,7 +218,7 @@ def test_case_g06_null_content_is_a_truncated_answer_that_is_not_asked_for_again
     "answer",
     [{"choices": []}, {"choices": [{"message": None, "finish_reason": "content_filter"}]}],
 )
-def test_case_g07_a_filtered_answer_is_one(answer: Any, opened: Any, make: Any) -> None:
+def test_a_filtered_answer_counts_as_an_answer(answer: Any, opened: Any, make: Any) -> None:
     response, attempts = scripted(opened, make, [answer])
     assert (response.text, response.finish_reason, attempts) == ("", "content_filter", 1)
     assert response.error is None
@@ -245,7 +243,7 @@ def test_case_g07_a_filtered_answer_is_one(answer: Any, opened: Any, make: Any) 
         ([HANG], {"timeout": 0.3, "max_retries": 1}, 2, "no answer within 0.3 s"),
     ],
 )
-def test_case_g09_retries_end(
+def test_retries_end(
     replies: Any, options: Any, attempts: int, message: str, opened: Any, make: Any
 ) -> None:
     response, sent = scripted(opened, make, replies, **options)
@@ -256,7 +254,7 @@ def test_case_g09_retries_end(
 
 
 @pytest.mark.parametrize("fault", ["429", "500", "408", "409", "reset", "garbage", "torn", "hang"])
-def test_what_passes_is_asked_for_again(fault: str, opened: Any, make: Any) -> None:
+def test_a_passing_fault_is_retried(fault: str, opened: Any, make: Any) -> None:
     response, attempts = scripted(opened, make, [fault, said("B")], timeout=0.5)
     assert (response.text, attempts) == ("B", 2)
 
@@ -270,7 +268,9 @@ def test_what_passes_is_asked_for_again(fault: str, opened: Any, make: Any) -> N
         [200, None],
     ],
 )
-def test_a_success_that_is_none_is_asked_for_again(answer: Any, opened: Any, make: Any) -> None:
+def test_a_successful_response_without_content_is_requested_again(
+    answer: Any, opened: Any, make: Any
+) -> None:
     response, attempts = scripted(opened, make, [answer, said("B")])
     assert (response.text, attempts) == ("B", 2)
 
@@ -283,7 +283,7 @@ def test_retry_after_is_kept(opened: Any, make: Any) -> None:
     assert second - first >= 0.4
 
 
-def test_a_request_that_trickles_in_is_not_waited_for_for_ever(opened: Any, make: Any) -> None:
+def test_a_slow_response_times_out(opened: Any, make: Any) -> None:
     # Every piece that arrives starts the SDK's own time-out anew.
     import socket
     import threading
@@ -360,14 +360,14 @@ def test_a_later_call_fills_what_an_earlier_one_leaves(opened: Any, make: Any) -
     assert server.most_at_once == 7
 
 
-def test_a_slow_answer_holds_up_nobody(opened: Any, make: Any) -> None:
+def test_a_slow_answer_delays_no_other(opened: Any, make: Any) -> None:
     with serve(Script(replies={"question 1\n": [HANG]})) as server:
         responses = iter(opened(server, max_concurrency=4).answer(make(12)))
         names = [next(responses).id for _ in range(11)]
     assert "q-1" not in names
 
 
-def test_who_stops_listening_is_asked_nothing_more(opened: Any, make: Any) -> None:
+def test_no_request_is_sent_after_iteration_stops(opened: Any, make: Any) -> None:
     with serve(Script(latency=0.02)) as server:
         model = opened(server, max_concurrency=2)
         responses = model.answer(make(200))

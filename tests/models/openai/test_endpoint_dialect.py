@@ -40,7 +40,7 @@ def unsupported(name: str) -> Any:
     return refusal(message, param=name, code="unsupported_parameter")
 
 
-def test_what_a_server_refuses_is_left_out_only_where_that_moves_no_score() -> None:
+def test_refused_parameters_are_left_out_only_where_no_score_moves() -> None:
     dialect = Dialect(left_out=frozenset({"seed", "stop", "top_p", "temperature"}))
     assert dialect.spoken(body_of(SAMPLED)).keys() == {"model", "prompt", "max_tokens"}
     spoken = dialect.spoken(body_of(NARROW))
@@ -89,7 +89,7 @@ def test_a_refusal_about_another_parameter_is_not_one_of_several_samples() -> No
     )
 
 
-def test_of_two_that_exclude_each_other_the_neutral_one_is_left_out() -> None:
+def test_of_two_exclusive_parameters_the_neutral_one_is_left_out() -> None:
     fault = refusal("`temperature` and `top_p` cannot both be specified for this model")
     cool = replace(SAMPLED, decoding=replace(SAMPLED.decoding, temperature=0.6))
     assert adapted(Dialect(), body_of(cool), fault) == Dialect(left_out=frozenset({"top_p"}))
@@ -114,7 +114,7 @@ def test_fewer_top_logprobs_until_none_are_left() -> None:
     assert tried == [20, 10, 5, 3, 2]
 
 
-def test_a_server_without_log_probabilities_is_not_asked_for_fewer() -> None:
+def test_a_server_without_log_probabilities_gets_no_second_request() -> None:
     body = payloads.next_letter(CHAT, GREEDY, Dialect()).body
     for fault in (unsupported("logprobs"), refusal("Gaudi doesn't support logprobs.")):
         assert adapted(Dialect(), body, fault) is None
@@ -164,7 +164,7 @@ def test_other_refusals_are_final() -> None:
         ),
     ],
 )
-def test_a_refusal_for_good_names_the_way_out(fault: Any, request_: Request, advice: str) -> None:
+def test_a_permanent_refusal_names_the_remedy(fault: Any, request_: Request, advice: str) -> None:
     body = body_of(request_)
     assert adapted(Dialect(), body, fault) is None
     assert advice in way_out(body, fault)

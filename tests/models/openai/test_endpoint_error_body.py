@@ -98,7 +98,7 @@ def openai_error(message: str, **fields: Any) -> dict[str, Any]:
         (400, {"error": "The request was blocked by a guardrail"}),
     ],
 )
-def test_what_a_filter_holds_back_is_a_reply_without_text(status: int, body: Any) -> None:
+def test_filtered_content_is_a_reply_without_text(status: int, body: Any) -> None:
     fault = of(status, body)
     assert (fault.finish_reason, fault.retryable) == ("content_filter", False)
 
@@ -120,7 +120,7 @@ def test_what_a_filter_holds_back_is_a_reply_without_text(status: int, body: Any
         (503, openai_error("the content filter is blocked by an outage")),
     ],
 )
-def test_what_is_about_the_user_or_the_server_is_no_reply(status: int, body: Any) -> None:
+def test_errors_about_user_or_server_are_no_reply(status: int, body: Any) -> None:
     assert of(status, body).finish_reason is None
 
 

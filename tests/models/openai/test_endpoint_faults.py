@@ -22,12 +22,12 @@ def of(status: int, body: Any = None, **headers: str) -> Fault:
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
-def test_what_may_pass_is_tried_again(status: int) -> None:
+def test_passing_faults_are_retried(status: int) -> None:
     assert of(status).retryable
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 422])
-def test_what_is_wrong_stays_wrong(status: int) -> None:
+def test_permanent_faults_are_not_retried(status: int) -> None:
     fault = of(status, {"message": "no\n  way", "code": "because"})
     assert not fault.retryable
     assert fault.message == f"the server answered {status} because: no way"

@@ -1,4 +1,4 @@
-"""Whole runs against a server that fails in every way: no answer lost, doubled or invented."""
+"""Whole runs against a server with every fault: no answer lost, doubled or invented."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ import pytest
 from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import ModelError
 from pytest_llmeval.storage.response_cache import ResponseCache
+from support.endpoint_bodies import LETTERS
 from support.endpoint_server import HANG
-from support.endpoint_server import LETTERS
 from support.endpoint_server import Script
 from support.endpoint_server import serve
 
@@ -65,7 +65,9 @@ def test_a_run_with_faults_ends_like_one_without(
     assert not any(error for _, _, _, error in right.values())
 
 
-def test_a_run_repeated_from_the_cache_asks_nothing(opened: Any, make: Any, tmp_path: Path) -> None:
+def test_a_run_repeated_from_the_cache_makes_no_requests(
+    opened: Any, make: Any, tmp_path: Path
+) -> None:
     cache = ResponseCache(tmp_path / "cache")
     requests = make(50) + make(50, choices=CHOICES)
     with serve() as server:
@@ -76,7 +78,7 @@ def test_a_run_repeated_from_the_cache_asks_nothing(opened: Any, make: Any, tmp_
         assert answers(again, requests) == first
         assert len(server.arrivals) == asked
         assert again.usage.from_cache == 100
-        # Another way of asking is another model.
+        # Another method is another model.
         answers(opened(server, "", cache=cache), make(50))
         assert len(server.arrivals) == asked + 50
 
@@ -91,7 +93,7 @@ def test_a_run_repeated_from_the_cache_asks_nothing(opened: Any, make: Any, tmp_
         {"choices": [{"message": {"content": None}, "finish_reason": "stop"}]},
     ],
 )
-def test_what_is_no_lasting_answer_is_not_cached(
+def test_temporary_answers_are_not_cached(
     reply: Any, opened: Any, make: Any, tmp_path: Path
 ) -> None:
     cache = ResponseCache(tmp_path / "cache")
@@ -114,7 +116,7 @@ def test_an_empty_answer_that_took_tokens_is_cached(opened: Any, make: Any, tmp_
     assert [text for text, *_ in first.values()] == [""]
 
 
-def test_a_sample_that_is_missing_in_the_cache_is_asked_for_alone(
+def test_a_sample_missing_in_the_cache_is_requested_alone(
     opened: Any, make: Any, tmp_path: Path
 ) -> None:
     cache = ResponseCache(tmp_path / "cache")
@@ -210,7 +212,7 @@ KEY = "sk-very-secret-4711"
 
 @pytest.mark.parametrize("accepted", [KEY, "another"])
 @pytest.mark.parametrize("reply", [None, "500", HANG])
-def test_the_key_is_sent_and_stands_nowhere_else(
+def test_the_key_is_sent_and_stored_nowhere(
     accepted: str,
     reply: str | None,
     opened: Any,
@@ -257,7 +259,7 @@ def test_the_key_is_sent_and_stands_nowhere_else(
         assert "Incorrect API key provided: ***" in everything
 
 
-def test_figures_can_be_asked_for_by_other_processes() -> None:
+def test_figures_are_available_to_other_processes() -> None:
     import urllib.request
 
     with serve() as server, urllib.request.urlopen(server.url.replace("/v1", "/stats")) as reply:

@@ -1,4 +1,4 @@
-"""The flow: jobs in a thread of their own, and what becomes of them when something breaks."""
+"""The flow: jobs in a background thread, and their results when something fails."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_responses_come_as_completed_and_ready_ones_first(flow: Flow) -> None:
     assert [response.id for response in batch] == ["ready", "quick", "slow"]
 
 
-def test_jobs_start_before_anybody_asks_for_their_responses(flow: Flow) -> None:
+def test_jobs_start_before_their_responses_are_read(flow: Flow) -> None:
     started = threading.Event()
 
     async def run() -> list[Response]:
@@ -58,7 +58,7 @@ def test_jobs_start_before_anybody_asks_for_their_responses(flow: Flow) -> None:
 
 
 @pytest.mark.parametrize("error", [ModelError("gone"), KeyError("a mistake of ours")])
-def test_what_breaks_one_ends_all_and_leaves_nobody_waiting(flow: Flow, error: Exception) -> None:
+def test_a_failure_ends_all_requests_without_waiting(flow: Flow, error: Exception) -> None:
     waiting = flow.submit([job("a", 60)] * 2)
     broken = flow.submit([job("b"), failing(error), *[job("d", 60)] * 8])
     for batch in (broken, waiting, flow.submit([job("c")])):
@@ -66,7 +66,7 @@ def test_what_breaks_one_ends_all_and_leaves_nobody_waiting(flow: Flow, error: E
             list(batch)
 
 
-def test_who_still_listens_to_a_closed_flow_is_told(flow: Flow) -> None:
+def test_iterating_a_closed_flow_raises(flow: Flow) -> None:
     batch = flow.submit([job("a", 60)] * 8)
     flow.close()
     with pytest.raises(ModelError, match="closed"):
@@ -95,7 +95,7 @@ def test_a_lease_holds_the_flow_to_its_part() -> None:
     assert most == 3
 
 
-def test_the_thread_ends_and_says_goodbye() -> None:
+def test_the_thread_ends_and_closes_its_connections() -> None:
     said: list[str] = []
 
     async def last() -> None:

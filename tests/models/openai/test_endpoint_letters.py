@@ -31,7 +31,7 @@ def read(letters: Sequence[str], listed: Sequence[tuple[str, float]], sampled: s
 def test_the_spellings_of_a_letter_are_added() -> None:
     reading = read(ABCD, top(A=0.3, B=0.25, _B=0.2, _C=0.1, D=0.1))
     assert reading.logprobs == pytest.approx([math.log(p) for p in (0.3, 0.45, 0.1, 0.1)])
-    # B leads by 0.15; what was not told is 0.05.
+    # B leads by 0.15; 0.05 is missing from the list.
     assert reading.decided
 
 
@@ -51,7 +51,7 @@ def test_a_missing_letter_that_cannot_come_first_changes_nothing() -> None:
 
 
 def test_a_missing_letter_that_may_come_first_leaves_it_open() -> None:
-    # D may have all of the 0.35 that were not told, in up to five spellings of up to 0.15.
+    # D may have all of the 0.35 that are missing, in up to five spellings of up to 0.15.
     assert not read(ABCD, top(A=0.3, B=0.2, C=0.15)).decided
     # Here no spelling can have more than 0.01.
     assert read(ABCD, top(A=0.3, B=0.2, C=0.15, word=0.01)).decided
@@ -71,7 +71,7 @@ def test_no_letter_at_all_and_a_tie_are_left_open() -> None:
     ),
     st.integers(1, 21),
 )
-def test_what_is_decided_is_right_whatever_was_not_told(
+def test_decided_letters_are_right_for_any_missing_probabilities(
     shares: dict[str, float], count: int
 ) -> None:
     whole = sum(shares.values())
@@ -96,7 +96,7 @@ def test_a_letter_in_full_width_is_the_letter() -> None:
     assert reading.decided
 
 
-def test_what_was_generated_says_nothing_of_tokens_that_are_not_listed() -> None:
+def test_the_generated_token_bounds_no_unlisted_token() -> None:
     # Two are the likeliest; the third is listed because it was generated.
     listed = [("A", math.log(0.3)), ("B", math.log(0.25)), ("D", math.log(0.001))]
     assert read(ABCD, listed).decided

@@ -26,7 +26,7 @@ MINUTE = 60.0
 
 
 def paced(pauses: list[float], limit: float) -> list[float]:
-    """The times at which requests are sent that are asked for after such pauses."""
+    """The times at which requests are sent, each submitted after such a pause."""
     state: dict[str, Any] = {}
     now, sent = 1000.0, []
     for pause in pauses:
@@ -56,7 +56,7 @@ def test_tokens_take_their_time_too() -> None:
     assert reserve_request(state, 10.0, 10, 0.0, per_token) == pytest.approx(40.6)
 
 
-def test_a_time_from_before_the_machine_started_is_no_reason_to_wait() -> None:
+def test_a_time_before_the_boot_is_ignored() -> None:
     assert reserve_request({"requests": 1e9, "tokens": "?"}, 50.0, 0, 0.1, 0.0) == 50.0
 
 
@@ -115,7 +115,7 @@ def test_no_change_of_several_threads_is_lost(tmp_path: Path) -> None:
 ME, OTHER = str(os.getpid()), str(os.getppid())
 
 
-def test_who_is_alone_gets_what_he_wants_up_to_the_limit() -> None:
+def test_a_single_process_gets_the_whole_limit() -> None:
     state: dict[str, Any] = {}
     assert divide(state, ME, 5, 0, 8) == 5
     assert divide(state, ME, 20, 5, 8) == 8
@@ -135,13 +135,13 @@ def test_a_second_process_waits_until_the_first_has_given_back() -> None:
     assert divide(state, ME, 20, 1, 8) == 4
 
 
-def test_what_one_does_not_want_the_other_gets() -> None:
+def test_unused_shares_go_to_other_processes() -> None:
     state: dict[str, Any] = {}
     assert divide(state, OTHER, 2, 0, 8) == 2
     assert divide(state, ME, 20, 0, 8) == 6
 
 
-def test_what_a_dead_process_held_is_free() -> None:
+def test_leases_of_a_dead_process_are_released() -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     assert not alive(dead.pid)
@@ -165,7 +165,7 @@ def test_the_parts_never_exceed_the_limit(most: int, turns: list[tuple[str, int,
         assert sum(held.values()) <= most
 
 
-def test_nobody_is_kept_waiting_by_one_who_is_always_busy() -> None:
+def test_a_busy_process_starves_no_other() -> None:
     """The first fills up whatever it may; the second gets its part all the same."""
     state: dict[str, Any] = {}
     busy = allowed = divide(state, OTHER, 40, 0, 3)
@@ -176,7 +176,7 @@ def test_nobody_is_kept_waiting_by_one_who_is_always_busy() -> None:
     assert mine >= 1
 
 
-def test_a_lease_tells_others_through_the_file(tmp_path: Path) -> None:
+def test_leases_are_shared_through_the_file(tmp_path: Path) -> None:
     lease = Lease(8, Shared(tmp_path / "limits"))
     assert lease.renew(20, 0) == 8
     assert json.loads((tmp_path / "limits").read_text()) == {"held": {ME: [8, 20]}}

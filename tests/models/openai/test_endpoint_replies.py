@@ -12,9 +12,9 @@ from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import ModelError
 from pytest_llmeval.core import Response
 from pytest_llmeval.storage.response_cache import ResponseCache
-from support.endpoint_server import LETTERS
+from support.endpoint_bodies import LETTERS
+from support.endpoint_bodies import right_letter
 from support.endpoint_server import Script
-from support.endpoint_server import right_letter
 from support.endpoint_server import serve
 
 CHOICES = tuple(LETTERS)
@@ -63,14 +63,14 @@ def test_a_filter_before_the_model_ends_no_run(query: str, opened: Any, make: An
     assert model.usage.failed == 0
 
 
-def test_a_filter_by_status_400_and_one_by_status_200_give_the_same(opened: Any, make: Any) -> None:
+def test_filters_by_status_400_and_200_give_the_same(opened: Any, make: Any) -> None:
     filtered = {"choices": [{"message": None, "finish_reason": "content_filter"}]}
     before, _ = scripted(opened, make, [[400, FILTER]])
     after, _ = scripted(opened, make, [filtered])
     assert (before.text, before.finish_reason) == (after.text, after.finish_reason)
 
 
-def test_what_a_filter_held_back_is_not_cached(opened: Any, make: Any, tmp_path: Path) -> None:
+def test_filtered_content_is_not_cached(opened: Any, make: Any, tmp_path: Path) -> None:
     cache = ResponseCache(tmp_path / "cache")
     replies = {"question 0": [[400, FILTER]], "question 1": [reply(None, refusal=SORRY)]}
     with serve(Script(replies=replies)) as server:
@@ -96,7 +96,7 @@ def test_a_refusal_keeps_its_text(answer: Any, opened: Any, make: Any) -> None:
 
 
 @pytest.mark.parametrize("refusal", [None, "", " ", False, []])
-def test_no_refusal_is_none(refusal: Any, opened: Any, make: Any) -> None:
+def test_an_empty_refusal_is_ignored(refusal: Any, opened: Any, make: Any) -> None:
     response, _ = scripted(opened, make, [reply("B", refusal=refusal)])
     assert (response.text, response.finish_reason) == ("B", "stop")
 
@@ -211,7 +211,7 @@ def test_stop_strings_end_no_thoughts_of_a_chat(opened: Any, make: Any) -> None:
                 assert response.reasoning == script.reasoning
 
 
-def test_a_completion_that_was_stopped_within_a_thought_is_put_again_without(
+def test_a_completion_stopped_within_a_thought_is_repeated_without_stop(
     opened: Any, make: Any
 ) -> None:
     cut = {"choices": [{"text": "<think>Which ", "finish_reason": "stop"}]}
@@ -328,7 +328,7 @@ def test_usage_that_cannot_be_is_not_counted(usage: Any, opened: Any, make: Any)
     assert (model.usage.prompt_tokens, model.usage.completion_tokens) == (0, 0)
 
 
-def test_no_more_of_a_prompt_was_cached_than_it_has(opened: Any, make: Any) -> None:
+def test_cached_tokens_do_not_exceed_the_prompt(opened: Any, make: Any) -> None:
     usage = {"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 99}}
     with serve(Script(replies={"question": [{**reply("B"), "usage": usage}]})) as server:
         model = opened(server)

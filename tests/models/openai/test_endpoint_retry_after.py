@@ -74,7 +74,7 @@ def test_a_date_is_compared_with_the_own_clock_where_the_response_has_none() -> 
         # Google: continuedev/continue#11926. Azure: learn.microsoft.com/azure/ai-foundry/quotas.
         ({}, "limit: 10, model: gemini Please retry in 17.30897372s.", 17.30897372),
         ({}, "pricing tier. Please retry after 6 seconds. Please go here", 6.0),
-        # A limit that is not exhausted says nothing about the wait.
+        # A limit that is not exhausted does not affect the wait.
         ({"x-ratelimit-reset-requests": "6m0s"}, "", None),
         (
             {
@@ -91,7 +91,7 @@ def test_a_date_is_compared_with_the_own_clock_where_the_response_has_none() -> 
         ({}, "retry in a moment", None),
     ],
 )
-def test_the_wait_that_a_refusal_asks_for(
+def test_the_wait_that_a_refusal_names(
     headers: dict[str, str], message: str, seconds: float | None
 ) -> None:
     assert wait_wanted(headers, message, NOW) == pytest.approx(seconds)

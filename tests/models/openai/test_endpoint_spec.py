@@ -1,4 +1,4 @@
-"""``openai:`` specs: what they mean, and mistakes told in one line without a credential."""
+"""``openai:`` specs: their meaning, and mistakes in one line without a credential."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_llmeval.models.openai.spec import read_key
 URL = "http://127.0.0.1:8000/v1"
 
 
-def test_a_chat_that_gives_text_unless_the_spec_says_otherwise() -> None:
+def test_a_chat_gives_text_unless_the_spec_differs() -> None:
     spec = parse_spec(f"Qwen/Qwen3-8B?base_url={URL}/")
     assert (spec.model, spec.name, spec.base_url) == ("Qwen/Qwen3-8B", "Qwen3-8B", URL)
     assert spec.request_modes == {"text": "chat"}
@@ -109,7 +109,7 @@ def test_a_missing_sdk_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
         open_model("m", base_url=URL)
 
 
-def test_where_a_key_comes_from(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_sources_of_the_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert not read_key(parse_spec("m", URL))
     monkeypatch.setenv("OPENAI_API_KEY", "from-openai")
     monkeypatch.setenv("MY_KEY", " from-mine\n")

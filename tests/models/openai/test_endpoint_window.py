@@ -1,4 +1,4 @@
-"""The window: grows while it pays, gives way when pushed back, and tells causes apart.
+"""The window: grows while it pays, shrinks when refused, and distinguishes causes.
 
 Servers are simulated: what they answer a second depends on how many requests are in flight.
 """
@@ -15,7 +15,7 @@ Endpoint = Callable[[int], tuple[float, float]]
 
 
 def run(window: Window, endpoint: Endpoint, seconds: float = 300) -> list[int]:
-    """The window's limit over time, when there is always more to ask."""
+    """The window's limit over time, when there are always more requests."""
     random, now, limits = Random(1), 0.0, []
     while now < seconds:
         rate, refused = endpoint(window.limit)
@@ -48,23 +48,23 @@ def mean_at_the_end(limits: list[int]) -> float:
     return sum(last) / len(last)
 
 
-def test_it_grows_to_where_the_server_is_full() -> None:
+def test_the_window_grows_to_where_the_server_is_full() -> None:
     limits = run(Window(256), saturating(50))
     assert 32 <= mean_at_the_end(limits) <= 100
 
 
-def test_it_does_not_flood_a_server_that_takes_few() -> None:
+def test_the_window_does_not_flood_a_server_that_takes_few() -> None:
     limits = run(Window(256), saturating(8))
     assert max(limits) <= 16
     assert mean_at_the_end(limits) < 12
 
 
-def test_it_reaches_the_most_that_is_allowed_and_no_more() -> None:
+def test_the_window_grows_to_its_maximum() -> None:
     limits = run(Window(100), saturating(1000))
     assert limits[-1] == max(limits) == 100
 
 
-def test_it_gives_way_to_a_server_that_refuses() -> None:
+def test_the_window_shrinks_for_a_server_that_refuses() -> None:
     limits = run(Window(256, fixed=True), refusing(20))
     assert limits[0] == 256
     assert 14 <= mean_at_the_end(limits) <= 40
@@ -79,7 +79,7 @@ def test_a_fixed_limit_is_kept_while_all_is_well() -> None:
     assert set(run(Window(64, fixed=True), saturating(10))) == {64}
 
 
-def test_too_little_to_ask_is_no_reason_to_grow() -> None:
+def test_the_window_does_not_grow_without_load() -> None:
     window = Window(256)
     for number in range(1000):
         window.succeeded(number * 0.01, full=False)

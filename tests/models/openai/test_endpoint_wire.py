@@ -28,7 +28,7 @@ DRAWN = replace(
 )
 
 
-def test_a_plain_protocol_is_what_the_user_says() -> None:
+def test_a_plain_protocol_sends_the_users_settings() -> None:
     body = payloads.generation(CHAT, [REQUEST], Dialect()).body
     assert body == {
         "model": "m",
@@ -67,14 +67,14 @@ def test_sampling_is_sent_whole_and_seeded_by_the_request() -> None:
     assert all(0 <= seed < 2**31 for seed in seeds)
 
 
-def test_letters_are_asked_for_in_each_api() -> None:
+def test_letters_are_requested_in_each_api() -> None:
     chat = payloads.next_letter(CHAT, REQUEST, Dialect(top=5)).body
     plain = payloads.next_letter(PLAIN, REQUEST, Dialect(top=5)).body
     assert (chat["logprobs"], chat["top_logprobs"], chat["max_tokens"]) == (True, 5, 1)
     assert (plain["logprobs"], plain["max_tokens"]) == (5, 1)
 
 
-def test_an_echo_asks_for_all_choices_at_once() -> None:
+def test_an_echo_requests_all_choices_at_once() -> None:
     request = replace(REQUEST, choices=("A", "B"))
     assert payloads.echo(PLAIN, request).body["prompt"] == [f"{PROMPT.text} A", f"{PROMPT.text} B"]
 
@@ -123,7 +123,7 @@ def test_an_answer_that_ends_within_reasoning_is_a_truncated_one() -> None:
     assert one({"content": "<think>so B"}, "content_filter").finish_reason == "content_filter"
 
 
-def test_case_g06_a_budget_spent_on_thoughts_is_a_truncated_answer() -> None:
+def test_a_budget_spent_on_thoughts_counts_as_truncated() -> None:
     said = one(
         {"role": "assistant", "content": None, "reasoning_content": "so the answer might be B"},
         "length",
@@ -135,11 +135,11 @@ def test_case_g06_a_budget_spent_on_thoughts_is_a_truncated_answer() -> None:
     "data",
     [{"choices": []}, {"choices": [{"message": None, "finish_reason": "content_filter"}]}],
 )
-def test_case_g07_a_filtered_answer_is_an_empty_one(data: dict[str, Any]) -> None:
+def test_a_filtered_answer_is_empty(data: dict[str, Any]) -> None:
     assert payloads.texts(CHAT, payloads.check(data), ()) == [Said("", "content_filter")]
 
 
-def test_the_text_is_cut_before_every_stop_string_also_those_that_were_not_sent() -> None:
+def test_the_text_is_cut_before_stop_strings_that_were_not_sent() -> None:
     assert one({"content": "B\n\nQuestion: next"}, "length", ("###", "\n\n")) == Said("B", "stop")
     assert one({"content": "B"}, "length", ("\n\n",)) == Said("B", "length")
     # A stop string within the thought stops nothing.
@@ -152,7 +152,7 @@ def test_choices_are_put_in_order() -> None:
 
 
 @pytest.mark.parametrize("data", ["<html>", None, [], {}, {"choices": None}, {"choices": ["a"]}])
-def test_what_is_no_answer_is_asked_for_again(data: object) -> None:
+def test_a_response_without_an_answer_is_requested_again(data: object) -> None:
     with pytest.raises(RequestFailedError) as caught:
         payloads.check(data)
     assert caught.value.fault.retryable
@@ -195,11 +195,11 @@ def test_top_tokens_of_both_apis() -> None:
         [1],
     ],
 )
-def test_no_top_tokens_are_none(logprobs: object) -> None:
+def test_a_response_without_top_tokens(logprobs: object) -> None:
     assert payloads.top_tokens({"choices": [{"logprobs": logprobs}]}, 20) is None
 
 
-def test_a_token_listed_twice_counts_once_and_two_that_look_alike_count_both() -> None:
+def test_repeated_tokens_count_once_and_similar_tokens_twice() -> None:
     def letters(data: Any) -> Any:
         top = payloads.top_tokens(data, 3)
         assert top is not None
@@ -208,7 +208,7 @@ def test_a_token_listed_twice_counts_once_and_two_that_look_alike_count_both() -
     twice = ("A", -1.0), ("A", -3.0), ("B", -2.0)
     assert letters(first_of(*((*one, {}) for one in twice))) == sorted(twice)
     assert letters(first_of(*[("A", -1.0, {})] * 2, ("B", -2.0, {}))) == [("A", -1.0), ("B", -2.0)]
-    # Ids and bytes tell tokens of one value apart.
+    # Ids and bytes distinguish tokens of one value.
     for more in ({"id": 1}, {"id": 2}), ({"bytes": [65]}, {"bytes": [32, 65]}):
         alike = [("A", -1.0, one) for one in more]
         assert letters(first_of(*alike)) == [("A", -1.0)] * 2
