@@ -36,12 +36,12 @@ Answer = str | Sequence[float] | Response
 
 
 class FakeModel(Model):
-    """Model with scripted answers, delays and errors, that counts the requests it answers.
+    """Model with scripted answers, delays and errors that counts the requests it answers.
 
-    ``answers``: by item id, or a function from the request. ``errors``, by item id, go first: a text
-    is the error of the response; an exception is raised, which ends the responses (a ModelError
-    ends the session). An item with neither gets a response with an error. ``delays``: seconds before
-    a response is returned, for every item or by item id.
+    ``answers``: by item id, or a function from the request. ``errors``, by item id, take
+    precedence: a text is the error of the response; an exception is raised, which ends the
+    responses (a ModelError ends the session). An item with neither gets a response with an error.
+    ``delays``: seconds before a response is returned, for every item or by item id.
 
     ``requests`` has the requests in the order in which they were answered, in this process (every
     xdist worker has a model of its own); ``closed`` is True after ``close``.
@@ -81,7 +81,7 @@ class FakeModel(Model):
             yield self._response(request)
 
     def close(self) -> None:
-        """Note that the session has closed the model."""
+        """Record that the session has closed the model."""
         self.closed = True
 
     def _response(self, request: Request) -> Response:

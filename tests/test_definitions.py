@@ -26,9 +26,9 @@ ITEM = Item("a", "s", "What?", 1, ("x", "y"))
         ({"name": None}, "a protocol: name is of type NoneType, not str"),
         ({"template": "{question}"}, "protocol 'p': template is of type str, not Template"),
         ({"scorer": None}, "protocol 'p': scorer is of type NoneType, not str"),
-        ({"also": "choice"}, "protocol 'p': also takes a tuple: (str, …), with its comma"),
+        ({"also": "choice"}, "protocol 'p': also takes a tuple: write (str, …), with the comma"),
         ({"also": 3}, "protocol 'p': also is of type int, not a tuple of str"),
-        ({"also": (3,)}, "protocol 'p': one of also is of type int, not str"),
+        ({"also": (3,)}, "protocol 'p': an element of also is of type int, not str"),
         ({"shots": -1}, "protocol 'p': shots = -1 is below 0"),
         ({"shots": "5"}, "protocol 'p': shots = '5' is not a whole number"),
         ({"shots": True}, "protocol 'p': shots = True is not a whole number"),
@@ -49,9 +49,9 @@ def test_a_protocol(wrong, line):
         ({"name": 5}, "benchmark name 5: use letters"),
         ({"source": "faq.jsonl"}, "source is of type str, not a function that loads the items"),
         ({"source": Dataset((ITEM,))}, "source is of type Dataset, not a function"),
-        ({"protocols": PROTOCOL}, "protocols takes a tuple: (Protocol, …), with its comma"),
+        ({"protocols": PROTOCOL}, "protocols takes a tuple: write (Protocol, …), with the comma"),
         ({"protocols": "letter"}, "protocols is of type str, not a tuple of Protocol"),
-        ({"protocols": ("letter",)}, "one of protocols is of type str, not Protocol"),
+        ({"protocols": ("letter",)}, "an element of protocols is of type str, not Protocol"),
         ({"protocols": ()}, "benchmark 'b' has no protocol"),
         ({"protocols": (PROTOCOL, PROTOCOL)}, "benchmark 'b' has several protocols called 'p'"),
     ],
@@ -96,5 +96,5 @@ def test_a_shot_is_held_to_the_same():
 def test_a_template_that_gives_no_text_puts_no_none_into_a_prompt(part):
     made = {"description": lambda subject: "", "question": lambda item: item.question}
     template = Template(name="t", choices=lambda item: ("A", "B"), **{**made, part: lambda _: None})
-    with pytest.raises(TypeError, match=f"{part} gives NoneType, not text"):
+    with pytest.raises(TypeError, match=f"{part} returns NoneType, not text"):
         replace(PROTOCOL, template=template).render(ITEM, ())

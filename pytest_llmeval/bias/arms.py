@@ -1,12 +1,12 @@
-"""The arms of a permutation audit: in which order an item and its shots show their options.
+"""The arms of a permutation audit: orders of the options of an item and of its shots.
 
-Everything is a pure function of the item (or shot), the arm and the seed it was made with. An
-order lists the original index of the option that is shown at each position.
+Everything is a pure function of the item (or shot), the arm and the seed of the arm. An order
+lists the original index of the option at each position.
 
 The attack arms move the right answer to one position by swapping it with the option there, after
-Zheng et al. 2024 (arXiv:2309.03882); the others stay. Moved in the test item alone they show a
-preference for the position or its label, in the shots alone the copying of the shots' answers, in
-both the attack of Nowak et al. 2026 (arXiv:2602.17445).
+Zheng et al. 2024 (arXiv:2309.03882); the other options stay in place. Applied only to the test
+item, they show a preference for the position or its label; only to the shots, the copying of the
+shots' answers; to both, they are the attack of Nowak et al. 2026 (arXiv:2602.17445).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.plan import family_of
-from pytest_llmeval.core.seeded_random import Draws
+from pytest_llmeval.core.seeded_random import SeededRandom
 
 Order = tuple[int, ...]
-"""Position shown → original index of the option."""
+"""Position → original index of the option at that position."""
 
 ORIGINAL = "original"
 KINDS = ("cyclic", "full", "attack")
@@ -38,12 +38,12 @@ _BRACKETED = re.compile(r"\(([A-Z])\)")
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """How an item's options are ordered.
+class Reordering:
+    """A rule that orders an item's options.
 
-    ``kind`` ``keep``: as they are. ``rotate``: begun with option ``number``. ``swap``: the gold
-    swapped with position ``number``. ``fixed``: as ``order`` says. ``draw``: the permutation
-    that is drawn for the item as the ``number``-th from ``seed``, no two alike.
+    ``kind`` is ``keep``: the original order; ``rotate``: rotated, beginning with option
+    ``number``; ``swap``: the gold swapped with position ``number``; ``fixed``: ``order``; or
+    ``draw``: the ``number``-th of the distinct random permutations of the item from ``seed``.
     """
 
     kind: str = "keep"
@@ -52,57 +52,58 @@ class Move:
     seed: int = 0
 
 
-KEEP = Move()
+KEEP = Reordering()
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One arm: a name such as ``original``, ``cyclic@2`` or ``both@C``, and two moves.
+    """An arm: a name such as ``original``, ``cyclic@2`` or ``both@C``, and its reorderings.
 
-    ``instead``: of an arm that is no order of the options, the text that stands in place of the
-    question and of every option (``contentfree``).
+    ``item`` and ``shots`` reorder the options of the item and of its shots. ``instead``: for a
+    content-free arm, the text that replaces the question and every option (``content_free``).
     """
 
     name: str
-    item: Move = KEEP
-    shots: Move = KEEP
+    item: Reordering = KEEP
+    shots: Reordering = KEEP
     instead: str | None = None
 
     @property
     def family(self) -> str:
-        """What stands before the ``@``: the arms that are compared with one another."""
+        """The part of the name before ``@``; arms of a family are compared with one another."""
         return family_of(self.name)
 
 
 def position_of(name: str) -> int | None:
-    """The position that an attack arm moves answers to; None for another arm."""
+    """Return the position to which an attack arm moves answers; None for another arm."""
     family, _, label = name.partition("@")
     return LABELS.index(label) if family in ("test", "shots", "both") else None
 
 
 def arms(kind: str, options: int, seed: int = 0, *, shots: bool = True) -> tuple[Arm, ...]:
-    """The arms of an audit, the original first.
+    """Return the arms of an audit, the original first.
 
-    ``cyclic``: the rotations; ``full``: all permutations; ``attack``: the gold moved to every
-    position, in the test items (``test@A``), in the shots (``shots@A``), in both (``both@A``),
-    without ``shots`` in the test items only; a number: so many permutations drawn per item, the
-    original counted. ``options``: how many a usual item has. ConfigError for another kind.
+    ``kind`` is ``cyclic``: the rotations; ``full``: all permutations; ``attack``: the gold moved
+    to every position in the test items (``test@A``) and, with ``shots``, in the shots
+    (``shots@A``) and in both (``both@A``); or a number of random permutations per item, including
+    the original. ``options``: the usual number of options (``usual_options``). Raises ConfigError
+    for another kind, and for a number of options that the kind does not support.
     """
     original = Arm(ORIGINAL)
     if options < 2:
         raise ConfigError(f"a permutation audit needs at least 2 options, not {options}")
     if kind == "cyclic":
-        rest = [Arm(f"cyclic@{n}", Move("rotate", n)) for n in range(1, options)]
+        rest = [Arm(f"cyclic@{n}", Reordering("rotate", n)) for n in range(1, options)]
     elif kind == "full":
         rest = _full(options)
     elif kind == "attack":
-        moves = [(LABELS[k], Move("swap", k)) for k in range(options)]
+        moves = [(LABELS[k], Reordering("swap", k)) for k in range(options)]
         rest = [Arm(f"test@{label}", item=move) for label, move in moves]
         if shots:
             rest += [Arm(f"shots@{label}", shots=move) for label, move in moves]
             rest += [Arm(f"both@{label}", item=move, shots=move) for label, move in moves]
     elif kind.isascii() and kind.isdecimal():
-        rest = _drawn(int(kind), options, seed)
+        rest = _random(int(kind), options, seed)
     else:
         raise ConfigError(
             f"unknown permutations {kind!r}{suggestion(kind, (*KINDS, 'a number such as 4'))}"
@@ -114,27 +115,27 @@ def _full(options: int) -> list[Arm]:
     if options > MOST_OPTIONS_IN_FULL:
         raise ConfigError(
             f"full permutations of {options} options are {factorial(options):,} arms; at most"
-            f" {MOST_OPTIONS_IN_FULL} options: use cyclic, attack or a number"
+            f" {MOST_OPTIONS_IN_FULL} options are supported: use cyclic, attack or a number"
         )
     _, *others = permutations(range(options))
     return [
-        Arm("full@" + "".join(LABELS[index] for index in order), Move("fixed", order=order))
+        Arm("full@" + "".join(LABELS[index] for index in order), Reordering("fixed", order=order))
         for order in others
     ]
 
 
-def _drawn(number: int, options: int, seed: int) -> list[Arm]:
+def _random(number: int, options: int, seed: int) -> list[Arm]:
     if not 2 <= number <= factorial(options):
         raise ConfigError(
-            f"permutations: {number} of {options} options; 2 to {factorial(options):,} were expected"
+            f"permutations: {number} of {options} options; write 2 to {factorial(options):,}"
         )
-    return [Arm(f"drawn@{n}", Move("draw", n, seed=seed)) for n in range(1, number)]
+    return [Arm(f"drawn@{n}", Reordering("draw", n, seed=seed)) for n in range(1, number)]
 
 
 def usual_options(items: Iterable[Item]) -> int:
-    """How many options most items have, the larger of equally frequent numbers.
+    """Return the most frequent number of options, the larger of equally frequent numbers.
 
-    ConfigError unless every item has options to permute.
+    Raises ConfigError unless every item has options to permute.
     """
     sizes: Counter[int] = Counter()
     for item in items:
@@ -146,11 +147,11 @@ def usual_options(items: Iterable[Item]) -> int:
     return max(sizes, key=lambda size: (sizes[size], size))
 
 
-def order(item: Item, move: Move) -> Order | None:
-    """Position shown → original index; None where the item is not in this arm.
+def option_order(item: Item, move: Reordering) -> Order | None:
+    """Return position → original index; None if the item is not in the arm.
 
-    That is the case where it has no such position (a gold cannot stand at D of three options),
-    no such permutation, or no options.
+    That is the case if it has no such position (the gold cannot be D of three options), no such
+    permutation, or no options.
     """
     size = len(item.options)
     if not isinstance(item.gold, int) or not size:
@@ -158,87 +159,87 @@ def order(item: Item, move: Move) -> Order | None:
     return _ORDERS[move.kind](item, item.gold, size, move)
 
 
-def inverse(shown: Order) -> Order:
-    """Original index → the position at which the option is shown."""
-    places = [0] * len(shown)
-    for position, index in enumerate(shown):
-        places[index] = position
-    return tuple(places)
+def inverse_order(order: Order) -> Order:
+    """Return original index → position of the option."""
+    positions = [0] * len(order)
+    for position, index in enumerate(order):
+        positions[index] = position
+    return tuple(positions)
 
 
-def arrange(item: Item, move: Move) -> Item | None:
-    """The item with its options in the move's order and its gold where it then stands.
+def arrange(item: Item, move: Reordering) -> Item | None:
+    """Return the item with reordered options, its gold adjusted; None if it is not in the arm.
 
-    None where the item is not in the arm. Its id stays. Letters in brackets in a recorded
-    reasoning (``cot``: "The answer is (C).") are those of the same options in the new order.
+    The id is kept. Letters in brackets in a recorded reasoning (``cot``: "The answer is (C).") are
+    replaced by those of the same options in the new order.
     """
-    shown = order(item, move)
-    if shown is None or not isinstance(item.gold, int):
+    order = option_order(item, move)
+    if order is None or not isinstance(item.gold, int):
         return None
-    places = inverse(shown)
+    positions = inverse_order(order)
     fields = item.fields
     if "cot" in fields:
-        fields = {**fields, "cot": _relabelled(fields["cot"], places)}
+        fields = {**fields, "cot": _relabel(fields["cot"], positions)}
     return replace(
         item,
-        options=tuple(item.options[index] for index in shown),
-        gold=places[item.gold],
+        options=tuple(item.options[index] for index in order),
+        gold=positions[item.gold],
         fields=fields,
     )
 
 
 def same_options(item: Item) -> tuple[int, ...]:
-    """The first option with the text of each of an item's options; empty where all differ."""
+    """Return for each option the first index with the same text; empty if all texts differ."""
     if len(set(item.options)) == len(item.options):
         return ()
     return tuple(map(item.options.index, item.options))
 
 
-def _relabelled(text: str, places: Order) -> str:
+def _relabel(text: str, positions: Order) -> str:
     def label(match: re.Match[str]) -> str:
         index = LABELS.index(match[1])
-        return f"({LABELS[places[index]]})" if index < len(places) else match[0]
+        return f"({LABELS[positions[index]]})" if index < len(positions) else match[0]
 
     return _BRACKETED.sub(label, text)
 
 
-def _keep(_item: Item, _gold: int, size: int, _move: Move) -> Order:
+def _keep(_item: Item, _gold: int, size: int, _move: Reordering) -> Order:
     return tuple(range(size))
 
 
-def _rotate(_item: Item, _gold: int, size: int, move: Move) -> Order | None:
+def _rotate(_item: Item, _gold: int, size: int, move: Reordering) -> Order | None:
     if move.number >= size:
         return None
     return tuple((position + move.number) % size for position in range(size))
 
 
-def _swap(_item: Item, gold: int, size: int, move: Move) -> Order | None:
+def _swap(_item: Item, gold: int, size: int, move: Reordering) -> Order | None:
     if move.number >= size:
         return None
-    shown = list(range(size))
-    shown[gold], shown[move.number] = move.number, gold
-    return tuple(shown)
+    order = list(range(size))
+    order[gold], order[move.number] = move.number, gold
+    return tuple(order)
 
 
-def _fixed(_item: Item, _gold: int, size: int, move: Move) -> Order | None:
+def _fixed(_item: Item, _gold: int, size: int, move: Reordering) -> Order | None:
     return move.order if len(move.order) == size else None
 
 
-def _draw(item: Item, _gold: int, size: int, move: Move) -> Order | None:
+def _draw(item: Item, _gold: int, size: int, move: Reordering) -> Order | None:
     if move.number >= factorial(size):
         return None
-    draws = Draws("permutations", move.seed, item.id)
+    generator = SeededRandom("permutations", move.seed, item.id)
     indices = tuple(range(size))
-    # The n-th that is new: the same whatever number of arms there is.
+    # The n-th new permutation, so that it does not depend on the number of arms.
     seen = [indices]
     while len(seen) <= move.number:
-        candidate = tuple(draws.shuffled(indices))
+        candidate = tuple(generator.shuffled(indices))
         if candidate not in seen:
             seen.append(candidate)
     return seen[-1]
 
 
-_ORDERS: dict[str, Callable[[Item, int, int, Move], Order | None]] = {
+_ORDERS: dict[str, Callable[[Item, int, int, Reordering], Order | None]] = {
     "keep": _keep,
     "rotate": _rotate,
     "swap": _swap,

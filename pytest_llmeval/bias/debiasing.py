@@ -1,10 +1,11 @@
-"""Taking position and label bias out of the probabilities of option labels.
+"""Removal of position and label bias from the probabilities of option labels.
 
-Pure functions over arrays of natural-log probabilities, one a label. They are renormalised over the
-labels first, and kept at 1e-10 or more, so that a label which an endpoint did not tell (-inf) costs
-no item (Zheng et al. do both). ValueError for NaN, +inf, nothing but -inf, and other shapes.
+Pure functions over arrays of natural-log probabilities, one per label. Probabilities are first
+renormalised over the labels and limited to 1e-10 from below, so that a label which an endpoint did
+not return (-inf) does not make an item unusable (Zheng et al. do both). All raise ValueError for
+NaN, +inf, only -inf, and other shapes.
 
-None of these is ever applied unasked: a score with one of them is another protocol's.
+They are never applied implicitly; a debiased score has a protocol fingerprint of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.core.seeded_random import Draws
+from pytest_llmeval.core.seeded_random import SeededRandom
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,18 +24,21 @@ if TYPE_CHECKING:
 FLOOR = 1e-10
 
 METHODS = ("cyclic", "pride", "contextual", "batch")
-"""What ``--llm-debias`` knows."""
+"""The methods of ``--llm-debias``."""
 
 AVERAGING = ("cyclic", "pride")
-"""Those of them that need every option at every position as often."""
+"""The methods that need every option at every position equally often."""
 
 
-def averaged(logprobs: Sequence[Sequence[float]], orders: Sequence[Sequence[int]]) -> Array:
-    """Probability of every option, averaged over orders: P(o_j) = mean over I of P(d at o_j | I).
+def averaged_probabilities(
+    logprobs: Sequence[Sequence[float]], orders: Sequence[Sequence[int]]
+) -> Array:
+    """Return every option's probability, averaged over orders: P(o_j) = mean_I P(d at o_j | I).
 
-    ``logprobs``: a row an order, a column a position; ``orders``: position → original index.
-    Zheng et al. 2024 (arXiv:2309.03882), eq. 1: over the K rotations ("cyclic") or all K!
-    ("full"). A position or label that is preferred gives to each option alike.
+    ``logprobs``: one row per order, one column per position; ``orders``: position → original
+    index. Returns one probability per option, in the original order. Zheng et al. 2024
+    (arXiv:2309.03882), eq. 1: over the K rotations ("cyclic") or all K! permutations ("full"). A
+    preferred position or label contributes to each option equally.
     """
     import numpy as np
 
@@ -45,44 +49,44 @@ def averaged(logprobs: Sequence[Sequence[float]], orders: Sequence[Sequence[int]
 
 
 def prior(logprobs: Sequence[Sequence[float]], orders: Sequence[Sequence[int]]) -> Array:
-    """One item's prior over positions: softmax of the mean over orders of log P(d_i | I).
+    """Return an item's prior over positions: softmax of the mean over orders of log P(d_i | I).
 
-    PriDe, Zheng et al. 2024, eq. 7: where every option stands at every position as
-    often, its own share is the same at all and cancels. ValueError for orders that do not do
-    that.
+    PriDe, Zheng et al. 2024, eq. 7: if every option is at every position equally often, the
+    options' own shares are equal at all positions and cancel. Arguments as for
+    ``averaged_probabilities``. Raises ValueError for other orders.
     """
     import numpy as np
 
     rows, where = _probabilities(logprobs), _orders(orders, len(logprobs), len(logprobs[0]))
-    if not balanced(where.tolist()):
+    if not is_balanced(where.tolist()):
         raise ValueError("a prior needs every option at every position equally often")
     return _softmax(np.log(rows).mean(axis=0))
 
 
-def balanced(orders: Sequence[Sequence[int]]) -> bool:
-    """Whether every option stands at every position as often: all rotations, all permutations."""
+def is_balanced(orders: Sequence[Sequence[int]]) -> bool:
+    """Return whether every option is at every position equally often, as in all rotations."""
     size = len(orders[0]) if orders else 0
     times = Counter(pair for order in orders for pair in enumerate(order))
     return len(times) == size * size and len(set(times.values())) <= 1
 
 
 def without_prior(logprobs: Sequence[float], prior: Sequence[float]) -> Array:
-    """What is left of an item's probabilities: proportional to P(d_i) / prior_i.
+    """Return an item's probabilities without the prior: proportional to P(d_i) / prior_i.
 
-    PriDe, Zheng et al. 2024, eq. 8; ``prior`` is the mean of ``prior`` over the items that it was
-    estimated on, which take their averaged answer instead.
+    PriDe, Zheng et al. 2024, eq. 8; ``prior`` is the mean of the function ``prior`` over the items
+    on which it is estimated; these items use ``averaged_probabilities`` instead.
     """
     import numpy as np
 
     (row,) = _probabilities([logprobs])
-    known = np.asarray(prior, dtype=np.float64)
-    if known.shape != row.shape or not np.isfinite(known).all() or (known < 0).any():
+    values = np.asarray(prior, dtype=np.float64)
+    if values.shape != row.shape or not np.isfinite(values).all() or (values < 0).any():
         raise ValueError(f"a prior of {len(row)} probabilities was expected, not {prior!r}")
-    return _softmax(np.log(row) - np.log(np.maximum(known, FLOOR)))
+    return _softmax(np.log(row) - np.log(np.maximum(values, FLOOR)))
 
 
 def mean_prior(priors: Sequence[Sequence[float]]) -> Array:
-    """The mean over items; ValueError without any."""
+    """Return the mean of the items' priors; raise ValueError without items."""
     import numpy as np
 
     if not len(priors):
@@ -91,25 +95,26 @@ def mean_prior(priors: Sequence[Sequence[float]]) -> Array:
 
 
 def estimation_items(ids: Sequence[str], share: float = 0.05, seed: int = 0) -> frozenset[str]:
-    """The items that a prior is estimated on: ``share`` of them, at least one, drawn from the seed.
+    """Return the items on which a prior is estimated: a random ``share``, at least one item.
 
-    A pure function of the set of ids: their order does not enter. Zheng et al. take 5 % of the
-    test items at random. ValueError for a share outside (0, 1].
+    A pure function of the seed and the set of ids, independent of their order. Zheng et al. sample
+    5 % of the test items. Raises ValueError for a share outside (0, 1].
     """
     if not 0 < share <= 1:
         raise ValueError(f"share must be in (0, 1], but is {share!r}")
-    known = sorted(set(ids))
-    size = min(len(known), max(1, int(share * len(known))))
-    return frozenset(Draws("pride", seed).some_of(known, size))
+    unique_ids = sorted(set(ids))
+    size = min(len(unique_ids), max(1, int(share * len(unique_ids))))
+    return frozenset(SeededRandom("pride", seed).sample(unique_ids, size))
 
 
 def contextually_calibrated(
     logprobs: Sequence[float], content_free: Sequence[Sequence[float]]
 ) -> Array:
-    """Probabilities over those of the same prompt without a question: W = diag(p_cf)^-1.
+    """Return probabilities divided by those of the content-free prompts: W = diag(p_cf)^-1.
 
-    Zhao et al. 2021 (arXiv:2102.09690), sec. 5: p_cf is the mean over the content-free inputs, of
-    which they take "N/A", "[MASK]" and the empty text; q = W p with b = 0, here made to sum to 1.
+    ``content_free``: one row per content-free input. Zhao et al. 2021 (arXiv:2102.09690), sec. 5:
+    p_cf is the mean over the content-free inputs ("N/A", "[MASK]" and the empty text); q = W p
+    with b = 0, here normalised to sum to 1.
     """
     import numpy as np
 
@@ -122,10 +127,10 @@ def contextually_calibrated(
 
 
 def batch_calibrated(logprobs: Sequence[Sequence[float]]) -> Array:
-    """Every item's probabilities over the mean of all items', a row an item.
+    """Return the items' probabilities divided by their mean over all items, one row per item.
 
-    Zhou et al. 2023 (arXiv:2309.17249): argmax of log p(y|x) - log mean_x p(y|x). It takes
-    golds that are not uniform over the positions for bias: balance them first.
+    Zhou et al. 2023 (arXiv:2309.17249): argmax of log p(y|x) - log mean_x p(y|x). Golds that are
+    not uniform over the positions are treated as bias, so balance them first.
     """
     import numpy as np
 
@@ -138,10 +143,10 @@ def _probabilities(logprobs: Sequence[Sequence[float]]) -> Array:
     import numpy as np
 
     if not len(logprobs) or len({len(row) for row in logprobs}) != 1 or not len(logprobs[0]):
-        raise ValueError("log-probabilities of as many labels each were expected")
+        raise ValueError("the rows of log-probabilities have different lengths, or there are none")
     rows = np.asarray(logprobs, dtype=np.float64)
     highest = rows.max(axis=1, keepdims=True)
-    if not np.isfinite(highest).all():  # NaN, +inf, or nothing but -inf
+    if not np.isfinite(highest).all():  # NaN, +inf, or only -inf
         raise ValueError("log-probabilities that cannot be compared")
     rows = np.exp(rows - highest)
     rows = np.maximum(rows / rows.sum(axis=1, keepdims=True), FLOOR)
@@ -159,5 +164,5 @@ def _orders(orders: Sequence[Sequence[int]], rows: int, size: int) -> np.typing.
 def _softmax(values: Array) -> Array:
     import numpy as np
 
-    raised = np.exp(values - values.max())
-    return np.asarray(raised / raised.sum(), dtype=np.float64)
+    powers = np.exp(values - values.max())
+    return np.asarray(powers / powers.sum(), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The benchmarks that come with the plugin. A function each; nothing is loaded until needed."""
+"""The benchmarks of the plugin, one function each; data is loaded on first use."""
 
 from __future__ import annotations
 
@@ -42,4 +42,4 @@ __all__ = [
 ]
 
 NAMES = tuple(name for name in __all__ if name != "NAMES")
-"""Those of all of them: ``thresholds.toml`` may name one that a run did not ask for."""
+"""Names of all benchmarks; ``thresholds.toml`` may name one that a run does not include."""

@@ -1,8 +1,8 @@
 """CMMLU (Li et al., 2023): 67 subjects in Chinese, 11,582 test items, 5 dev items each as shots.
 
-The same items, ids and content hash whichever way the rows come: the official csv files, or the
-archive of them that the hub has. Item ids are ``<subject>-<row>``. An incomplete copy is refused;
-equal options and questions asked twice are told as warnings. The data is for non-commercial use.
+Items, ids and content hash are the same from every source: the official csv files, or their archive
+on the hub. Item ids are ``<subject>-<row>``. Incomplete copies are rejected; equal options and
+repeated questions are reported as warnings. The data is for non-commercial use.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from zipfile import BadZipFile
 from zipfile import ZipFile
 
-from pytest_llmeval.catalog.matched_protocols import matching
+from pytest_llmeval.catalog.matched_protocols import matched_protocols
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import DataError
@@ -25,7 +25,7 @@ from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import subject_sizes
 from pytest_llmeval.prompts.multiple_choice import LMEVAL_CMMLU
 from pytest_llmeval.sources import hub
-from pytest_llmeval.sources.data_warnings import doubts
+from pytest_llmeval.sources.data_warnings import item_warnings
 from pytest_llmeval.sources.files import read_csv
 from pytest_llmeval.sources.item_ids import row_id
 from pytest_llmeval.sources.locate import check_sizes
@@ -110,32 +110,32 @@ TEST_ROWS: Mapping[str, int] = {
 _NAME = "cmmlu"
 _COLUMNS = ("Question", "A", "B", "C", "D", "Answer")
 
-# Five shots, the first five dev rows, as in the paper; lm-eval runs without shots unless told, and
-# does not leave out a shot that repeats the asked question.
+# Five shots, the first five dev rows, as in the paper. lm-eval uses no shots by default, and keeps
+# a shot with the question of the item.
 PROTOCOLS = (
     Protocol("letter", LMEVAL_CMMLU, scorer="letter", shots=5),
     Protocol("lmeval", LMEVAL_CMMLU, scorer="letter", allow_copies=True),
-    *matching(),
+    *matched_protocols(),
 )
 
 
 def cmmlu() -> Benchmark:
-    """The benchmark; its rows are read when they are first needed."""
+    """Return the benchmark; its rows are loaded on first use."""
     return Benchmark(_NAME, source=load, protocols=PROTOCOLS)
 
 
 def load(data_dir: Any = None) -> Dataset:
-    """The complete data: from ``DIR/cmmlu`` where the data folder has it, else from the hub.
+    """Load the complete data from ``DIR/cmmlu`` if the data folder has it, else from the hub.
 
-    Raises DataError where it is found nowhere or is incomplete.
+    Raises DataError if there is no copy or it is incomplete.
     """
     return load_first(_NAME, data_dir, from_folder, from_hub)
 
 
 def from_folder(folder: Path) -> Dataset:
-    """The items of ``{dev,test}/<subject>.csv``, or of the archive ``cmmlu_v1_0_1.zip``.
+    """Read the items of ``{dev,test}/<subject>.csv``, or of the archive ``cmmlu_v1_0_1.zip``.
 
-    In a clone of the official repository the files stand in ``data``.
+    In a clone of the official repository the files are in ``data``.
     """
     for root in (folder, folder / "data"):
         if any((root / "test").glob("*.csv")):
@@ -146,7 +146,7 @@ def from_folder(folder: Path) -> Dataset:
 
 
 def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
-    """The items of the hub's archive; its own loading script is one that is no longer run."""
+    """Read the items of the hub's archive; ``datasets`` no longer runs its loading script."""
     return _from_archive(hub.download(path, ARCHIVE, revision))
 
 
@@ -179,7 +179,7 @@ def _from_csv(root: Path, where: str) -> Dataset:
             ("dev", shots, dict.fromkeys(TEST_ROWS, DEV_ROWS)),
         ],
     )
-    return Dataset(items, pool, doubts(_NAME, items))
+    return Dataset(items, pool, item_warnings(_NAME, items))
 
 
 def _files(root: Path, split: str) -> list[Path]:
@@ -190,9 +190,9 @@ def _items(path: Path, where: str, prefix: str) -> Iterator[Item]:
     header, *rows = read_csv(path) or [[]]
     if not set(_COLUMNS) <= set(header):
         raise DataError(f"{where}, row 1: a header with {', '.join(_COLUMNS)} was expected")
-    places = [header.index(name) for name in _COLUMNS]
+    columns = [header.index(name) for name in _COLUMNS]
     for number, row in enumerate(rows):
-        question, *options, answer = (row[place] for place in places)
+        question, *options, answer = (row[column] for column in columns)
         place = f"{where}, row {number + 2}"
         if not answer.strip():
             raise DataError(f"{place}: no gold label in this split (Answer is empty)")

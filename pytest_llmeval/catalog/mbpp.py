@@ -1,12 +1,12 @@
 """MBPP (Austin et al., 2021): small Python tasks with three tests each; 500 of 974 are scored.
 
-Its authors' groups go by task id: 1 to 10 for prompts, 11 to 510 for testing, 511 to 600 for
-validation, the rest for training. ``mbpp_sanitized`` is the part they verified by hand and partly
-reworded, 427 tasks in the same groups, 257 of them for testing (lm-eval has the full set only).
-Shots come from the tasks for prompts, 2, 3 and 4 first, the three of the paper.
+The authors group tasks by id: 1 to 10 for prompts, 11 to 510 for testing, 511 to 600 for
+validation, the rest for training. ``mbpp_sanitized`` is the part that they verified by hand and
+partly reworded, 427 tasks in the same groups, 257 of them for testing (lm-eval has only the full
+set). Shots come from the tasks for prompts, beginning with the three of the paper, 2, 3 and 4.
 
-The same items, ids and content hash whichever way the rows come: the official files or the hub.
-Item ids are ``mbpp-<task id>``. An incomplete copy is refused. Every protocol needs a sandbox.
+Items, ids and content hash are the same from every source: the official files or the hub. Item ids
+are ``mbpp-<task id>``. Incomplete copies are rejected. Every protocol needs a sandbox.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from pytest_llmeval.prompts.code import MBPP_STOP
 from pytest_llmeval.sources import hub
 from pytest_llmeval.sources.files import READ_ERRORS
 from pytest_llmeval.sources.files import open_binary
+from pytest_llmeval.sources.files import read_error
 from pytest_llmeval.sources.files import read_jsonl
-from pytest_llmeval.sources.files import unreadable
 from pytest_llmeval.sources.item_ids import row_id
 from pytest_llmeval.sources.locate import check_sizes
 from pytest_llmeval.sources.locate import first_file
@@ -54,11 +54,15 @@ _SHOTS = (2, 3, 4)
 
 @dataclass(frozen=True, slots=True)
 class _Edition:
-    """One of the two sets: what it is called, where it lies, how many tasks each group has."""
+    """One of the two sets of tasks."""
 
+    #: Configuration on the hub.
     config: str
+    #: Names of the official file.
     files: tuple[str, ...]
+    #: Name of the column with the question.
     question: str
+    #: Group → number of tasks.
     sizes: Mapping[str, int]
 
 
@@ -78,8 +82,8 @@ _GROUPS = ("prompt", "test", "validation", "train")
 _SCORED = ("prompt", "test")
 """The groups that make up the benchmark."""
 
-# The paper's format and stop string; it names no number of tokens that would fit all models.
-# lm-eval's two tasks ask for 256.
+# The paper's format and stop string; it gives no number of tokens that would suit all models.
+# lm-eval's two tasks generate 256.
 _DECODING = Decoding(max_tokens=512, stop=MBPP_STOP)
 _OFFICIAL = Protocol(
     "official", MBPP, scorer="execution_raw", shots=3, ask="text", decoding=_DECODING
@@ -93,9 +97,9 @@ _INSTRUCT = Protocol(
     decoding=Decoding(max_tokens=512),
 )
 
-# `official` runs the completion as it is, as lm-eval's task mbpp does. `instruct` asks as its
-# mbpp_instruct does and reads the reply with `extract_code`; `lmeval_instruct` also reads as that
-# task does. `chat` is for chat models whose answer cannot be begun for them.
+# `official` runs the completion unchanged, as lm-eval's task mbpp does. `instruct` has the prompt
+# of lm-eval's mbpp_instruct and extracts the program with `extract_code`; `lmeval_instruct` also
+# extracts it as that task does. `chat` is for chat models without support for an answer prefix.
 PROTOCOLS = (
     _OFFICIAL,
     replace(
@@ -128,40 +132,43 @@ PROTOCOLS = (
 
 
 def mbpp() -> Benchmark:
-    """The 500 test tasks of the full set; its rows are read when they are first needed."""
+    """Return the 500 test tasks of the full set; its rows are loaded on first use."""
     return Benchmark("mbpp", source=load, protocols=PROTOCOLS)
 
 
 def mbpp_sanitized() -> Benchmark:
-    """The 257 test tasks of the sanitized set; its rows are read when they are first needed."""
+    """Return the 257 test tasks of the sanitized set; its rows are loaded on first use."""
     return Benchmark("mbpp_sanitized", source=partial(load, sanitized=True), protocols=PROTOCOLS)
 
 
 def load(data_dir: Any = None, *, sanitized: bool = False) -> Dataset:
-    """The test tasks, those for prompts as pool: from ``DIR/mbpp`` or else from the hub.
+    """Load the test tasks, with those for prompts as pool, from ``DIR/mbpp`` or else from the hub.
 
-    Raises DataError where they are found nowhere or are incomplete.
+    Raises DataError if there is no copy or it is incomplete.
     """
     return _load(data_dir, sanitized, _SCORED, _dataset)
 
 
 def all_tasks(data_dir: Any = None, *, sanitized: bool = False) -> tuple[Item, ...]:
-    """Every task of the set, 974 or 427, by id: to check a sandbox with, not to be scored."""
-    return _load(data_dir, sanitized, _GROUPS, _together).items
+    """Return all tasks of the set, 974 or 427, by id; for checks of a sandbox, not for scores."""
+    return _load(data_dir, sanitized, _GROUPS, _all_groups).items
 
 
 _Groups = Mapping[str, tuple[Item, ...]]
 
 
 def _load(
-    data_dir: Any, sanitized: bool, wanted: tuple[str, ...], build: Callable[[_Groups], Dataset]
+    data_dir: Any,
+    sanitized: bool,
+    group_names: tuple[str, ...],
+    build: Callable[[_Groups], Dataset],
 ) -> Dataset:
     edition = _SANITIZED if sanitized else _FULL
     return load_first(
         _NAME,
         data_dir,
-        lambda folder: build(_from_folder(edition, folder, wanted)),
-        lambda: build(_from_hub(edition, REPO, wanted)),
+        lambda folder: build(_from_folder(edition, folder, group_names)),
+        lambda: build(_from_hub(edition, REPO, group_names)),
     )
 
 
@@ -171,44 +178,44 @@ def _dataset(groups: _Groups) -> Dataset:
     return Dataset(items=groups["test"], pool={_NAME: tuple(pool)})
 
 
-def _together(groups: _Groups) -> Dataset:
+def _all_groups(groups: _Groups) -> Dataset:
     return Dataset(items=tuple(item for group in _GROUPS for item in groups[group]))
 
 
-def _from_folder(edition: _Edition, folder: Path, wanted: tuple[str, ...]) -> _Groups:
-    """The official file, also in a clone of its repository, or a clone of the hub's."""
+def _from_folder(edition: _Edition, folder: Path, group_names: tuple[str, ...]) -> _Groups:
+    """Read the official file, or a clone of its repository or of the hub repository."""
     for root in (folder, folder / "mbpp"):
         path = first_file(root, *edition.files)
         if path is not None:
-            groups = _grouped(edition, _read(path))
+            groups = _by_group(edition, _read(path))
             _check(edition, str(path), groups, _GROUPS)
             return groups
     if any((folder / edition.config).glob("test-*.parquet")):
-        return _from_hub(edition, str(folder), wanted)
+        return _from_hub(edition, str(folder), group_names)
     raise DataError(
         f"{folder}: not a copy of mbpp (neither {edition.files[0]} nor"
         f" {edition.config}/test-*.parquet)"
     )
 
 
-def _from_hub(edition: _Edition, path: str, wanted: tuple[str, ...]) -> _Groups:
+def _from_hub(edition: _Edition, path: str, group_names: tuple[str, ...]) -> _Groups:
     rows = (
         (f"{path}, {edition.config}, {split}, row {number}", row)
-        for split in wanted
+        for split in group_names
         for number, row in enumerate(hub.load_rows(path, edition.config, split, REVISION))
     )
-    groups = _grouped(edition, rows)
-    _check(edition, path, groups, wanted)
+    groups = _by_group(edition, rows)
+    _check(edition, path, groups, group_names)
     return groups
 
 
-def _check(edition: _Edition, where: str, groups: _Groups, wanted: tuple[str, ...]) -> None:
+def _check(edition: _Edition, where: str, groups: _Groups, group_names: tuple[str, ...]) -> None:
     check_sizes(
         f"mbpp ({edition.config})",
         where,
         [
             (group, {_NAME: len(groups.get(group, ()))}, {_NAME: edition.sizes[group]})
-            for group in wanted
+            for group in group_names
         ],
     )
 
@@ -227,7 +234,7 @@ def _read_array(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         with open_binary(path) as file:
             rows = json.loads(file.read())
     except READ_ERRORS as error:
-        raise unreadable(path, error) from None
+        raise read_error(path, error) from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not valid JSON ({error})") from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -236,8 +243,8 @@ def _read_array(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"{path}, row {number}", row
 
 
-def _grouped(edition: _Edition, rows: _Rows) -> _Groups:
-    """The items by the group that their id puts them into, in the order of ids."""
+def _by_group(edition: _Edition, rows: _Rows) -> _Groups:
+    """Return group → items, in the order of their ids; the id determines the group."""
     groups: dict[str, list[Item]] = {}
     seen: Counter[str] = Counter()
     for where, row in rows:
@@ -263,22 +270,24 @@ def _group(task: int) -> str:
 
 
 def _item(where: str, task: int, row: dict[str, Any], edition: _Edition) -> Item:
-    """``gold`` is the name of the function: the answer itself is whatever passes the tests."""
+    """Return the item of a row; ``gold`` is the function's name, since any program may be right."""
     question, code = row.get(edition.question), row.get("code")
     tests, imports = row.get("test_list"), row.get("test_imports") or []
     setup = row.get("test_setup_code") or ""
     if not isinstance(question, str) or not isinstance(code, str):
         raise DataError(f"{where}: texts {edition.question} and code were expected")
     if not _texts(tests) or not _texts(imports) or not isinstance(setup, str) or not tests:
-        raise DataError(f"{where}: test_list is not a list of texts, or what it needs is no text")
-    shown = "\n".join(tests)
-    checks = f"{setup}\n{shown}" if setup else shown
+        raise DataError(
+            f"{where}: test_list and test_imports must be lists of texts, test_setup_code a text"
+        )
+    test_lines = "\n".join(tests)
+    checks = f"{setup}\n{test_lines}" if setup else test_lines
     try:
-        entry_point, needed = _called(code, checks)
+        entry_point, needed = _entry_point_and_imports(code, checks)
     except (SyntaxError, ValueError) as error:
         raise DataError(f"{where}: code or tests are not Python ({error})") from None
     if entry_point is None:
-        raise DataError(f"{where}: the tests call no function of the code")
+        raise DataError(f"{where}: the tests do not call a function of the code")
     return Item(
         row_id(_NAME, task),
         _NAME,
@@ -286,7 +295,7 @@ def _item(where: str, task: int, row: dict[str, Any], edition: _Edition) -> Item
         entry_point,
         fields={
             "entry_point": entry_point,
-            "test_list": shown,
+            "test_list": test_lines,
             "tests": checks,
             "context": "\n".join(dict.fromkeys((*imports, *needed))),
             "solution": code,
@@ -298,16 +307,16 @@ def _texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
-def _called(code: str, tests: str) -> tuple[str | None, list[str]]:
-    """The function of the code that the tests call first, and the code's imports that they use.
+def _entry_point_and_imports(code: str, tests: str) -> tuple[str | None, list[str]]:
+    """Return the first function of the code that the tests call, and the imports they need.
 
-    The tests of task 596 call ``sys`` and leave it to the code to import it.
+    The imports are those of the code: the tests of task 596 use ``sys`` without importing it.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the data has escapes that Python would rather not see
+        warnings.simplefilter("ignore")  # the data has invalid escape sequences
         body, checks = ast.parse(code).body, ast.parse(tests)
-    functions = {one.name for one in body if isinstance(one, ast.FunctionDef)}
-    # Breadth first: of `f(Pair(1, 2))` it is f.
+    functions = {node.name for node in body if isinstance(node, ast.FunctionDef)}
+    # Breadth first: in `f(Pair(1, 2))` it is f.
     called = [
         node.func.id
         for check in checks.body
@@ -318,9 +327,9 @@ def _called(code: str, tests: str) -> tuple[str | None, list[str]]:
     ]
     used = {node.id for node in ast.walk(checks) if isinstance(node, ast.Name)}
     needed = [
-        ast.unparse(one)
-        for one in body
-        if isinstance(one, ast.Import | ast.ImportFrom)
-        and not used.isdisjoint(alias.asname or alias.name for alias in one.names)
+        ast.unparse(node)
+        for node in body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        and not used.isdisjoint(alias.asname or alias.name for alias in node.names)
     ]
     return (called[0] if called else None), needed

@@ -1,9 +1,9 @@
-"""MGSM (Shi et al., 2022): the same 250 problems of GSM8K in 11 languages, a subject each.
+"""MGSM (Shi et al., 2022): 250 problems of GSM8K in 11 languages, each of which is a subject.
 
-The same items and ids whichever way the rows come: the official tsv files or the hub. Item ids
-are ``<language>-<row>``. The authors' eight exemplars a language are the pool for shots; they
-stand in ``exemplars.py`` of the official folder and in the hub's split ``train``. A folder
-without that file is complete too, but has no shots, and another content hash.
+Items and ids are the same from every source: the official tsv files or the hub. Item ids are
+``<language>-<row>``. The pool for shots are the authors' eight exemplars per language, from
+``exemplars.py`` in the official folder and from the hub's split ``train``. A folder without that
+file is accepted, but has no shots and a different content hash.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pytest_llmeval.prompts.chain_of_thought import MGSM_STOP
 from pytest_llmeval.prompts.chain_of_thought import MGSM_WORDS
 from pytest_llmeval.sources import hub
 from pytest_llmeval.sources.files import READ_ERRORS
+from pytest_llmeval.sources.files import read_error
 from pytest_llmeval.sources.files import read_tsv
-from pytest_llmeval.sources.files import unreadable
 from pytest_llmeval.sources.item_ids import row_id
 from pytest_llmeval.sources.locate import check_sizes
 from pytest_llmeval.sources.locate import first_file
@@ -37,7 +37,7 @@ REVISION = "b2f13d426afe3be8d69a7e739b36724db8b66bbc"
 LANGUAGES = tuple(MGSM_WORDS)
 ROWS = 250
 
-# Without shots, as lm-eval asks unless told; `--llm-shots 8` shows the exemplars.
+# Without shots, as in lm-eval by default; `--llm-shots 8` shows the exemplars.
 _DECODING = Decoding(max_tokens=512, stop=(*MGSM_STOP, "</s>", "<|im_end|>"))
 PROTOCOLS = (
     Protocol("native_cot", MGSM_NATIVE_COT, scorer="number", ask="text", decoding=_DECODING),
@@ -46,22 +46,22 @@ PROTOCOLS = (
 
 
 def mgsm() -> Benchmark:
-    """The benchmark; its rows are read when they are first needed."""
+    """Return the benchmark; its rows are loaded on first use."""
     return Benchmark("mgsm", source=load, protocols=PROTOCOLS)
 
 
 def load(data_dir: Any = None) -> Dataset:
-    """The complete data: from ``DIR/mgsm`` where the data folder has it, else from the hub.
+    """Load the complete data from ``DIR/mgsm`` if the data folder has it, else from the hub.
 
-    Raises DataError where it is found nowhere or is incomplete.
+    Raises DataError if there is no copy or it is incomplete.
     """
     return load_first("mgsm", data_dir, from_folder, from_hub)
 
 
 def from_folder(folder: Path) -> Dataset:
-    """The items of ``mgsm_<language>.tsv``, or of a clone of the hub's repository.
+    """Read the items of ``mgsm_<language>.tsv``, or of a clone of the hub's repository.
 
-    In a clone of the official repository the files stand in ``mgsm``.
+    In a clone of the official repository the files are in ``mgsm``.
     """
     for root in (folder, folder / "mgsm"):
         if first_file(root, *(f"mgsm_{language}.tsv" for language in LANGUAGES)) is not None:
@@ -74,7 +74,7 @@ def from_folder(folder: Path) -> Dataset:
 
 
 def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
-    """The items of the hub's configurations, one a language, splits test and train."""
+    """Read the items of the hub's configurations (one per language), splits test and train."""
     items: list[Item] = []
     pool: dict[str, tuple[Item, ...]] = {}
     for language in LANGUAGES:
@@ -119,7 +119,7 @@ def _checked(where: str, dataset: Dataset) -> Dataset:
 
 def _item(where: str, language: str, number: int, question: Any, answer: Any) -> Item:
     if not isinstance(question, str):
-        raise DataError(f"{where}: no text of a question")
+        raise DataError(f"{where}: the question is not a text")
     return Item(
         row_id(language, number),
         language,
@@ -144,7 +144,7 @@ def _exemplar(
 
 
 def _gold(where: str, answer: Any) -> str:
-    """The number's text without thousands separators; the hub has integers."""
+    """Return the text of the answer without thousands separators; the hub has integers."""
     text = str(answer).strip().replace(",", "")
     if not text.removeprefix("-").isdecimal():
         raise DataError(f"{where}: answer {answer!r} is not a whole number")
@@ -152,18 +152,18 @@ def _gold(where: str, answer: Any) -> str:
 
 
 def _read_exemplars(path: Path) -> Mapping[str, tuple[Item, ...]]:
-    """The exemplars of the official ``exemplars.py``. It is read as data, nothing in it runs."""
+    """Return the exemplars of the official ``exemplars.py``, which is parsed but not run."""
     try:
         module = ast.parse(path.read_bytes())
-        found = {
+        constants = {
             target.id: ast.literal_eval(node.value)
             for node in module.body
             if isinstance(node, ast.Assign)
             for target in node.targets
             if isinstance(target, ast.Name)
         }
-        numbers: list[int] = found["EXEMPLAR_NUMBER_ANSWERS"]
-        texts: dict[str, dict[str, dict[str, str]]] = found["MGSM_EXEMPLARS"]
+        numbers: list[int] = constants["EXEMPLAR_NUMBER_ANSWERS"]
+        texts: dict[str, dict[str, dict[str, str]]] = constants["MGSM_EXEMPLARS"]
         return {
             language: tuple(
                 _exemplar(
@@ -180,7 +180,7 @@ def _read_exemplars(path: Path) -> Mapping[str, tuple[Item, ...]]:
             if language in texts
         }
     except READ_ERRORS as error:
-        raise unreadable(path, error) from None
+        raise read_error(path, error) from None
     except (SyntaxError, ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise DataError(
             f"{path}: not the exemplars of mgsm ({type(error).__name__}: {error})"

@@ -1,8 +1,8 @@
 """MMLU (Hendrycks et al., ICLR 2021): 57 subjects, 14,042 test items, 5 dev items each as shots.
 
-The same items, ids and content hash whichever way the rows come: the hub, the official CSV
-tree, or an export with a header and integer answers. An incomplete copy is refused; equal options
-and questions that occur twice are warnings.
+Items, ids and content hash are the same from every source: the hub, the official CSV tree, or an
+export with a header and integer answers. Incomplete copies are rejected; equal options and
+repeated questions are reported as warnings.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.catalog.matched_protocols import matching
+from pytest_llmeval.catalog.matched_protocols import matched_protocols
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import ConfigError
@@ -27,10 +27,11 @@ from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.prompts.multiple_choice import HENDRYCKS
 from pytest_llmeval.prompts.multiple_choice import LMEVAL_MMLU
 from pytest_llmeval.sources import hub
-from pytest_llmeval.sources.data_warnings import doubts
+from pytest_llmeval.sources.data_warnings import abbreviate
+from pytest_llmeval.sources.data_warnings import item_warnings
 from pytest_llmeval.sources.files import read_csv
 from pytest_llmeval.sources.item_ids import row_id
-from pytest_llmeval.sources.locate import find
+from pytest_llmeval.sources.locate import benchmark_folder
 from pytest_llmeval.sources.locate import not_found
 
 REPO = "cais/mmlu"
@@ -98,21 +99,21 @@ TEST_ROWS: Mapping[str, int] = {
     "world_religions": 171,
 }
 
-# Five shots, the first five dev rows, as in the paper. Neither tool leaves a shot out that
-# repeats the asked question (five dev items are also test items), so neither protocol does.
+# Five shots, the first five dev rows, as in the paper. Both tools keep a shot with the question of
+# the item (five dev items are also test items), so both protocols do.
 PROTOCOLS = (
     Protocol("lmeval", LMEVAL_MMLU, scorer="letter", shots=5, allow_copies=True),
     Protocol("hendrycks", HENDRYCKS, scorer="letter", shots=5, allow_copies=True),
-    *matching(),
+    *matched_protocols(),
 )
 
 
 def mmlu(subjects: Iterable[str] | None = None) -> Benchmark:
-    """The benchmark, or some of its subjects; its rows are read when they are first needed.
+    """Return the benchmark, or some of its subjects; its rows are loaded on first use.
 
-    With ``subjects``, names such as ``college_mathematics``, those are the whole benchmark: means
-    and gates are over them, and the hash of the data is another than that of all 57. Raises
-    ConfigError for a name that MMLU does not have.
+    ``subjects``: names such as ``college_mathematics``. They are then the whole benchmark: means
+    and gates are over them, and the content hash differs from that of all 57. Raises ConfigError
+    for a name that is not a subject of MMLU.
     """
     if subjects is None:
         return Benchmark("mmlu", source=load, protocols=PROTOCOLS)
@@ -134,16 +135,16 @@ def _load_subjects(subjects: Collection[str], data_dir: Any = None) -> Dataset:
     return Dataset(
         items=items,
         pool={name: shots for name, shots in dataset.pool.items() if name in subjects},
-        warnings=doubts("mmlu", items),
+        warnings=item_warnings("mmlu", items),
     )
 
 
 def load(data_dir: Any = None) -> Dataset:
-    """The complete data: from ``DIR/mmlu`` where the data folder has it, else from the hub.
+    """Load the complete data from ``DIR/mmlu`` if the data folder has it, else from the hub.
 
-    Raises DataError where it is found nowhere or is incomplete.
+    Raises DataError if there is no copy or it is incomplete.
     """
-    folder = find("mmlu", data_dir)
+    folder = benchmark_folder("mmlu", data_dir)
     if folder is not None:
         dataset = from_folder(folder)
     else:
@@ -152,13 +153,13 @@ def load(data_dir: Any = None) -> Dataset:
         except ConfigError as error:
             raise not_found("mmlu", data_dir, str(error)) from error
     check_complete(dataset, REPO if folder is None else str(folder))
-    return replace(dataset, warnings=doubts("mmlu", dataset.items))
+    return replace(dataset, warnings=item_warnings("mmlu", dataset.items))
 
 
 def from_folder(folder: Path) -> Dataset:
-    """The items of a local copy, complete or not: a CSV tree, or a clone of the hub repository.
+    """Read the items of a local copy, complete or not: a CSV tree or a clone of the hub repository.
 
-    The official archive unpacks to a folder ``data``, so that is looked into as well.
+    The official archive unpacks to a folder ``data``, which is searched as well.
     """
     for root in (folder, folder / "data"):
         if any((root / "test").glob("*_test.csv")):
@@ -171,10 +172,9 @@ def from_folder(folder: Path) -> Dataset:
 
 
 def from_csv(root: Path) -> Dataset:
-    """The items of ``{dev,test}/<subject>_{dev,test}.csv``; files of another name are ignored.
+    """Read the items of ``{dev,test}/<subject>_{dev,test}.csv``; other files are ignored.
 
-    Raises DataError with file and row for anything that is not a question with four options
-    and an answer.
+    Raises DataError with file and row for a row without a question, four options and an answer.
     """
     return Dataset(
         items=tuple(
@@ -190,7 +190,7 @@ def from_csv(root: Path) -> Dataset:
 
 
 def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
-    """The items of the hub's configuration ``all``, splits test and dev."""
+    """Read the items of the hub's configuration ``all``, splits test and dev."""
     test = _by_subject(path, hub.load_rows(path, "all", "test", revision))
     dev = _by_subject(path, hub.load_rows(path, "all", "dev", revision))
     return Dataset(
@@ -210,7 +210,7 @@ def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
 
 
 def check_complete(dataset: Dataset, where: str) -> None:
-    """Raise DataError naming missing subjects and those with another number of rows."""
+    """Raise DataError for an incomplete copy, with its missing and incomplete subjects."""
     test = dataset.subject_sizes()
     dev = {subject: len(pool) for subject, pool in dataset.pool.items()}
     faults = _faults(test, TEST_ROWS, "test")
@@ -219,27 +219,22 @@ def check_complete(dataset: Dataset, where: str) -> None:
         raise DataError(f"mmlu in {where} is not the complete set: {'; '.join(faults)}")
 
 
-def _faults(found: Mapping[str, int], expected: Mapping[str, int], split: str) -> list[str]:
+def _faults(sizes: Mapping[str, int], expected: Mapping[str, int], split: str) -> list[str]:
     faults = []
-    missing = [subject for subject in expected if subject not in found]
+    missing = [subject for subject in expected if subject not in sizes]
     if missing:
-        faults.append(f"{split} lacks {_few(missing)}")
-    unknown = [subject for subject in found if subject not in expected]
+        faults.append(f"{split} lacks {abbreviate(missing, 5)}")
+    unknown = [subject for subject in sizes if subject not in expected]
     if unknown:
-        faults.append(f"{split} has unknown subjects {_few(unknown)}")
+        faults.append(f"{split} has unknown subjects {abbreviate(unknown, 5)}")
     wrong = [
-        f"{subject} has {found[subject]:,} of {rows:,} {split} rows"
+        f"{subject} has {sizes[subject]:,} of {rows:,} {split} rows"
         for subject, rows in expected.items()
-        if subject in found and found[subject] != rows
+        if subject in sizes and sizes[subject] != rows
     ]
     if wrong:
-        faults.append(_few(wrong))
+        faults.append(abbreviate(wrong, 5))
     return faults
-
-
-def _few(texts: list[str], shown: int = 5) -> str:
-    rest = len(texts) - shown
-    return ", ".join(texts[:shown]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _subject_files(root: Path, split: str) -> list[tuple[str, Path]]:
@@ -271,13 +266,13 @@ def _csv_items(path: Path, subject: str, split: str) -> Iterable[Item]:
 
 
 def _columns(path: Path, row: list[str]) -> list[int] | None:
-    """Where question, four options and answer stand by the header; None without a header."""
+    """Return the columns of question, four options and answer; None without a header."""
     names = [cell.strip().lower() for cell in row]
     if "question" in names and "answer" in names:
         for options in (["choice0", "choice1", "choice2", "choice3"], ["a", "b", "c", "d"]):
-            wanted = ["question", *options, "answer"]
-            if set(wanted) <= set(names):
-                return [names.index(name) for name in wanted]
+            required = ["question", *options, "answer"]
+            if set(required) <= set(names):
+                return [names.index(name) for name in required]
         raise DataError(
             f"{path}, row 1: a header without question, choice0 to choice3 (or A to D) and answer"
         )
@@ -304,7 +299,7 @@ def _item(
         raise DataError(f"{where}: a question and four options were expected")
     name = row_id(subject, row)
     return Item(
-        # A shot is not the test item with the same row.
+        # The id distinguishes a shot from the test item in the same row.
         id=name if split == "test" else f"{split}-{name}",
         subject=subject,
         question=question,
@@ -314,7 +309,7 @@ def _item(
 
 
 def _gold(where: str, answer: Any) -> int:
-    """The gold's index from a letter A to D or an integer 0 to 3, as number or text."""
+    """Return the index of the gold from a letter A to D or an integer 0 to 3 (number or text)."""
     text = str(answer).strip()
     if text in ("", "-1", "None"):
         raise DataError(f"{where}: no gold label in this split")

@@ -1,9 +1,9 @@
 """MMLU-Pro (Wang et al., 2024): 12,032 questions of 14 categories with 3 to 10 options.
 
-The same items, ids and content hash whichever way the rows come: the hub, its parquet files, or
-jsonl. Item ids are ``<category>-<question_id>``, such as ``business-0070``. Options that only fill
-the list up (``N/A`` at its end) are dropped. An incomplete copy is refused; a key that contradicts
-itself and equal options are told as warnings.
+Items, ids and content hash are the same from every source: the hub, its parquet files, or jsonl.
+Item ids are ``<category>-<question_id>``, such as ``business-0070``. Padding of the options
+(``N/A`` at the end of the list) is dropped. Incomplete copies are rejected; contradictory keys and
+equal options are reported as warnings.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.catalog.matched_protocols import matching
+from pytest_llmeval.catalog.matched_protocols import matched_protocols
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import DataError
@@ -59,9 +59,9 @@ TEST_ROWS: Mapping[str, int] = {
     "psychology": 798,
 }
 
-# Both tools stop at the next question and leave room for 2,048 tokens. The official script also
-# leaves out shots until a prompt is shorter than 2,048 tokens, whatever the model's window is;
-# here shots are left out only where a model's own window asks for it.
+# Both tools stop at the next question and generate at most 2,048 tokens. The official script also
+# drops shots until a prompt is shorter than 2,048 tokens, whatever the model's context window is;
+# here shots are dropped only if a prompt exceeds the model's context window.
 _DECODING = Decoding(max_tokens=2048, stop=("Question:",))
 PROTOCOLS = (
     Protocol("cot", MMLU_PRO, scorer="choice", shots=5, ask="text", decoding=_DECODING),
@@ -86,25 +86,25 @@ PROTOCOLS = (
         decoding=_DECODING,
     ),
     Protocol("letter", LMEVAL_MMLU, scorer="letter", shots=5),
-    *matching(),
+    *matched_protocols(),
 )
 
 
 def mmlu_pro() -> Benchmark:
-    """The benchmark; its rows are read when they are first needed."""
+    """Return the benchmark; its rows are loaded on first use."""
     return Benchmark("mmlu_pro", source=load, protocols=PROTOCOLS)
 
 
 def load(data_dir: Any = None) -> Dataset:
-    """The complete data: from ``DIR/mmlu_pro`` where the data folder has it, else from the hub.
+    """Load the complete data from ``DIR/mmlu_pro`` if the data folder has it, else from the hub.
 
-    Raises DataError where it is found nowhere or is incomplete.
+    Raises DataError if there is no copy or it is incomplete.
     """
     return load_first("mmlu_pro", data_dir, from_folder, from_hub)
 
 
 def from_folder(folder: Path) -> Dataset:
-    """The items of ``{test,validation}.jsonl`` (or ``.jsonl.gz``), or of parquet files."""
+    """Read the items of ``{test,validation}.jsonl`` (or ``.jsonl.gz``), or of parquet files."""
     test = first_file(folder, "test.jsonl", "test.jsonl.gz")
     validation = first_file(folder, "validation.jsonl", "validation.jsonl.gz")
     if test is not None and validation is not None:
@@ -120,7 +120,7 @@ def from_folder(folder: Path) -> Dataset:
 
 
 def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
-    """The items of the hub's splits test and validation."""
+    """Read the items of the hub's splits test and validation."""
     test, validation = (hub_rows(path, None, split, revision) for split in ("test", "validation"))
     return _dataset(path, test, validation)
 
@@ -131,10 +131,10 @@ def _dataset(where: str, test: Rows, validation: Rows) -> Dataset:
     for place, row in test:
         item = _item(place, row, "")
         items.append(item)
-        warnings += _doubts(item, row)
+        warnings += _row_warnings(item, row)
     shots: dict[str, list[Item]] = {}
     for place, row in validation:
-        shot = _item(place, row, "validation-")  # a shot is never a test item
+        shot = _item(place, row, "validation-")  # distinguishes shots from test items
         shots.setdefault(shot.subject, []).append(shot)
     pool = {subject: tuple(shots[subject]) for subject in sorted(shots)}
     check_sizes(
@@ -153,7 +153,7 @@ def _dataset(where: str, test: Rows, validation: Rows) -> Dataset:
 
 
 def _item(where: str, row: dict[str, Any], prefix: str) -> Item:
-    """The letter of ``answer`` is the key: it is what both tools compare with."""
+    """Return the item of a row; the letter in ``answer`` is the key, as in both tools."""
     number, category, question = row.get("question_id"), row.get("category"), row.get("question")
     options, answer = row.get("options"), row.get("answer")
     if (
@@ -164,32 +164,32 @@ def _item(where: str, row: dict[str, Any], prefix: str) -> Item:
         or not all(isinstance(option, str) for option in options)
     ):
         raise DataError(f"{where}: question_id, category, question and options were expected")
-    kept = list(options)
-    while kept and kept[-1] == MMLU_PRO_PADDING:
-        kept.pop()
-    labels = LABELS[: len(kept)]
+    unpadded = list(options)
+    while unpadded and unpadded[-1] == MMLU_PRO_PADDING:
+        unpadded.pop()
+    labels = LABELS[: len(unpadded)]
     if not isinstance(answer, str) or len(answer) != 1 or answer not in labels:
         raise DataError(
-            f"{where}: answer {answer!r} is not the letter of one of {len(kept)} options"
+            f"{where}: answer {answer!r} is not the letter of one of {len(unpadded)} options"
         )
     fields = {}
     if row.get("cot_content"):
         fields["cot"] = str(row["cot_content"])
-    if len(kept) < len(options):
-        fields["padding"] = str(len(options) - len(kept))
+    if len(unpadded) < len(options):
+        fields["padding"] = str(len(options) - len(unpadded))
     subject = category.replace(" ", "_")
     return Item(
         id=f"{prefix}{row_id(subject, number)}",
         subject=subject,
         question=question,
         gold=labels.index(answer),
-        options=tuple(kept),
+        options=tuple(unpadded),
         fields=fields,
     )
 
 
-def _doubts(item: Item, row: dict[str, Any]) -> Iterator[str]:
-    """What the row says twice and differently, one line each."""
+def _row_warnings(item: Item, row: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for a contradictory key and for every pair of equal options."""
     other = row.get("answer_index")
     if isinstance(other, int) and other != item.gold:
         label = LABELS[other] if 0 <= other < len(LABELS) else "none"
@@ -197,6 +197,7 @@ def _doubts(item: Item, row: dict[str, Any]) -> Iterator[str]:
             f"{item.id}: answer is {item.gold_label}, answer_index is {other} ({label});"
             f" {item.gold_label} counts"
         )
-    for (one, text), (two, same) in combinations(zip(LABELS, item.options, strict=False), 2):
-        if text == same:
-            yield f"{item.id}: options {one} and {two} are equal"
+    labelled = zip(LABELS, item.options, strict=False)
+    for (first, first_text), (second, second_text) in combinations(labelled, 2):
+        if first_text == second_text:
+            yield f"{item.id}: options {first} and {second} are equal"

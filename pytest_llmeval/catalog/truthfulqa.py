@@ -1,14 +1,14 @@
 """TruthfulQA, single-true multiple choice (MC1; Lin et al., 2022): 817 questions, 2 to 13 options.
 
-The 2021 edition, which lm-eval and published scores are about. Its right option is the best answer,
-its wrong ones are all incorrect answers; each is closed with a full stop, as the official script
-does. The same items, ids and content hash whichever way the rows come: the official csv file, of
-which the options are made here, or the hub, which has them made. Chance is 22.6 %.
+The edition of 2021, which lm-eval and published scores use. The right option is the best answer,
+the wrong ones are all incorrect answers; each ends in a full stop, as in the official script.
+Items, ids and content hash are the same from every source: the official csv file, whose options
+are built here, or the hub, which has them ready. Chance is 22.6 %.
 
-In the data the right option is always the first. Here options stand in the order of the SHA-256 of
-question and option, which depends on nothing else; so a model that likes the first option gains
-nothing, and neither does a tie. Item ids are made from the question. There are no shots: the data
-has one split. An incomplete copy, or another edition, is refused.
+In the data the right option is always the first. Here options are sorted by the SHA-256 of question
+and option, so that neither a preference for the first option nor a tie gains anything. Item ids are
+derived from the question. There are no shots, because the data has one split. Incomplete copies
+and other editions are rejected.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.prompts.continuations import LMEVAL_TRUTHFULQA
 from pytest_llmeval.prompts.multiple_choice import LMEVAL_COMMONSENSEQA
-from pytest_llmeval.sources.data_warnings import doubts
+from pytest_llmeval.sources.data_warnings import item_warnings
 from pytest_llmeval.sources.files import Rows
 from pytest_llmeval.sources.files import hub_rows
 from pytest_llmeval.sources.files import parquet_files
@@ -50,20 +50,20 @@ PROTOCOLS = (
 
 
 def truthfulqa() -> Benchmark:
-    """The benchmark; its rows are read when they are first needed."""
+    """Return the benchmark; its rows are loaded on first use."""
     return Benchmark(_NAME, source=load, protocols=PROTOCOLS)
 
 
 def load(data_dir: Any = None) -> Dataset:
-    """The complete data: from ``DIR/truthfulqa`` where the data folder has it, else from the hub.
+    """Load the complete data from ``DIR/truthfulqa`` if the data folder has it, else from the hub.
 
-    Raises DataError where it is found nowhere or is incomplete.
+    Raises DataError if there is no copy or it is incomplete.
     """
     return load_first(_NAME, data_dir, from_folder, from_hub)
 
 
 def from_folder(folder: Path) -> Dataset:
-    """The items of ``TruthfulQA.csv``, or of a clone of the hub's repository."""
+    """Read the items of ``TruthfulQA.csv``, or of a clone of the hub's repository."""
     for root in (folder, folder / "data"):
         path = root / "TruthfulQA.csv"
         if path.is_file():
@@ -78,7 +78,7 @@ def from_folder(folder: Path) -> Dataset:
 
 
 def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
-    """The items of the hub's configuration ``multiple_choice``, split validation."""
+    """Read the items of the hub's configuration ``multiple_choice``, split validation."""
     return _from_targets(path, hub_rows(path, CONFIG, "validation", revision))
 
 
@@ -86,21 +86,21 @@ def _from_csv(path: Path) -> Dataset:
     header, *rows = read_csv(path) or [[]]
     if not set(_COLUMNS) <= set(header):
         raise DataError(f"{path}, row 1: a header with {', '.join(_COLUMNS)} was expected")
-    places = [header.index(name) for name in _COLUMNS]
+    columns = [header.index(name) for name in _COLUMNS]
     items = []
     for number, row in enumerate(rows, start=2):
-        question, best, incorrect = (row[place] for place in places)
+        question, best, incorrect = (row[column] for column in columns)
         where = f"{path}, row {number}"
-        right = _closed(best)
+        right = _with_full_stop(best)
         if not right:
             raise DataError(f"{where}: no gold label in this split (Best Answer is empty)")
-        wrong = [text for part in incorrect.split(";") if (text := _closed(part))]
+        wrong = [text for part in incorrect.split(";") if (text := _with_full_stop(part))]
         items.append(_item(where, question, [right, *wrong], right))
     return _dataset(str(path), items)
 
 
-def _closed(answer: str) -> str:
-    """An answer with a full stop at its end; an empty one stays empty."""
+def _with_full_stop(answer: str) -> str:
+    """Return an answer with a full stop at its end; an empty answer stays empty."""
     text = answer.strip()
     return text if not text or text.endswith(".") else f"{text}."
 
@@ -130,13 +130,13 @@ def _from_targets(where: str, rows: Rows) -> Dataset:
 def _item(where: str, question: str, options: Sequence[str], right: str) -> Item:
     if len(options) < 2:
         raise DataError(f"{where}: no incorrect answers")
-    shown = sorted(options, key=lambda option: _digest(question, option))
+    ordered = sorted(options, key=lambda option: _digest(question, option))
     return Item(
         id=safe_id(question, 80),
         subject=_NAME,
         question=question,
-        gold=shown.index(right),
-        options=tuple(shown),
+        gold=ordered.index(right),
+        options=tuple(ordered),
     )
 
 
@@ -146,4 +146,4 @@ def _digest(question: str, option: str) -> bytes:
 
 def _dataset(where: str, items: Sequence[Item]) -> Dataset:
     check_sizes(_NAME, where, [("validation", {_NAME: len(items)}, {_NAME: ROWS})])
-    return Dataset(tuple(items), warnings=doubts(_NAME, items))
+    return Dataset(tuple(items), warnings=item_warnings(_NAME, items))

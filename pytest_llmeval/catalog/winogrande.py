@@ -1,9 +1,9 @@
 """WinoGrande (Sakaguchi et al., 2020): 1,267 sentences with a blank and two names for it.
 
-The development split is scored: the test split's answers are secret. Shots come from the training
-split ``xl`` where the copy has it. The same items, ids and content hash whichever way the rows
-come: jsonl files or the hub. Item ids are ``winogrande-<row>``, because most copies leave the
-data's own ids out. An incomplete copy is refused.
+The development split is scored, because the answers of the test split are secret. Shots come from
+the training split ``xl``, if the copy has it. Items, ids and content hash are the same from every
+source: jsonl files or the hub. Item ids are ``winogrande-<row>``, because most copies omit the ids
+of the data. Incomplete copies are rejected.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pytest_llmeval.core import Protocol
 from pytest_llmeval.prompts.continuations import BLANK
 from pytest_llmeval.prompts.continuations import LMEVAL_WINOGRANDE
 from pytest_llmeval.prompts.multiple_choice import LMEVAL_COMMONSENSEQA
-from pytest_llmeval.sources.data_warnings import doubts
+from pytest_llmeval.sources.data_warnings import item_warnings
 from pytest_llmeval.sources.files import Rows
 from pytest_llmeval.sources.files import hub_rows
 from pytest_llmeval.sources.files import jsonl_rows
@@ -38,8 +38,8 @@ TRAIN_ROWS = 40398
 
 _NAME = "winogrande"
 
-# lm-eval runs without shots unless told, and draws them at random. `letter` is for models that give
-# no log-likelihoods of texts.
+# lm-eval uses no shots by default, and selects shots at random. `letter` is for models without
+# log-likelihoods of texts.
 PROTOCOLS = (
     Protocol(
         "lmeval", LMEVAL_WINOGRANDE, scorer="likelihood", draw="lmeval_spare", allow_copies=True
@@ -49,20 +49,20 @@ PROTOCOLS = (
 
 
 def winogrande() -> Benchmark:
-    """The benchmark; its rows are read when they are first needed."""
+    """Return the benchmark; its rows are loaded on first use."""
     return Benchmark(_NAME, source=load, protocols=PROTOCOLS)
 
 
 def load(data_dir: Any = None) -> Dataset:
-    """The complete data: from ``DIR/winogrande`` where the data folder has it, else from the hub.
+    """Load the complete data from ``DIR/winogrande`` in the data folder, else from the hub.
 
-    Raises DataError where it is found nowhere or is incomplete.
+    Raises DataError if there is no copy or it is incomplete.
     """
     return load_first(_NAME, data_dir, from_folder, from_hub)
 
 
 def from_folder(folder: Path) -> Dataset:
-    """The items of ``dev.jsonl`` and ``train_xl.jsonl``, or of a clone of the hub's repository.
+    """Read the items of ``dev.jsonl`` and ``train_xl.jsonl``, or of a clone of the hub repository.
 
     The training split may be missing; then there are no shots.
     """
@@ -81,7 +81,7 @@ def from_folder(folder: Path) -> Dataset:
 
 
 def from_hub(path: str = REPO, revision: str = REVISION) -> Dataset:
-    """The items of the hub's configuration ``winogrande_xl``, splits validation and train."""
+    """Read the items of the hub's configuration ``winogrande_xl``, splits validation and train."""
     validation, train = (
         hub_rows(path, CONFIG, split, revision) for split in ("validation", "train")
     )
@@ -95,7 +95,7 @@ def _dataset(where: str, dev: Rows, train: Rows | None) -> Dataset:
     if shots is not None:
         sizes.append(("train", {_NAME: len(shots)}, {_NAME: TRAIN_ROWS}))
     check_sizes(_NAME, where, sizes)
-    return Dataset(items, {} if shots is None else {_NAME: shots}, doubts(_NAME, items))
+    return Dataset(items, {} if shots is None else {_NAME: shots}, item_warnings(_NAME, items))
 
 
 def _items(rows: Rows, prefix: str) -> tuple[Item, ...]:
@@ -110,7 +110,7 @@ def _item(where: str, row: dict[str, Any], name: str) -> Item:
     if not isinstance(sentence, str) or not all(isinstance(option, str) for option in options):
         raise DataError(f"{where}: sentence, option1 and option2 were expected")
     if not sentence.partition(BLANK)[2].strip():
-        raise DataError(f"{where}: no blank ({BLANK}) with text behind it in the sentence")
+        raise DataError(f"{where}: no blank ({BLANK}) with text after it in the sentence")
     answer = row.get("answer")
     if answer is None or answer == "":
         raise DataError(

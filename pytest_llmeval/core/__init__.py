@@ -1,7 +1,7 @@
-"""The words of the project as frozen dataclasses: Item, Benchmark, Protocol, Request, Response.
+"""Frozen dataclasses of the project's vocabulary: Item, Benchmark, Protocol, Request, Response.
 
-Nothing here does I/O or imports an optional dependency. Every other package builds on these
-types, so a change here is a change everywhere: keep them small.
+Nothing here does I/O or imports an optional dependency. Every other package depends on these
+types, so they are kept small.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pytest_llmeval.core.request import Ask
 from pytest_llmeval.core.request import Decoding
 from pytest_llmeval.core.request import Request
 from pytest_llmeval.core.request import Response
-from pytest_llmeval.core.request import mend
+from pytest_llmeval.core.request import replace_lone_surrogates
 from pytest_llmeval.core.template import Prompt
 from pytest_llmeval.core.template import Template
 
@@ -64,6 +64,6 @@ __all__ = [
     "Template",
     "canonical_json",
     "check_dataset",
-    "mend",
+    "replace_lone_surrogates",
     "subject_sizes",
 ]

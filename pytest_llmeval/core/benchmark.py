@@ -1,4 +1,4 @@
-"""Benchmark: items and the protocols that they can be asked under."""
+"""Benchmark: items and the protocols under which they can be evaluated."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from pytest_llmeval.core.validation import check_kind
 from pytest_llmeval.core.validation import check_several
 
 Exclusion = tuple[tuple[str, tuple[str | int | float | None, ...]], ...]
-"""Fields with the values whose items are left out."""
+"""(field, values) pairs: an item whose field has one of the values is excluded."""
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A named, versioned set of items with the protocols it can be asked under.
+    """A named, versioned set of items with the protocols under which it can be evaluated.
 
     ``source`` loads the items; it is given the data folder of the run (``--llm-data``) or
-    None, and is called at most once per process. The first protocol is the default.
+    None, and is called at most once per process. The first protocol is the default. Raises
+    ConfigError for a field that cannot be used.
 
-    ``exclude`` leaves items out: their ids, or field → values, an item being left out where any of
-    its fields has one of the values (``{"error_type": ["wrong_groundtruth"]}``). Of another
-    benchmark it is set with ``dataclasses.replace(mmlu(), exclude=[…])``. Shots stay what they are.
+    ``exclude`` removes items: a collection of ids, or a mapping field → values, which removes an
+    item if any of the fields has one of its values (``{"error_type": ["wrong_groundtruth"]}``).
+    For an existing benchmark use ``dataclasses.replace(mmlu(), exclude=[…])``. The few-shot pool
+    is not changed.
     """
 
     name: str
@@ -41,40 +43,40 @@ class Benchmark:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z0-9_.-]+", self.name):
             raise ConfigError(f"benchmark name {self.name!r}: use letters, digits, '_', '.', '-'")
-        about = f"benchmark {self.name!r}"
+        owner = f"benchmark {self.name!r}"
         if not callable(self.source):
             raise ConfigError(
-                f"{about}: source is of type {type(self.source).__name__}, not a function that"
-                " loads the items (pytest_llmeval.sources.jsonl makes one of a file's name)"
+                f"{owner}: source is of type {type(self.source).__name__}, not a function that"
+                " loads the items (pytest_llmeval.sources.jsonl makes one from the name of a file)"
             )
-        check_several(about, "protocols", self.protocols, Protocol)
+        check_several(owner, "protocols", self.protocols, Protocol)
         if not self.protocols:
-            raise ConfigError(f"{about} has no protocol")
+            raise ConfigError(f"{owner} has no protocol")
         names = [protocol.name for protocol in self.protocols]
         for name in names:
             if names.count(name) > 1:
-                raise ConfigError(f"{about} has several protocols called {name!r}")
-        _exclusion(about, self.exclude)
+                raise ConfigError(f"{owner} has several protocols called {name!r}")
+        _exclusion(owner, self.exclude)
 
     @property
     def exclusion(self) -> Exclusion:
-        """``exclude`` as fields with their values, an id being the value of ``id``."""
+        """``exclude`` as (field, values) pairs; ids are values of the field ``id``."""
         return _exclusion(f"benchmark {self.name!r}", self.exclude)
 
 
-def _exclusion(about: str, value: Any) -> Exclusion:
-    """Ids, or field → one value or several, as pairs; ConfigError for anything else."""
+def _exclusion(owner: str, value: Any) -> Exclusion:
+    """Return ids, or field → value or values, as pairs; raise ConfigError for anything else."""
     pairs = value.items() if isinstance(value, Mapping) else [("id", value)]
-    made = tuple((name, _several(values)) for name, values in pairs)
-    for name, values in made:
-        check_kind(about, "a field of exclude", name, str)
-        for one in values:
-            if not (one is None or isinstance(one, str | int | float)):
+    exclusion = tuple((name, _several(values)) for name, values in pairs)
+    for name, values in exclusion:
+        check_kind(owner, "a field of exclude", name, str)
+        for excluded in values:
+            if not (excluded is None or isinstance(excluded, str | int | float)):
                 raise ConfigError(
-                    f"{about}: exclude takes ids, or fields with their values, not"
-                    f" {type(one).__name__} ({one!r:.60})"
+                    f"{owner}: exclude takes ids, or fields with their values, not"
+                    f" {type(excluded).__name__} ({excluded!r:.60})"
                 )
-    return tuple((name, values) for name, values in made if values)
+    return tuple((name, values) for name, values in exclusion if values)
 
 
 def _several(values: Any) -> tuple[Any, ...]:

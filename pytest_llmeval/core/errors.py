@@ -1,6 +1,4 @@
-"""The exceptions of the package, each with the one result that it has, and the nearest valid spelling of a name.
-
-The exceptions of the package, each with the one result that it has.
+"""Exceptions of the package, each with its one consequence, and suggestions for misspelt names.
 
 ::
 
@@ -8,7 +6,7 @@ The exceptions of the package, each with the one result that it has.
     ├── ConfigError                exit code 4
     │   ├── DataError              exit code 4
     │   ├── RunError               exit code 4
-    │   └── MismatchError          exit code 4    runs/differences.py
+    │   └── MismatchError          exit code 4    runs/comparison.py
     ├── ModelError                 exit code 1
     │   └── SpendLimitError        exit code 1    models/openai/limits.py
     ├── UnanswerableError          exit code 1    evaluation/recorder.py
@@ -18,14 +16,15 @@ The exceptions of the package, each with the one result that it has.
     ├── CellLostError              handled        sandbox/cell.py
     └── UnsupportedModelError      handled        models/hf/packed_attention.py
 
-- ``exit code 4``: a mistake of the user, printed in one line by the plugin (as
-  ``pytest.UsageError``, which is final and so cannot be a base class) or by the command.
+- ``exit code 4``: a user's mistake, printed in one line by the plugin (as ``pytest.UsageError``,
+  which is final and so cannot be a base class) or by the command.
 - ``exit code 1``: no further item can be answered. The session ends, and its run is incomplete.
-  A ConfigError that is first raised while items are answered, such as a full disk, has this result
-  too: it becomes an UnanswerableError.
+  A ConfigError that is first raised while items are answered, for example because the disk is
+  full, has the same consequence: it becomes an UnanswerableError.
 - ``item error``: one item has no answer. Its record has the outcome ``error`` and the message.
-- ``handled``: caught where it matters, without a result of its own. A program whose cell was lost
-  runs again and then has failed; an unsupported model is computed by transformers itself.
+- ``handled``: caught by the caller, without a consequence of its own. A program whose cell was
+  lost runs a second time and then counts as failed; an unsupported model is computed by
+  transformers itself.
 
 The code in ``sandbox/guest`` runs in a process without this package, so that its exceptions derive
 from Python's own. They end in that process, which reports a status (``error`` for a check that
@@ -63,23 +62,26 @@ class RunError(ConfigError):
 
 
 class ModelError(LlmevalError):
-    """A model that cannot be loaded or used at all (one item that fails is a Response)."""
+    """A model that cannot be loaded or used at all (a single failed item is a Response)."""
 
 
-_FEW = 18
+_MOST_LISTED = 18  # valid names in a message
 
 
-def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The known name most like this one, capitals aside; None when none is like it."""
-    folded = {candidate.casefold(): candidate for candidate in sorted(set(known), reverse=True)}
+def nearest(name: str, valid_names: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the valid name most similar to ``name``, ignoring case; None if none is similar.
+
+    ``cutoff``: the smallest ratio of ``difflib.SequenceMatcher``, in [0, 1].
+    """
+    folded = {valid.casefold(): valid for valid in sorted(set(valid_names), reverse=True)}
     matches = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=cutoff)
     return folded[matches[0]] if matches else None
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` for a near name, else ``; known: …`` for a few, else nothing."""
-    candidates = sorted(set(known))
+def suggestion(name: str, valid_names: Iterable[str]) -> str:
+    """Return ``; did you mean 'x'?``, else the valid names if they are few, else an empty text."""
+    candidates = sorted(set(valid_names))
     near = nearest(name, candidates)
     if near is not None:
         return f"; did you mean {near!r}?"
-    return f"; known: {', '.join(candidates)}" if 0 < len(candidates) <= _FEW else ""
+    return f"; known: {', '.join(candidates)}" if 0 < len(candidates) <= _MOST_LISTED else ""

@@ -1,4 +1,4 @@
-"""Hashes: of JSON values, and of files too large to be read."""
+"""Hashes of JSON values, and of files too large to be read in full."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ GGUF_HEAD = 32 * _MIB
 
 
 def canonical_json(value: object) -> bytes:
-    """JSON that is the same for equal values: what hashes are computed over."""
+    """Return JSON text in ASCII that is equal for equal values, as input of hashes."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return text.encode("ascii")
 
 
 def sampled_hash(path: Path) -> str:
-    """SHA-256 over size, first MiB (GGUF: 32 MiB), last MiB, and 64 blocks of 64 KiB between.
+    """Return the SHA-256 of a file's size and of samples of its content, in hexadecimal.
 
-    The blocks are evenly spaced, so every tensor of a transformer's larger than 1/64 of the
-    file is touched. It distinguishes trained checkpoints, which differ everywhere; it is no
-    protection against a forged file.
+    The samples are the first MiB (GGUF: 32 MiB), the last MiB and 64 evenly spaced blocks of
+    64 KiB between them, so every tensor larger than 1/64 of the file contributes. The hash
+    distinguishes trained checkpoints, which differ everywhere; it does not detect a forged file.
     """
     size = path.stat().st_size
     head = GGUF_HEAD if path.suffix == ".gguf" else _MIB

@@ -1,4 +1,4 @@
-"""Where this package was installed from, and how its optional libraries are installed.
+"""The origin of this installation, and the commands that install optional libraries.
 
 The name of the distribution belongs to an unrelated project on the public package index, so neither
 a message nor a generated file may install it by name alone. What pip records about a direct
@@ -19,17 +19,17 @@ from urllib.parse import urlsplit
 
 DISTRIBUTION = "pytest-llmeval"
 
-# host:path, as git and ssh write it; one letter before the colon is a drive of Windows.
+# host:path, the scp-like syntax of git; a single letter before the colon is a Windows drive.
 _SCP = re.compile(r"(?:[^/@:]+@)?(?P<host>[^/@:]{2,}):(?!//)/?(?P<path>.+)")
 
 
 class Origin(NamedTuple):
-    """Where a package can be installed from again.
+    """A source from which the package can be installed again.
 
-    ``url``: what any machine can install (``git+https://…@COMMIT`` or the address of a wheel);
-    None where only this machine has it. ``path``: the folder or file that it came from on this
-    machine, if it did. ``commit``: of the source, where it is known. ``note``: why there is no
-    ``url``, or what is to be done before it can be used.
+    ``url``: a requirement that any machine can install (``git+https://…@COMMIT`` or the address of
+    a wheel); None if only this machine has the source. ``path``: the folder or file on this
+    machine, if it was installed from one. ``commit``: that of the source, if recorded. ``note``:
+    why ``url`` is None, or what has to be done before it can be used.
     """
 
     url: str | None = None
@@ -39,7 +39,7 @@ class Origin(NamedTuple):
 
 
 def install_hint(extra: str) -> str:
-    """The command that installs the libraries of an extra, whichever source the package has.
+    """Return the command that installs the libraries of an extra.
 
     >>> install_hint("report")
     "pip install 'jinja2>=3.1' (in a checkout of pytest-llmeval: pip install '.[report]')"
@@ -50,8 +50,8 @@ def install_hint(extra: str) -> str:
 
 
 def _libraries(extra: str) -> list[str]:
-    """The requirements of an extra; none where the package is not installed but only imported."""
-    from importlib import metadata  # a tenth of what a command takes
+    """Return the requirements of an extra; an empty list if the package is not installed."""
+    from importlib import metadata  # its import takes a tenth of a command's time
 
     try:
         required = metadata.requires(DISTRIBUTION) or []
@@ -66,8 +66,8 @@ def _libraries(extra: str) -> list[str]:
 
 
 def origin() -> Origin:
-    """Where the installed package came from."""
-    from importlib import metadata  # as above
+    """Return the origin of the installed package."""
+    from importlib import metadata  # slow to import, see above
 
     try:
         recorded = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
@@ -79,14 +79,15 @@ def origin() -> Origin:
 
 
 def origin_of(direct_url: Mapping[str, Any]) -> Origin:
-    """The origin in a ``direct_url.json``; a folder is looked up in its git repository."""
+    """Return the origin in a ``direct_url.json``; for a folder, that of its git repository."""
     url, vcs = direct_url["url"], direct_url.get("vcs_info")
     subdirectory = direct_url.get("subdirectory")
     if vcs is not None:
         commit = vcs["commit_id"]
         address = public_address(url)
         if vcs["vcs"] != "git" or address is None:
-            return Origin(commit=commit, note=f"{_plain(url)} is not a public git repository")
+            note = f"{_without_credentials(url)} is not a public git repository"
+            return Origin(commit=commit, note=note)
         return Origin(url=_git_url(address, commit, subdirectory), commit=commit)
     if urlsplit(url).scheme == "file":
         from urllib.request import url2pathname  # loads an HTTP client
@@ -94,9 +95,9 @@ def origin_of(direct_url: Mapping[str, Any]) -> Origin:
         path = Path(url2pathname(urlsplit(url).path))
         if path.is_dir():
             return _origin_of_folder(path)
-        return Origin(path=path, note=f"{path} is on this machine only")
+        return Origin(path=path, note=f"{path} exists only on this machine")
     digest = direct_url.get("archive_info", {}).get("hashes", {}).get("sha256")
-    return Origin(url=_plain(url) + (f"#sha256={digest}" if digest else ""))
+    return Origin(url=_without_credentials(url) + (f"#sha256={digest}" if digest else ""))
 
 
 def _origin_of_folder(path: Path) -> Origin:
@@ -107,21 +108,21 @@ def _origin_of_folder(path: Path) -> Origin:
     remote = "origin" if "origin" in remotes or not remotes else remotes[0]
     address = public_address(git(path, "remote", "get-url", remote) or "")
     if address is None:
-        note = f"the checkout {path} has no remote that other machines reach"
+        note = f"the checkout {path} has no remote that other machines can reach"
         return Origin(path=path, commit=commit, note=note)
     note = ""
     if not git(path, "branch", "--remotes", "--contains", commit):
         note = f"commit {commit[:12]} of {path} is not on {address}: push it first"
     elif git(path, "status", "--porcelain", "--untracked-files=no"):
-        note = f"the checkout {path} has changes that are not committed"
+        note = f"the checkout {path} has uncommitted changes"
     prefix = (git(path, "rev-parse", "--show-prefix") or "").rstrip("/")
     return Origin(_git_url(address, commit, prefix), path, commit, note)
 
 
 def origin_at(location: str, commit: str | None) -> Origin:
-    """The origin that a person names: ``URL[@REVISION]`` of a repository, or a wheel's address.
+    """Return the origin for ``URL[@REVISION]`` of a repository, or for the address of a wheel.
 
-    ``commit`` is used where no revision is named. The note says what is wrong with it, if anything.
+    ``commit`` is used if ``location`` has no revision. ``Origin.note`` names the problem, if any.
     """
     location = location.removeprefix("git+")
     address, at, revision = location.rpartition("@")
@@ -139,10 +140,10 @@ def origin_at(location: str, commit: str | None) -> Origin:
 
 
 def public_address(url: str) -> str | None:
-    """The https address of a repository, without user and password; None for a local one.
+    """Return the https address of a repository, without user and password; None for a local one.
 
-    A machine of CI has no key for ``ssh://git@HOST/PATH`` and ``git@HOST:PATH``, so the address is
-    that of the same host by https.
+    A CI machine has no key for ``ssh://git@HOST/PATH`` and ``git@HOST:PATH``, so these become the
+    https address of the same host.
     """
     scp = None if "://" in url else _SCP.fullmatch(url)
     if scp is not None:
@@ -150,25 +151,27 @@ def public_address(url: str) -> str | None:
     parts = urlsplit(url)
     if parts.scheme in ("ssh", "git") and parts.hostname:
         return f"https://{parts.hostname}{parts.path}"
-    return _plain(url) if parts.scheme in ("http", "https") and parts.hostname else None
+    return (
+        _without_credentials(url) if parts.scheme in ("http", "https") and parts.hostname else None
+    )
 
 
 def git(folder: Path, *arguments: str) -> str | None:
-    """What git prints in a folder, stripped; None where it fails or is not installed."""
+    """Return the stripped output of git in a folder; None if git fails or is not installed."""
     command = ["git", "-C", str(folder), *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+        completed = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
+    return completed.stdout.strip()
 
 
 def _git_url(address: str, commit: str, subdirectory: str | None = None) -> str:
     return f"git+{address}@{commit}" + (f"#subdirectory={subdirectory}" if subdirectory else "")
 
 
-def _plain(url: str) -> str:
-    """The URL without user, password, query and fragment: no credential goes into a file."""
+def _without_credentials(url: str) -> str:
+    """Return the URL without user, password, query and fragment, so that no file holds secrets."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return parts._replace(netloc=host, query="", fragment="").geturl()

@@ -1,4 +1,4 @@
-"""Items, and the data sets that they come in."""
+"""Items and data sets."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 ITEM_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
-"""What an item's id may look like: part of test ids, of file names, of command lines."""
+"""Pattern of item ids, which are part of test ids, file names and command lines."""
 
 SUBJECT_LENGTH = 200
-"""Characters that a subject's name may have."""
+"""The longest name of a subject, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
     """One benchmark question.
 
-    ``gold`` is the index of the right option where there are options, otherwise the answer's
-    text. ``id`` is unique in its benchmark and depends on the record alone, never on order,
-    limit or seed. ``fields`` holds what only some benchmarks need (reasoning of a shot, tests).
-    ``row`` is the whole record that the item was made of, where its source keeps it, until what a
-    benchmark excludes is left out, and ``line`` its line in the file, from 1; neither is part of
-    the content hash.
+    ``gold`` is the 0-based index of the right option if there are options, otherwise the text of
+    the answer. ``id`` is unique in its benchmark and depends on the source row alone, never on
+    order, limit or seed. ``fields`` holds values that only some benchmarks need (reasoning of a
+    shot, tests). ``row`` is the complete source row, if its source keeps it, until
+    ``exclude`` has been applied, and ``line`` its 1-based line in the file; neither is part of the
+    content hash.
     """
 
     id: str
@@ -47,7 +47,7 @@ class Item:
     line: int | None = field(default=None, compare=False)
 
     def __hash__(self) -> int:
-        # Shots are looked up by item, thousands of times: not by all of their text.
+        # Shots are looked up by item thousands of times, so their texts are not hashed.
         return hash((self.subject, self.id))
 
     @property
@@ -61,7 +61,7 @@ class Item:
         return self.options[self.gold] if isinstance(self.gold, int) else self.gold
 
     def as_json(self) -> dict[str, Any]:
-        """The item as plain JSON values; what the content hash is computed over."""
+        """Return the item as plain JSON values, the input of the content hash."""
         return {
             "id": self.id,
             "subject": self.subject,
@@ -74,10 +74,9 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The items of a benchmark and, by subject, the pool that few-shot examples come from.
+    """The items of a benchmark and its pool of few-shot examples by subject.
 
-    ``warnings``: what is doubtful in the data itself (a key that contradicts itself, two equal
-    options), one line each, for people to read.
+    ``warnings``: one line for each problem of the data itself (contradictory keys, equal options).
     """
 
     items: tuple[Item, ...]
@@ -85,9 +84,10 @@ class Dataset:
     warnings: tuple[str, ...] = ()
 
     def content_hash(self) -> str:
-        """SHA-256 (16 hex digits) over all items and the pool: same rows, same hash.
+        """Return 16 hexadecimal digits of the SHA-256 over all items and the pool.
 
-        The order of items says nothing; that of the pool decides which are the first.
+        The order of the items does not change it; that of the pool does, because it decides which
+        shots come first.
         """
         digest = hashlib.sha256()
         for item in sorted(self.items, key=lambda item: item.id):
@@ -98,18 +98,18 @@ class Dataset:
         return digest.hexdigest()[:16]
 
     def chance(self) -> float | None:
-        """Mean of 1/K over the items, K an item's number of options; None without options."""
+        """Return the mean of 1/K over the items with K options each; None without options."""
         if not self.items or not all(item.options for item in self.items):
             return None
         return sum(1 / len(item.options) for item in self.items) / len(self.items)
 
     def subject_sizes(self) -> dict[str, int]:
-        """Number of items of every subject, in the order of first appearance."""
+        """Return the number of items by subject, in the order of first appearance."""
         return subject_sizes(self.items)
 
 
 def subject_sizes(items: Iterable[Item]) -> dict[str, int]:
-    """Number of items of every subject, in the order of first appearance."""
+    """Return the number of items by subject, in the order of first appearance."""
     sizes: dict[str, int] = {}
     for item in items:
         sizes[item.subject] = sizes.get(item.subject, 0) + 1
@@ -117,7 +117,7 @@ def subject_sizes(items: Iterable[Item]) -> dict[str, int]:
 
 
 def check_dataset(name: str, dataset: Dataset) -> None:
-    """Raise DataError for a benchmark without items, bad names or ids, impossible options."""
+    """Raise DataError for a benchmark without items, or with invalid names, ids or options."""
     if not isinstance(dataset.items, Sequence):
         raise DataError(
             f"benchmark {name!r}: items is of type {type(dataset.items).__name__}, not a tuple"
@@ -143,7 +143,7 @@ def check_dataset(name: str, dataset: Dataset) -> None:
         if not ITEM_ID.fullmatch(item.id):
             raise DataError(
                 f"benchmark {name!r}: item id {item.id[:120]!r} is not 1 to 100 of the characters"
-                " A-Z a-z 0-9 _ . - (pytest_llmeval.sources.safe_id makes one of any text)"
+                " A-Z a-z 0-9 _ . - (pytest_llmeval.sources.safe_id makes one from any text)"
             )
         if item.id in seen:
             raise DataError(f"benchmark {name!r}: item id {item.id!r} occurs twice")
@@ -155,19 +155,19 @@ def _check_types(name: str, item: Item) -> None:
         raise DataError(
             f"benchmark {name!r}: {item!r:.100} is of type {type(item).__name__}, not Item"
         )
-    about = f"benchmark {name!r}, item {item.id!r}"
+    owner = f"benchmark {name!r}, item {item.id!r}"
     for part, text in (("id", item.id), ("subject", item.subject), ("question", item.question)):
-        check_text(about, part, text)
+        check_text(owner, part, text)
     if not isinstance(item.options, tuple | list):
-        raise DataError(f"{about}: options are of type {type(item.options).__name__}, not a tuple")
+        raise DataError(f"{owner}: options are of type {type(item.options).__name__}, not a tuple")
     for option in item.options:
-        check_text(about, "an option", option)
+        check_text(owner, "an option", option)
     if isinstance(item.gold, bool) or not isinstance(item.gold, int | str):
-        raise DataError(f"{about}: gold {item.gold!r} is neither the index of an option nor a text")
+        raise DataError(f"{owner}: gold {item.gold!r} is neither the index of an option nor a text")
 
 
 def _check_subject(name: str, subject: str) -> None:
-    """A subject is part of test ids, files and tables: a name, which UTF-8 can hold."""
+    """Raise DataError for a subject that cannot be part of test ids, files and tables."""
     if len(subject) > SUBJECT_LENGTH:
         raise DataError(
             f"benchmark {name!r}: subject {subject[:40]!r}… has {len(subject):,} characters;"

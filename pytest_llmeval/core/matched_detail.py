@@ -1,4 +1,4 @@
-"""How ``matched`` read an answer: the words of ``Score.detail``, and their summary."""
+"""The format of ``Score.detail`` of the scorer ``matched``, and a summary of such details."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Literal
 Level = Literal["stated", "colon", "option", "last"]
 
 LEVELS: tuple[Level, ...] = ("stated", "colon", "option", "last")
-"""Where a text was looked for, in this order."""
+"""The search levels, in the order in which they are tried."""
 
 _FORM = re.compile(rf"({'|'.join(LEVELS)}) (?:(text)|(similarity) (-?\d\.\d+) margin (\d\.\d+))")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """The level that found the text, and what made it an option: its ``text`` or ``similarity``.
+class MatchedReading:
+    """How an answer was matched: the level, and whether by ``text`` or by ``similarity``.
 
-    ``similarity`` is the cosine in [-1, 1], ``margin`` by how much it exceeds the next option's.
+    ``similarity`` is the cosine in [-1, 1], ``margin`` its difference to the next best option's.
     """
 
     level: str
@@ -32,30 +32,30 @@ class Reading:
 
     @property
     def text(self) -> str:
-        """Such as ``stated text`` or ``last similarity 0.8123 margin 0.0412``."""
+        """The stored form: ``stated text`` or ``last similarity 0.8123 margin 0.0412``."""
         if self.similarity is None or self.margin is None:
             return f"{self.level} {self.by}"
         return f"{self.level} {self.by} {self.similarity:.4f} margin {self.margin:.4f}"
 
     @classmethod
-    def from_text(cls, text: str) -> Reading | None:
-        """What ``text`` was made of; None for what another scorer wrote."""
-        found = _FORM.fullmatch(text)
-        if found is None:
+    def from_text(cls, text: str) -> MatchedReading | None:
+        """Parse the stored form; return None for the detail of another scorer."""
+        match = _FORM.fullmatch(text)
+        if match is None:
             return None
-        if found[2]:
-            return cls(found[1], found[2])
-        return cls(found[1], found[3], float(found[4]), float(found[5]))
+        if match[2]:
+            return cls(match[1], match[2])
+        return cls(match[1], match[3], float(match[4]), float(match[5]))
 
 
 def summarise(details: Iterable[str]) -> dict[str, Any]:
-    """How many answers each level found, how many were options, and the margins of the rest.
+    """Count the answers of each level, the matches by text, and summarise the margins of the rest.
 
-    ``details`` of ``matched``; others, and those of unparsed answers (empty), count as
-    ``unread``. Margins: smallest, median, and how many are below 0.05.
+    ``details``: those of ``matched``; details of other scorers and of unparsed answers (empty)
+    count as ``unread``. Margins: smallest, median, and the number below 0.05.
     """
     texts = list(details)
-    readings = [r for text in texts if (r := Reading.from_text(text)) is not None]
+    readings = [r for text in texts if (r := MatchedReading.from_text(text)) is not None]
     levels = Counter(reading.level for reading in readings)
     margins = [reading.margin for reading in readings if reading.margin is not None]
     return {

@@ -1,7 +1,8 @@
 """The plan of a run: every selected item, its result, and the chunk it is answered with.
 
-The plan is made where tests are collected (under xdist: in every worker, all alike) and read
-where they are judged (in the controller), so it is plain data that travels as JSON.
+The plan is made in the process that collects the tests (under xdist: in every worker, with equal
+results) and read in the process that reports (the controller), so it is plain data that is
+exchanged as JSON.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from typing import Any
 from typing import NamedTuple
 
 CONTENT_FREE = "free"
-"""The family of the arms that send prompts without content."""
+"""The family of the arms with content-free prompts."""
 
 
 @dataclass(frozen=True)
-class Way:
-    """One way to put the items of a benchmark: a protocol in full, with its fingerprint."""
+class ProtocolVariant:
+    """A fully resolved protocol, as JSON values, and its fingerprint."""
 
     fingerprint: str
     protocol: Mapping[str, Any]
@@ -48,36 +49,36 @@ class Way:
 
 @dataclass(frozen=True)
 class PlannedResult:
-    """One (benchmark, scorer) of the run, with all that makes its numbers comparable.
-
-    ``subjects`` gives the number of items the benchmark has per subject, selected or not, and
-    ``drawn`` how many of them ``--llm-limit`` leaves. ``ways`` are the protocol and, for a
-    model that gives only text, the same with a generated answer, where that is another.
-    ``shots`` names the shots of every subject's first item, for readers. ``asked``: items that the
-    run asks for before any is deselected (a limit and a shard leave fewer). ``warnings``: what is
-    odd about the data. ``responses_of``: the
-    planned result whose responses this one scores under another scorer (``Protocol.also``); it
-    has no items of its own. ``arms``: names of the other orders of options that are asked for, and
-    of content-free prompts.
-    ``debias``: how position bias is taken out of those answers, of a result that is computed so.
-    ``excluded``: which items of the data the benchmark leaves out (``exclude=``), in words.
-    ``same``: of an audit, which options of an item are equal (``same_options``), where some are.
-    """
+    """A pair (benchmark, scorer) of the run, with everything that makes its numbers comparable."""
 
     benchmark: str
     version: str
     data_hash: str
+    #: Accuracy of random answers, in [0, 1]; None without options.
     chance: float | None
+    #: Subject → number of items in the benchmark, selected or not.
     subjects: Mapping[str, int]
+    #: Subject → number of items that ``--llm-limit`` samples; None without a limit.
     drawn: Mapping[str, int] | None
-    ways: tuple[Way, ...]
+    #: The protocol and, if it differs, its variant with a generated answer for models that return
+    #: only text.
+    ways: tuple[ProtocolVariant, ...]
+    #: Subject → ids of the shots of its first item, for readers.
     shots: Mapping[str, Sequence[str]]
+    #: Number of items that the run requests before any is deselected (after limit and shard).
     asked: int = 0
+    #: Problems of the data.
     warnings: Sequence[str] = ()
+    #: Description of the items that the benchmark excludes (``exclude=``).
     excluded: str = ""
+    #: Index of the planned result whose responses this one scores (``Protocol.also``); then it has
+    #: no items itself.
     responses_of: int | None = None
+    #: Names of the arms of a bias audit.
     arms: Sequence[str] = ()
+    #: Method of debiasing, for a result that is computed from the answers of the arms.
     debias: str | None = None
+    #: Item id → ``bias.arms.same_options``, for audited items with equal options.
     same: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     @property
@@ -86,25 +87,27 @@ class PlannedResult:
 
     @property
     def protocols(self) -> frozenset[str]:
-        """The fingerprints of all ways in which its answers may be asked for."""
-        return frozenset(way.fingerprint for way in self.ways)
+        """Fingerprints of all variants of the protocol."""
+        return frozenset(variant.fingerprint for variant in self.ways)
 
-    def way_of(self, fingerprints: Iterable[str]) -> Way:
-        """The way that answers were asked for, from the fingerprints of their records.
+    def variant_of(self, fingerprints: Iterable[str]) -> ProtocolVariant:
+        """Return the variant that was used, given the fingerprints of the records.
 
-        A model that gives only text is asked the last way; what was lost before it was known is
-        booked under the first.
+        A model that returns only text uses the last variant; answers that were lost before this
+        could be determined are attributed to the first.
         """
-        seen = set(fingerprints)
-        return next((way for way in reversed(self.ways) if way.fingerprint in seen), self.ways[0])
+        used = set(fingerprints)
+        variants = (variant for variant in reversed(self.ways) if variant.fingerprint in used)
+        return next(variants, self.ways[0])
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> PlannedResult:
-        """What ``dataclasses.asdict`` made plain: as in a plan, and in ``run.json``.
+        """Return the inverse of ``dataclasses.asdict``, for the JSON of plans and ``run.json``.
 
         Raises TypeError or KeyError for anything else.
         """
-        return cls(**{**value, "ways": tuple(Way(**way) for way in value["ways"])})
+        variants = tuple(ProtocolVariant(**variant) for variant in value["ways"])
+        return cls(**{**value, "ways": variants})
 
 
 class PlannedItem(NamedTuple):
@@ -120,18 +123,19 @@ class PlannedItem(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run evaluates. ``problem`` set: collection met a user's mistake, told in one line.
-
-    ``costs`` gives every chunk's expected cost, in characters to be read by the model.
-    """
+    """Everything that a run evaluates."""
 
     models: tuple[str, ...] = ()
     results: tuple[PlannedResult, ...] = ()
     items: tuple[PlannedItem, ...] = ()
+    #: Expected cost of every chunk, in characters that the model reads.
     costs: tuple[int, ...] = ()
     seed: int = 0
+    #: (i, n), counted from 1.
     shard: tuple[int, int] | None = None
+    #: If set, a user's mistake that was found at collection, in one line.
     problem: str | None = None
+    #: The model is a fixture of the project.
     own_model: bool = False
 
     @cached_property
@@ -139,18 +143,20 @@ class Plan:
         return {item.nodeid: item for item in self.items}
 
     def other_scorers(self, result: int) -> list[PlannedResult]:
-        """The results that score the responses of a planned result under other scorers."""
-        return [one for one in self.results if one.responses_of == result and one.debias is None]
+        """Return the results that score the responses of a planned result under other scorers."""
+        return [
+            other for other in self.results if other.responses_of == result and other.debias is None
+        ]
 
     def fingerprints(self, result: int) -> list[str]:
-        """Of all records about a planned result's items, in every order and under every scorer.
+        """Return the fingerprints of all records of a planned result, in all arms and scorers.
 
-        Those of content-free prompts, which are not about the item that carries them, are none.
+        Those of content-free prompts are excluded, since they are not about their item.
         """
         others = [other.ways[0] for other in self.other_scorers(result)]
-        own = [way.fingerprint for way in (*self.results[result].ways, *others)]
+        own = [variant.fingerprint for variant in (*self.results[result].ways, *others)]
         arms = [arm for arm in self.results[result].arms if not is_content_free(arm)]
-        return own + [arm_fingerprint(way, arm) for way in own for arm in arms]
+        return own + [arm_fingerprint(protocol, arm) for protocol in own for arm in arms]
 
     @cached_property
     def chunks(self) -> dict[int, list[PlannedItem]]:
@@ -161,13 +167,13 @@ class Plan:
 
     @cached_property
     def identity(self) -> str:
-        """Hash of all that a run must share with another to be continued by it."""
+        """Hash of everything that must be equal for a run to be resumed."""
         content = [
             self.models,
             self.seed,
             self.shard,
             [
-                (r.benchmark, [way.fingerprint for way in r.ways], r.data_hash, r.drawn)
+                (r.benchmark, [variant.fingerprint for variant in r.ways], r.data_hash, r.drawn)
                 for r in self.results
             ],
             sorted((item.model, item.result, item.item) for item in self.items),
@@ -204,16 +210,16 @@ class Plan:
         )
 
 
-def arm_fingerprint(way: str, arm: str) -> str:
-    """The fingerprint of a way with the options in another order: no answer stands for both."""
-    return hashlib.sha256(f"{way} {arm}".encode()).hexdigest()[:16]
+def arm_fingerprint(protocol: str, arm: str) -> str:
+    """Return the fingerprint of a protocol (its fingerprint) in an arm of a bias audit."""
+    return hashlib.sha256(f"{protocol} {arm}".encode()).hexdigest()[:16]
 
 
 def family_of(name: str) -> str:
-    """The family of the arm of that name; the original is its own."""
+    """Return the family of an arm by its name; the original is a family of its own."""
     return name.partition("@")[0]
 
 
 def is_content_free(arm: str) -> bool:
-    """Whether the arm of that name sends prompts without content."""
+    """Return whether the arm of that name has content-free prompts."""
     return family_of(arm) == CONTENT_FREE

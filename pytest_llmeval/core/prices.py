@@ -1,4 +1,4 @@
-"""The price table: ``prices.toml`` → what a million tokens of a model cost.
+"""The price table ``prices.toml``: prices of a million tokens by model.
 
     version = 1
     currency = "USD"
@@ -28,25 +28,25 @@ from pydantic import ValidationError
 
 from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.usage import Price
-from pytest_llmeval.core.validation import explain
-from pytest_llmeval.core.validation import mistake
+from pytest_llmeval.core.validation import explain_validation_error
+from pytest_llmeval.core.validation import located_error
 from pytest_llmeval.core.validation import read_text
 from pytest_llmeval.core.validation import toml_problem
 
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices by model: its spec without what follows ``?``."""
+    """Prices by model; a key is the model's spec without the part from ``?``."""
 
     currency: str = ""
     models: Mapping[str, Price] = field(default_factory=dict)
 
     def of(self, model: str) -> Price | None:
-        """The price of the model of that spec, if it is known."""
-        return self.models.get(priced_as(model))
+        """Return the price for a model's spec; None if the table has none."""
+        return self.models.get(price_key(model))
 
-    def money(self, amount: float) -> str:
-        """An amount to be read by people: two significant digits at least, and the currency."""
+    def format_amount(self, amount: float) -> str:
+        """Return an amount with its currency, with two significant digits or more."""
         small = 0 < amount < 0.001
         digits = (
             1 - math.floor(math.log10(amount)) if small else 2 if amount == 0 or amount >= 10 else 4
@@ -54,8 +54,8 @@ class Prices:
         return f"{amount:,.{digits}f} {self.currency}".rstrip()
 
 
-def priced_as(model: str) -> str:
-    """The model as price tables name it."""
+def price_key(model: str) -> str:
+    """Return the key of a model in price tables."""
     return model.partition("?")[0]
 
 
@@ -76,24 +76,27 @@ class _File(BaseModel):
 
 
 def load_prices(path: Path) -> Prices:
-    """Read and check a price table. Raises ConfigError, in one line, for any mistake in it."""
+    """Read and validate a price table; raise ConfigError, in one line, for any mistake in it."""
     file = str(path)
     text = read_text(path, "price table")
     try:
-        read = _File.model_validate(tomllib.loads(text))
+        table = _File.model_validate(tomllib.loads(text))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        keys, problem = explain(first)
+        keys, problem = explain_validation_error(first)
         if first["type"] == "extra_forbidden":
-            table = _Price if len(keys) > 2 else _File
-            problem = f"unknown key{suggestion(keys[-1], table.model_fields)}"
-        raise mistake(file, keys, problem) from None
+            schema = _Price if len(keys) > 2 else _File
+            problem = f"unknown key{suggestion(keys[-1], schema.model_fields)}"
+        raise located_error(file, keys, problem) from None
     except (ValueError, RecursionError) as error:
-        raise mistake(file, (), toml_problem(str(error), text)) from None
-    for spec in read.models:
+        raise located_error(file, (), toml_problem(str(error), text)) from None
+    for spec in table.models:
         if "?" in spec:
-            raise mistake(file, ("models", spec), "write the model without what follows '?'")
+            raise located_error(file, ("models", spec), "write the model without the part from '?'")
     return Prices(
-        read.currency,
-        {spec: Price(one.input, one.output, one.cached_input) for spec, one in read.models.items()},
+        table.currency,
+        {
+            spec: Price(price.input, price.output, price.cached_input)
+            for spec, price in table.models.items()
+        },
     )

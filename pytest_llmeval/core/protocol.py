@@ -1,4 +1,4 @@
-"""Protocol: everything that can move a score besides the weights."""
+"""Protocol: everything except the weights that can change a score."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from pytest_llmeval.core.validation import check_number
 from pytest_llmeval.core.validation import check_several
 
 LETTER_DECODING = Decoding(max_tokens=16, stop=("\n\n",))
-"""How a letter is generated that cannot be read from log-likelihoods: its first paragraph."""
+"""Decoding of a generated letter, for models without log-likelihoods: the first paragraph."""
 
 
 Arrange = Callable[[Item], Item | None]
-"""A shot with its options in another order; None where it cannot be shown so."""
+"""Function from a shot to the shot with reordered options; None leaves the shot out."""
 
 
 Draw = Literal["first", "lmeval", "lmeval_spare"]
-"""How shots are drawn from the pool: the first of it, or as lm-eval draws them at random.
+"""How shots are selected from the pool: the first ones, or at random as lm-eval does.
 
-Of a task that has no test split that tool draws one more than it shows, to have one to spare in
-case the asked item is among them (``lmeval_spare``), wherever the shots come from.
+For a task without a test split lm-eval samples one shot more than it shows (``lmeval_spare``), as
+a replacement in case the evaluated item is among them, wherever the shots come from.
 """
 
 
@@ -51,76 +51,80 @@ _LMEVAL_SEED = 1234
 
 @dataclass(frozen=True)
 class Protocol:
-    """Everything that can move a score besides the weights.
+    """Everything except the weights that can change a score.
 
-    ``ask`` says what the model is asked for: the log-likelihoods of choices, or text.
-    ``samples`` texts are asked for per item; likelihoods have only one. ``also`` names scorers
-    that score the same responses, each a result of its own. ``allow_copies`` keeps
-    a pool item whose question equals the asked one among the shots; only protocols that
-    reproduce a tool which does so set it. ``examples`` are shots that the protocol itself
-    brings; they take the place of the pool. ``shots_as_text``: in a chat, the shots are text
-    before the question instead of turns of their own.
-
-    ``sandbox``: where the scorer has programs run, all of it that can move a verdict.
-
-    ``bound_to`` a data set, a protocol has three more: ``shots_used`` and ``prompts_used``
-    identify what it shows there, ``drawn`` says where in the pool an item's shots stand under
-    ``draw="lmeval"`` (or ``lmeval_spare``), which depends on the item's place in the whole data set.
+    ``shots_used``, ``prompts_used`` and ``drawn`` are set by ``bound_to``. Raises ConfigError for a
+    field that cannot be used.
     """
 
     name: str
     template: Template
     scorer: str
+    #: Number of shots.
     shots: int = 0
+    #: What is requested of the model: the log-likelihoods of choices, or text.
     ask: Ask = "choices"
+    #: Send the prompt through the model's chat template.
     chat: bool = False
+    #: Text with which every answer is made to begin.
     prefix: str = ""
     decoding: Decoding = field(default_factory=Decoding)
+    #: Texts per item; log-likelihoods are requested once.
     samples: int = 1
+    #: Further scorers of the same responses, each with a result of its own.
     also: tuple[str, ...] = ()
+    #: Keep pool items with the question of the evaluated item among the shots. Set only by
+    #: protocols that reproduce a tool which does so.
     allow_copies: bool = False
     draw: Draw = "first"
+    #: Shots of the protocol itself, used instead of the pool.
     examples: tuple[Item, ...] = ()
+    #: In a chat, the shots are text before the question instead of turns.
     shots_as_text: bool = False
+    #: Hash of all lists of shots that occur in the data set.
     shots_used: str = ""
+    #: Hash of the texts that the template renders for the data set.
     prompts_used: str = ""
+    #: The settings of the sandbox that can change a verdict, if the scorer runs programs.
     sandbox: str = ""
+    #: Item id → indices of its shots in the pool, unless ``draw`` is ``first``; they depend on the
+    #: item's place in the whole data set.
     drawn: Mapping[str, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         check_kind("a protocol", "name", self.name, str)
-        about = f"protocol {self.name!r}"
-        check_kind(about, "template", self.template, Template)
-        check_kind(about, "scorer", self.scorer, str)
-        check_several(about, "also", self.also, str)
-        check_number(about, "shots", self.shots, lowest=0)
-        check_number(about, "samples", self.samples, lowest=1)
+        owner = f"protocol {self.name!r}"
+        check_kind(owner, "template", self.template, Template)
+        check_kind(owner, "scorer", self.scorer, str)
+        check_several(owner, "also", self.also, str)
+        check_number(owner, "shots", self.shots, lowest=0)
+        check_number(owner, "samples", self.samples, lowest=1)
         if self.ask not in get_args(Ask):
             raise ConfigError(
-                f"{about}: ask = {self.ask!r} is not one of {', '.join(get_args(Ask))}"
+                f"{owner}: ask = {self.ask!r} is not one of {', '.join(get_args(Ask))}"
             )
 
     @property
     def answers_per_item(self) -> int:
-        """How many answers an item gets: there is one set of log-likelihoods, whatever is asked."""
+        """Number of answers to an item; one for log-likelihoods, whatever ``samples`` is."""
         return self.samples if self.ask == "text" else 1
 
     def with_chat(self, shots_as_text: bool = False) -> Protocol:
-        """The same protocol through the model's chat template, shots as turns or as text."""
+        """Return the protocol with the model's chat template, with shots as turns or as text."""
         name = f"{self.name}+chat{'-text' if shots_as_text else ''}"
         return replace(self, name=name, chat=True, shots_as_text=shots_as_text)
 
     def with_generation(self) -> Protocol:
-        """The same prompt answered by a generated letter, which is another scorer: ``choice``.
+        """Return the protocol with a generated letter as answer, scored by ``choice``.
 
-        What of the decoding is not the default was asked for, and stays.
+        Decoding fields that differ from their defaults are kept.
         """
         if self.ask == "text":
             return self
-        asked_for = {
-            one.name: value
-            for one in fields(Decoding)
-            if (value := getattr(self.decoding, one.name)) != one.default
+        changed_decoding = {
+            field.name: value
+            for field in fields(Decoding)
+            if (value := getattr(self.decoding, field.name)) != field.default
         }
         return replace(
             self,
@@ -128,23 +132,23 @@ class Protocol:
             ask="text",
             scorer="choice",
             also=(),
-            decoding=replace(LETTER_DECODING, **asked_for),
+            decoding=replace(LETTER_DECODING, **changed_decoding),
         )
 
-    def under_other_scorers(self) -> tuple[Protocol, ...]:
-        """The protocol once for every scorer of ``also``: the same but for what reads the answer."""
+    def for_other_scorers(self) -> tuple[Protocol, ...]:
+        """Return one protocol for every scorer of ``also``, which differ only in the scorer."""
         return tuple(replace(self, scorer=scorer, also=()) for scorer in self.also)
 
     def bound_to(self, dataset: Dataset) -> Protocol:
-        """The protocol with what it makes of a data set, whichever items are selected.
+        """Return the protocol with the fields that depend on the complete data set.
 
-        ``shots_used`` is a hash of every distinct list of shots; ``prompts_used`` of what the
-        template makes of one item for every subject and number of options, which a template may
-        tell apart.
+        ``shots_used`` is a hash of every distinct list of shots; ``prompts_used`` is a hash of the
+        texts that the template renders for one item of every subject and number of options, since
+        a template may distinguish these.
         """
         drawn = {}
         if self.draw != "first" and self.shots > 0:
-            drawn = _draw_as_lmeval(dataset, self.shots, spare=self.draw == "lmeval_spare")
+            drawn = _select_as_lmeval(dataset, self.shots, spare=self.draw == "lmeval_spare")
         bound = replace(self, drawn=drawn)
         return replace(
             bound, shots_used=bound._shots_hash(dataset), prompts_used=self._prompts_hash(dataset)
@@ -153,18 +157,18 @@ class Protocol:
     def _shots_hash(self, dataset: Dataset) -> str:
         if self.shots == 0:
             return ""
-        # A draw by the item's place is another one for items in another order.
-        drawn = {
+        # A selection by the item's place changes with the order of the items.
+        selections = {
             (
                 item.subject,
                 item.id if self.draw != "first" else "",
-                self.draw_shots(item, dataset.pool.get(item.subject, ())),
+                self.select_shots(item, dataset.pool.get(item.subject, ())),
             )
             for item in dataset.items
         }
         contents = sorted(
             canonical_json([subject, item, [shot.as_json() for shot in shots]])
-            for subject, item, shots in drawn
+            for subject, item, shots in selections
         )
         return hashlib.sha256(b"\n".join(contents)).hexdigest()[:16]
 
@@ -174,10 +178,10 @@ class Protocol:
             kind = (item.subject, len(item.options))
             if kind not in kinds or item.id < kinds[kind].id:
                 kinds[kind] = item
-        template, made = self.template, []
+        template, texts = self.template, []
         for _, item in sorted(kinds.items()):
             try:
-                made.append(
+                texts.append(
                     [
                         template.description(item.subject),
                         template.question(item),
@@ -187,16 +191,17 @@ class Protocol:
                         *([] if template.given is None else [list(template.given(item))]),
                     ]
                 )
-            except Exception as error:  # the item's own error, when it is asked
-                made.append([f"{type(error).__name__}: {error}"])
-        return hashlib.sha256(canonical_json(made)).hexdigest()[:16]
+            except Exception as error:  # becomes the item's error when it is evaluated
+                texts.append([f"{type(error).__name__}: {error}"])
+        return hashlib.sha256(canonical_json(texts)).hexdigest()[:16]
 
-    def draw_shots(self, item: Item, pool: Iterable[Item]) -> tuple[Item, ...]:
-        """The first ``shots`` of the pool, leaving out the item and copies of its question.
+    def select_shots(self, item: Item, pool: Iterable[Item]) -> tuple[Item, ...]:
+        """Return the item's shots: the first of the pool, without the item and its copies.
 
-        A pure function of protocol and item: order of evaluation, workers and selection do
-        not enter. Fewer are returned when fewer remain; the caller reports it. Raises
-        ConfigError for a draw of lm-eval's when the protocol is not bound to the item's data.
+        A pure function of protocol and item, independent of the order of evaluation, of workers
+        and of the selection of items. Returns fewer than ``shots`` if the pool has fewer; the
+        caller reports it. Raises ConfigError if ``draw`` is not ``first`` and the protocol is not
+        bound to the item's data set.
         """
         if self.shots and self.draw != "first":
             return self._shots_of_lmeval(item, tuple(pool))
@@ -216,35 +221,36 @@ class Protocol:
         numbers = self.drawn.get(item.id)
         if numbers is None or len(numbers) != min(self.shots, len(pool)):
             raise ConfigError(
-                f"protocol {self.name!r} draws {self.shots} shots by the item's place in its data"
-                f" set, and it is not bound to one with {item.id!r} (Protocol.bound_to)"
+                f"protocol {self.name!r} selects {self.shots} shots by the item's place in its data"
+                f" set, and is not bound to a data set with {item.id!r}: call Protocol.bound_to"
             )
         return tuple(pool[number] for number in numbers)
 
     def render(self, item: Item, pool: Iterable[Item], arrange: Arrange | None = None) -> Prompt:
-        """The prompt of an item with its shots.
+        """Return the prompt of an item with its shots.
 
-        ``arrange`` puts the options of a shot in another order, or leaves the shot out (None).
+        ``arrange`` reorders the options of a shot, or leaves the shot out by returning None.
+        Raises TypeError if the template renders something other than text.
         """
         template = self.template
         shots = tuple(
-            _shot(template, shown)
-            for shot in self.draw_shots(item, pool)
-            if (shown := shot if arrange is None else arrange(shot)) is not None
+            _shot(template, arranged)
+            for shot in self.select_shots(item, pool)
+            if (arranged := shot if arrange is None else arrange(shot)) is not None
         )
         as_text = self.chat and self.shots_as_text
         delimiter = template.delimiter
         prefix = self.prefix or (template.prefix(item) if template.prefix else "")
         if self.chat and not prefix:
-            # The turn itself separates question and answer (lm-eval does the same), except
-            # where there is none: between question and answer of a shot that is text.
+            # Turns separate question and answer (as in lm-eval), except for shots as text, whose
+            # question and answer are in one turn.
             if as_text:
                 shots = tuple((f"{question}{delimiter}", answer) for question, answer in shots)
             delimiter = ""
         return Prompt(
-            description=_made("description", template.description(item.subject)),
+            description=_require_text("description", template.description(item.subject)),
             shots=shots,
-            question=_made("question", template.question(item)),
+            question=_require_text("question", template.question(item)),
             delimiter=delimiter,
             separator=template.separator,
             prefix=prefix,
@@ -259,13 +265,13 @@ class Protocol:
         benchmark: str = "",
         arrange: Arrange | None = None,
     ) -> Request:
-        """What a model is asked about an item; ``Request.id`` is the item's id."""
-        template, compared = self.template, self.ask == "choices"
+        """Return the request for an item; ``Request.id`` is the item's id."""
+        template, has_choices = self.template, self.ask == "choices"
         return Request(
             id=item.id,
             prompt=self.render(item, pool, arrange),
-            choices=template.choices(item) if compared else (),
-            given=template.given(item) if compared and template.given else (),
+            choices=template.choices(item) if has_choices else (),
+            given=template.given(item) if has_choices and template.given else (),
             chat=self.chat,
             decoding=self.decoding,
             seed=seed,
@@ -273,18 +279,18 @@ class Protocol:
         )
 
 
-def _made(part: str, text: Any) -> str:
-    """What a template made; TypeError for what would otherwise stand in the prompt as ``None``."""
+def _require_text(part: str, text: Any) -> str:
+    """Return the text; raise TypeError for other types, so that no ``None`` gets into a prompt."""
     if not isinstance(text, str):
-        raise TypeError(f"{part} gives {type(text).__name__}, not text")
+        raise TypeError(f"{part} returns {type(text).__name__}, not text")
     return text
 
 
-def _draw_as_lmeval(dataset: Dataset, shots: int, *, spare: bool) -> dict[str, tuple[int, ...]]:
-    """Item id → places in its subject's pool: what lm-eval's sampler draws for the item.
+def _select_as_lmeval(dataset: Dataset, shots: int, *, spare: bool) -> dict[str, tuple[int, ...]]:
+    """Return item id → indices in its subject's pool, as lm-eval's sampler selects the shots.
 
-    That tool makes one random generator a task (here: a subject) and draws for one item after
-    the other, so an item's shots are those of the n-th draw, n its place among the items.
+    lm-eval has one random generator per task (here: per subject) and samples for one item after
+    the other, so the shots of an item are those of the n-th sample, n being its place.
     """
     generators: dict[str, Random] = {}
     drawn: dict[str, tuple[int, ...]] = {}
@@ -297,5 +303,5 @@ def _draw_as_lmeval(dataset: Dataset, shots: int, *, spare: bool) -> dict[str, t
 
 @lru_cache(maxsize=8192)
 def _shot(template: Template, item: Item) -> tuple[str, str]:
-    """A shot's question and answer; all items of a subject show the same few."""
+    """Return a shot's question and answer; cached, since the items of a subject share shots."""
     return template.shot_question(item), template.shot_answer(item)

@@ -1,6 +1,6 @@
-"""A reply taken apart: reasoning, answer, and what follows the end of the turn.
+"""Separation of a reply into reasoning, answer, and the text after the end of the turn.
 
-One function reads the marks of all families (``reasoning_marks``), for scorers and models alike.
+One function handles the marks of all families (``reasoning_marks``), for scorers and models.
 A mark in a fence, in inline code, in a string literal or within a sentence is text. Every step
 is linear in the text.
 """
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from string import ascii_letters
 
-from pytest_llmeval.core.quoted import Quoted
+from pytest_llmeval.core.quoted import QuotedRegions
 from pytest_llmeval.core.reasoning_marks import ENDS
 from pytest_llmeval.core.reasoning_marks import FAMILIES
 from pytest_llmeval.core.reasoning_marks import FRAMES
@@ -28,16 +28,16 @@ def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
 
 
 def _of(role: str) -> list[str]:
-    return [one.patterns[role].pattern for one in FAMILIES if role in one.patterns]
+    return [family.patterns[role].pattern for family in FAMILIES if role in family.patterns]
 
 
-def _outside(role: str, counts: Callable[[Marks], bool]) -> re.Pattern[str]:
-    """The marks that have a role outside of reasoning; the group's number is the family's."""
+def _outside(role: str, applies: Callable[[Marks], bool]) -> re.Pattern[str]:
+    """Return the pattern of a role outside of reasoning, with the family's number as group."""
     return re.compile(
         "|".join(
             f"(?P<f{number}>{family.patterns[role].pattern})"
             for number, family in enumerate(FAMILIES)
-            if role in family.patterns and counts(family)
+            if role in family.patterns and applies(family)
         )
     )
 
@@ -51,34 +51,36 @@ _ENDING = _any_of((*_of("closing"), *_of("answer")))
 _ANY = _any_of(
     (
         *(pattern for role in ("opening", "closing", "answer", "ending") for pattern in _of(role)),
-        *(one.pattern for one in (ENDS, FRAMES, UNFINISHED, WRAPPER_ENDS)),
+        *(pattern.pattern for pattern in (ENDS, FRAMES, UNFINISHED, WRAPPER_ENDS)),
     )
 )
-# Where a mark may begin: few places, so that most text is passed over quickly.
+# The characters with which a mark may begin: rare ones, so that most text is skipped quickly.
 _FIRSTS = "".join(
     sorted(
-        {text[0] for one in FAMILIES for text in (*one.tokens, *one.begins)} - {*ascii_letters, "/"}
+        {text[0] for family in FAMILIES for text in (*family.tokens, *family.begins)}
+        - {*ascii_letters, "/"}
     )
 )
 _START = re.compile(rf"[{re.escape(_FIRSTS)}]|assistant(?=[acf])|Here(?=['’ ])|to=(?=[su])")
 LONGEST_MARK = 100
-"""Characters: more than any mark has, except messages of gpt-oss to a tool."""
+"""Upper bound of the length of a mark in characters, except gpt-oss's messages to a tool."""
 
-# The rest of a line has nothing but blanks and other marks on it.
+# The rest of a line, if it has only blanks and other marks.
 _END_OF_LINE = re.compile(r"(?:[ \t\r]++|</?\|?[^<>\s]{1,40}+>){0,8}+(?=\n|\Z)")
-# Within a sentence: a word before it, and a word or a punctuation mark behind it.
+# A mention within a sentence: a word before it, and a word or a punctuation mark after it.
 _BEFORE_A_MENTION = re.compile(r"(?:[a-z]{2}|[,;(])[ ]\Z|\(\Z")
 _AFTER_A_MENTION = re.compile(r"[ ][a-z]|[.,;:)?!](?:\s|\Z)")
-_DRAFTS = 8  # drafts left open in reasoning that do not reach into the answer
-_AROUND, _NEAR = 200, 2000  # characters looked at before a mark
+_DRAFTS = 8  # unclosed drafts in reasoning that are kept out of the answer
+_AROUND, _NEAR = 200, 2000  # characters before a mark that are searched
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply taken apart. ``reasoning``: None where there is none.
+    """The parts of a reply.
 
-    ``closed``: an answer may follow; otherwise the reply ends within its reasoning, and
-    ``answer`` is empty. ``after``: the mark that ends the turn, and everything behind it.
+    ``reasoning``: None if the reply has none. ``closed``: False if the reply ends within its
+    reasoning; then ``answer`` is empty. ``after``: the mark that ends the turn and all text after
+    it.
     """
 
     reasoning: str | None
@@ -88,11 +90,12 @@ class Reply:
 
 
 def split_reasoning(text: str, *, opened: bool = False) -> Reply:
-    """Take the reasoning out of a reply; ``opened``: it begins within reasoning.
+    """Separate the reasoning of a reply from its answer.
 
-    Reasoning is between an opening and a closing mark of one family, several times if need be,
-    or before a closing mark that has no opening one, which a chat template has written; a further
-    closing mark is dropped alone. Before a mark that begins the answer nothing is answer.
+    ``opened``: the reply begins within reasoning. Reasoning is the text between an opening and a
+    closing mark of one family, which may occur several times, or the text before a closing mark
+    without an opening one (which was part of the chat template); of further closing marks only
+    the mark is removed. Text before a mark that begins the answer is not part of the answer.
     """
     if not opened and _next_mark(text, 0) is None:
         return Reply(None, text)
@@ -100,30 +103,30 @@ def split_reasoning(text: str, *, opened: bool = False) -> Reply:
 
 
 def begins_reasoning(text: str) -> bool | None:
-    """Whether a text, as far as it is generated, begins with reasoning; None: it still may."""
-    begin = text.lstrip().casefold()
+    """Return whether a partially generated text begins with reasoning; None: not known yet."""
+    beginning = text.lstrip().casefold()
     if not split_reasoning(text).closed:
         return True
     for family in FAMILIES:
         if family.phrase and family.patterns["opening"].match(text):
             return True
-        if any(one.casefold().startswith(begin) for one in family.begins):
+        if any(mark.casefold().startswith(beginning) for mark in family.begins):
             return None
     return False
 
 
 def may_end_reasoning(text: str) -> bool:
-    """Whether there is a mark in a text that can end reasoning."""
+    """Return whether a text has a mark that can end reasoning."""
     return _ENDING.search(text) is not None
 
 
 def is_cut_off(text: str) -> bool:
-    """Whether a reply ends within its reasoning, so that its answer is missing."""
+    """Return whether a reply ends within its reasoning, so that its answer is missing."""
     return not split_reasoning(text).closed
 
 
 def _next_mark(text: str, place: int) -> re.Match[str] | None:
-    """What may be a mark, from a place on."""
+    """Return the next possible mark from an offset on."""
     if place == 0 and (mark := _ANY.match(text)):
         return mark
     for start in _START.finditer(text, place):
@@ -135,39 +138,39 @@ def _next_mark(text: str, place: int) -> re.Match[str] | None:
 class _Splitter:
     def __init__(self, text: str, opened: bool) -> None:
         self._text = text
-        self._quoted = Quoted(text)
+        self._quoted = QuotedRegions(text)
         self._has_bos = text.lstrip().startswith("<s>")
-        self._kept: list[str] = []
+        self._answer_parts: list[str] = []
         self._thoughts: list[str] = []
-        self._position = 0  # up to here the text is kept, reasoning, or dropped
-        self._family: Marks | None = None  # whose reasoning is open
+        self._position = 0  # end of the text that has been classified
+        self._family: Marks | None = None  # the family of the reasoning that is open
         self._depth = 0
         self._last_opening = 0
         self._last_closing = (0, 0)
-        self._opened = opened  # and not closed yet
-        self._answering = False  # reasoning has ended, or the answer was announced
-        self._ending: re.Pattern[str] | None = None  # what ends the announced answer
+        self._opened = opened  # until it is closed
+        self._answering = False  # reasoning has ended, or a mark began the answer
+        self._ending: re.Pattern[str] | None = None  # pattern of the end of the marked answer
         self._ended = False
-        self._awaited = False  # the family announces every answer
+        self._awaited = False  # the family marks the beginning of every answer
         self._drafts = _DRAFTS
-        self._gap = False  # something was dropped behind what was kept last
+        self._gap = False  # text was dropped after the last part of the answer
 
     def reply(self) -> Reply:
         after = self._read()
-        left_open = self._family is not None or self._opened
+        unclosed = self._family is not None or self._opened
         end = len(self._text) - len(after)
-        if left_open:
+        if unclosed:
             self._think(self._position, end)
         elif not self._ended:
             self._keep(self._position, end)
-        answer = "".join(self._kept)
-        reasoning = "\n\n".join(part for one in self._thoughts if (part := one.strip()))
-        if left_open or (self._awaited and not answer.strip()):
+        answer = "".join(self._answer_parts)
+        reasoning = "\n\n".join(part for thought in self._thoughts if (part := thought.strip()))
+        if unclosed or (self._awaited and not answer.strip()):
             return Reply(reasoning, "", closed=False, after=after)
         return Reply(reasoning if self._answering else None, answer, after=after)
 
     def _read(self) -> str:
-        """Read all marks; return what follows the end of the turn."""
+        """Process all marks; return the text from the end of the turn on."""
         place = 0
         while True:
             mark = _next_mark(self._text, place)
@@ -189,44 +192,44 @@ class _Splitter:
                 place = max(self._position, end, at + 1)
 
     def _role(self, at: int) -> tuple[str, Marks | None, int]:
-        """The role of the mark at a place ("": it is none), its family, and where it ends."""
+        """Return role, family and end of the mark at an offset; the role of other text is empty."""
         if self._family is not None:
             for role in ("answer", "closing", "opening"):
                 pattern = self._family.patterns.get(role)
-                if pattern is not None and (found := pattern.match(self._text, at)):
-                    return role, self._family, found.end()
+                if pattern is not None and (match := pattern.match(self._text, at)):
+                    return role, self._family, match.end()
             return "", None, at
-        if self._ending is not None and (found := self._ending.match(self._text, at)):
-            return "ending", None, found.end()
+        if self._ending is not None and (match := self._ending.match(self._text, at)):
+            return "ending", None, match.end()
         for role, marks in _OUTSIDE.items():
-            found = marks.match(self._text, at)
-            if found is not None and found.lastgroup is not None:
-                family = FAMILIES[int(found.lastgroup[1:])]
-                if not family.phrase or family.patterns["answer"].search(self._text, found.end()):
-                    return role, family, found.end()
+            match = marks.match(self._text, at)
+            if match is not None and match.lastgroup is not None:
+                family = FAMILIES[int(match.lastgroup[1:])]
+                if not family.phrase or family.patterns["answer"].search(self._text, match.end()):
+                    return role, family, match.end()
         for role, pattern in (("turn", ENDS), ("frame", FRAMES), ("unfinished", UNFINISHED)):
-            if found := pattern.match(self._text, at):
-                return role, None, found.end()
+            if match := pattern.match(self._text, at):
+                return role, None, match.end()
         return "", None, at
 
     def _is_mark(self, role: str, family: Marks | None, at: int, end: int) -> bool:
-        """Whether a mark is one, and no text about it."""
+        """Return whether a mark is used rather than quoted or mentioned."""
         closes = role in ("closing", "answer") and (self._family is not None or self._opened)
         ends_line = _END_OF_LINE.match(self._text, end) is not None
         literal = self._quoted.literal(at)
         if literal is not None:
-            # Three quotes of a draft may have been left open, and so may a fence.
+            # A draft may have three quotes or a fence that are not closed.
             return closes and ends_line and "\n" in literal
         fence = self._quoted.fence(at)
         if fence is not None:
-            left_open = not fence.closed or self._closes_nothing(family, role, at, fence.start)
-            return ends_line and (closes or (left_open and role != "opening"))
+            unclosed = not fence.closed or self._lacks_opening(family, role, at, fence.start)
+            return ends_line and (closes or (unclosed and role != "opening"))
         return closes or not self._is_mention(at, end)
 
-    def _closes_nothing(self, family: Marks | None, role: str, at: int, start: int) -> bool:
-        """Whether a closing mark on a line of its own has no opening one in its block of code.
+    def _lacks_opening(self, family: Marks | None, role: str, at: int, start: int) -> bool:
+        """Return whether a closing mark on a separate line has no opening one in its code block.
 
-        The block is a draft then, left open, and its end is that of a block in the answer.
+        Then the block is a draft that was not closed, and its end is that of a block in the answer.
         """
         if role != "closing" or family is None or self._answering:
             return False
@@ -261,17 +264,17 @@ class _Splitter:
         elif role == "answer" and family is not None:
             self._forget(at)
             self._begin(end, family.patterns.get("ending"))
-        else:  # a closing mark too many, or one around or behind the answer
+        else:  # a redundant closing mark, or a mark around or after the answer
             self._keep(self._position, at)
             self._position, self._gap = end, role != "frame"
             self._ended |= role in ("ending", "unfinished")
             self._awaited |= role == "unfinished"
 
     def _close(self, at: int, end: int) -> None:
-        """Reasoning ends; tags around the answer may follow."""
+        """End the reasoning; tags around the answer may follow."""
         if self._drafts and (self._quoted.fence(at) or self._quoted.literal(at)):
-            self._drafts -= 1  # the answer is not part of a draft that was left open
-            self._quoted = Quoted(self._text, end)
+            self._drafts -= 1  # the answer is not part of an unclosed draft
+            self._quoted = QuotedRegions(self._text, end)
         self._think(self._position, at)
         ended = self._ended and self._family is not None and bool(self._family.answer)
         wrapper = WRAPPERS.match(self._text, end)
@@ -282,15 +285,15 @@ class _Splitter:
         self._ended = ended
 
     def _begin(self, place: int, ending: re.Pattern[str] | None) -> None:
-        """The answer begins."""
+        """Begin the answer."""
         self._family, self._opened, self._ended = None, False, False
         self._answering = self._gap = True
         self._position, self._ending = place, ending
 
     def _forget(self, at: int) -> None:
-        """All so far was reasoning."""
-        self._thoughts.append("".join(self._kept))
-        self._kept.clear()
+        """Move the answer so far to the reasoning."""
+        self._thoughts.append("".join(self._answer_parts))
+        self._answer_parts.clear()
         self._think(self._position, at)
         self._position = at
 
@@ -301,8 +304,9 @@ class _Splitter:
         part = "" if self._ended else self._text[start:end]
         if not part:
             return
-        touching = self._gap and self._kept and not self._kept[-1][-1].isspace()
+        parts = self._answer_parts
+        touching = self._gap and parts and not parts[-1][-1].isspace()
         if touching and not part[0].isspace():
-            self._kept.append("\n")  # "1<think>…</think>2" is not 12
-        self._kept.append(part)
+            parts.append("\n")  # "1<think>…</think>2" is not 12
+        parts.append(part)
         self._gap = False

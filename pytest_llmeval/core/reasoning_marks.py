@@ -1,8 +1,8 @@
-"""The marks by which models separate reasoning from the answer, and by which a turn ends.
+"""The marks with which models separate reasoning from the answer, and with which a turn ends.
 
-Every family is one row of ``FAMILIES``: what opens and closes its reasoning, what opens and closes
-its answer, and where that is documented. ``split_reasoning`` reads replies by them, for scorers
-and models alike.
+Every family is one row of ``FAMILIES``: the marks that open and close its reasoning, those that
+open and close its answer, and the source that documents them. ``split_reasoning`` uses them, for
+scorers and models.
 """
 
 from __future__ import annotations
@@ -20,31 +20,29 @@ _TAG = re.compile(r"</?[a-z]+>")
 
 @dataclass(frozen=True)
 class Marks:
-    """One family of marks.
-
-    ``opening``, ``closing``: around reasoning. ``answer``, ``ending``: around the answer, where
-    the family has such marks; what is outside of them is no answer. All four are regular
-    expressions ("": none). ``source``: where they are documented.
-
-    ``bare_closing``: the closing mark means the same without an opening one, which a chat template
-    has written. ``nests``: reasoning may contain a pair of the same marks. ``phrase``: the marks
-    are ordinary words; they count only where the opening ones begin a reply and those of the
-    answer follow. ``final``: without an answer mark, nothing behind closed reasoning means that
-    the reply was cut off. ``begins``: what reasoning begins with, as texts. ``tokens``: special
-    tokens of which the marks consist, without which they cannot be recognized.
-    """
+    """One family of marks; the marks are regular expressions, empty if the family has none."""
 
     models: str
+    #: Marks around reasoning.
     opening: str
     closing: str
+    #: The place where the marks are documented.
     source: str
+    #: Marks around the answer; if a family has them, text outside of them is not part of it.
     answer: str = ""
     ending: str = ""
+    #: The closing mark counts without an opening one, which may be part of the chat template.
     bare_closing: bool = True
+    #: Reasoning may contain a pair of the same marks.
     nests: bool = True
+    #: The marks are ordinary words: they count only if the opening mark begins the reply and an
+    #: answer mark follows.
     phrase: bool = False
+    #: Without an answer mark, empty text after closed reasoning means that the reply was cut off.
     final: bool = False
+    #: Texts with which reasoning begins.
     begins: tuple[str, ...] = ()
+    #: Special tokens of the marks; without them the marks cannot be recognized.
     tokens: tuple[str, ...] = ()
 
     @cached_property
@@ -62,7 +60,7 @@ def _marks(
     answer: str | tuple[str, ...] = (),
     ending: str | tuple[str, ...] = (),
 ) -> Marks:
-    """A family whose marks are literal texts; tags of plain letters in any case."""
+    """Return a family with literal marks; tags of lower-case letters match in any case."""
     answers = (answer,) if isinstance(answer, str) else answer
     endings = (ending,) if isinstance(ending, str) else ending
     texts = (opening, closing, *answers, *endings)
@@ -84,8 +82,9 @@ def _literal(text: str) -> str:
 
 
 def _header(channels: str) -> str:
-    """A message of gpt-oss up to its text: ``<|start|>assistant<|channel|>final<|message|>``.
+    """Return the pattern of a gpt-oss message header.
 
+    For example ``<|start|>assistant<|channel|>final<|message|>``.
     A recipient (``to=functions.f``) and a type (``<|constrain|>json``) may follow the channel.
     """
     return (
@@ -201,7 +200,7 @@ FAMILIES: tuple[Marks, ...] = (
     ),
     Marks(
         "gpt-oss",
-        # Where special tokens were not decoded, the names of the channels are what is left.
+        # If special tokens were not decoded, only the names of the channels remain.
         _header("analysis|commentary")
         + r"|(?:\A\s*|assistant)(?:analysis|commentary)(?=[^\W\d_]|[\"“‘']| to=)",
         r"<\|(?:end|call)\|>",
@@ -246,11 +245,11 @@ FAMILIES: tuple[Marks, ...] = (
 
 _TAGS = "answer|response|output|solution|conclusion"
 WRAPPERS = re.compile(rf"\s*<({_TAGS})>", re.IGNORECASE)
-"""Tags around the answer, directly behind reasoning: Hunyuan-A13B, ERNIE-4.5, LLaVA-CoT."""
+"""Tags around the answer, directly after reasoning: Hunyuan-A13B, ERNIE-4.5, LLaVA-CoT."""
 WRAPPER_ENDS = re.compile(rf"(?i:</(?:{_TAGS})>)")
 
 FRAMES = re.compile(r"<\|(?:begin|end)_of_box\|>")
-"""Marks around the answer within its sentence: GLM-4.5V. They go, their surroundings stay."""
+"""Marks around the answer within its sentence (GLM-4.5V); only the marks are removed."""
 
 ENDS = re.compile(
     r"<\|(?:im_end|im_start|endoftext|eot_id|end_of_text|end|return|EOT|eom_id|eot|eom|file_sep"
@@ -269,22 +268,29 @@ UNFINISHED = re.compile(
 
 
 def mark_tokens(special: Collection[str]) -> frozenset[str]:
-    """The special tokens of a tokenizer that are marks: of families all of whose tokens it has."""
-    known = set(special)
+    """Return the marks among a tokenizer's special tokens.
+
+    Only families are considered all of whose tokens the tokenizer has.
+    """
+    available = set(special)
     return frozenset(
-        token for one in FAMILIES if known.issuperset(one.tokens) for token in one.tokens
+        token
+        for family in FAMILIES
+        if available.issuperset(family.tokens)
+        for token in family.tokens
     )
 
 
-def open_at_the_end(prompt: str) -> str | None:
-    """The mark that leaves reasoning open at the end of a prompt, None where there is none."""
+def open_reasoning_mark(prompt: str) -> str | None:
+    """Return the mark that leaves reasoning open at the end of a prompt, or None."""
     for family in FAMILIES:
         if not family.opening or family.phrase:
             continue
-        found = [one for one in family.patterns["opening"].finditer(prompt) if not _is_word(one)]
+        openings = family.patterns["opening"].finditer(prompt)
+        marks = [mark for mark in openings if not _is_word(mark)]
         ends = [family.patterns[role] for role in ("closing", "answer") if role in family.patterns]
-        if found and not any(end.search(prompt, found[-1].end()) for end in ends):
-            return found[-1].group().strip()
+        if marks and not any(end.search(prompt, marks[-1].end()) for end in ends):
+            return marks[-1].group().strip()
     return None
 
 

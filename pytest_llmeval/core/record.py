@@ -1,4 +1,4 @@
-"""What became of an answer: outcome, score, and the line on disk."""
+"""Outcome and score of an answer, and its record on disk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_llmeval.core.plan import is_content_free
 
 
 class Outcome(StrEnum):
-    """What became of one item, best first. An error is not an answer: it never counts as wrong."""
+    """The outcome of an item, best first; ``ERROR`` is not an answer and never counts as wrong."""
 
     CORRECT = "correct"
     WRONG = "wrong"
@@ -20,40 +20,32 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A scorer's verdict. ``answer`` is the label or text that was read, None if unparsed.
-
-    ``tie``: two choices shared the highest value and the first of them was taken. ``all_tied``:
-    all choices had the same value, so that nothing was chosen. ``detail``: how
-    the answer was read, in the scorer's own words, where that is worth counting. ``seconds``: what
-    a model that the scorer asked took, which is part of what the answer cost.
-    """
+    """The result of a scorer for one response."""
 
     outcome: Outcome
+    #: The extracted label or text; None if unparsed.
     answer: str | None = None
+    #: Several choices shared the highest value, and the first of them was taken.
     tie: bool = False
     error: str | None = None
+    #: How the answer was extracted, in a format of the scorer, if that is worth counting.
     detail: str = ""
+    #: All choices had the same value, so that none was chosen.
     all_tied: bool = False
+    #: Time of a model that the scorer used, which is part of the cost of the answer.
     seconds: float = field(default=0.0, compare=False)
 
 
 AnswerKey = tuple[str, int]
-"""(arm, sample): one of the answers to an item."""
+"""(arm, sample), which identifies one of the answers to an item."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """One line on disk: an item × arm × sample with its outcome, its response and fingerprints.
 
-    ``arm``: as in ``Request``: the name of another order of the options or of the shots, or of a
-    content-free input; empty: the item as it is. ``sample``: which of the answers in that arm.
-    ``left_out``: the response stands, but the test did not come to a verdict (it was skipped,
-    or the run was cut short), so the item counts as not run. ``response_of`` names the scorer
-    whose record holds the response, where several score the same one. ``order``: of an arm, the
-    labels of the options in the order shown (``CADB``); ``answer`` and ``gold`` are labels of the
-    original order there, ``logprobs`` are in the order shown. A record of a content-free input has
-    no ``gold``: it is no answer to its item.
-    ``detail`` and ``all_tied``: as in ``Score``, ``encoded_apart``: as in ``Response``.
+    ``model``, ``benchmark`` and ``scorer`` are names. Other fields without a comment are those of
+    ``Item``, ``Request``, ``Response`` and ``Score``.
     """
 
     model: str
@@ -62,10 +54,15 @@ class Record:
     item: str
     subject: str
     outcome: Outcome
+    #: In an arm, the label of the option in the original order.
     answer: str | None
+    #: As ``answer``; empty for a content-free input, which is not an answer to its item.
     gold: str
+    #: Index of the answer within its arm.
     sample: int = 0
+    #: Name of an order of the options or shots, or of a content-free input; empty: the original.
     arm: str = ""
+    #: In the order in which the options were shown.
     logprobs: tuple[float, ...] = ()
     text: str | None = None
     reasoning: str | None = None
@@ -77,11 +74,17 @@ class Record:
     tie: bool = False
     seconds: float | None = None
     error: str | None = None
+    #: Fingerprint of the protocol.
     protocol: str = ""
+    #: Content hash of the data set.
     data: str = ""
     model_fingerprint: str | None = None
+    #: The response is valid, but the test had no outcome (it was skipped, or the run was
+    #: interrupted), so the item counts as not run.
     left_out: bool = False
+    #: The scorer whose record holds the response, if several score the same one.
     response_of: str = ""
+    #: Of an arm, the labels of the options in the order in which they were shown (``CADB``).
     order: str = ""
     detail: str = ""
     all_tied: bool = False
@@ -94,15 +97,15 @@ class Record:
 
     @property
     def all_tied_answer(self) -> bool:
-        """Whether it is an answer, and one that no log-likelihood speaks for."""
+        """Whether the record is an answer whose log-likelihoods are all equal."""
         return self.all_tied and self.outcome is not Outcome.ERROR
 
     @property
     def content_free(self) -> bool:
-        """Whether it is about a prompt without content, which its item only carries."""
+        """Whether the record belongs to a content-free prompt (contextual calibration)."""
         return is_content_free(self.arm)
 
     @property
     def answer_key(self) -> AnswerKey:
-        """Which of the answers to its item it is about."""
+        """The key of the record among the answers to its item."""
         return self.arm, self.sample

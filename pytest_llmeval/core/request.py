@@ -1,4 +1,4 @@
-"""What a model is asked, and what it gave."""
+"""Request to a model, its decoding parameters, and the response."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from pytest_llmeval.core.template import Prompt
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How text is generated. Temperature 0 is greedy; ``top_k`` 0 keeps the whole vocabulary.
+    """Parameters of text generation.
 
-    A text ends before the first of ``stop``; one of white space alone counts behind the first
-    visible character.
+    Temperature 0 is greedy; ``top_k`` 0 keeps the whole vocabulary. A text ends before the first
+    stop string; a stop string of white space counts only after the first visible character.
+    Raises ConfigError for a value outside its range.
     """
 
     max_tokens: int = 256
@@ -40,7 +41,7 @@ class Decoding:
 Ask = Literal["choices", "text"]
 
 FILTERED = "content_filter"
-"""The finish reason of a reply that a filter withheld, or of a prompt that it did not let through."""
+"""The finish reason of a reply or a prompt that a content filter blocked."""
 
 REFUSED = "refusal"
 """The finish reason of a reply that the server marks as the model's refusal to answer."""
@@ -48,15 +49,12 @@ REFUSED = "refusal"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a model is asked: the log-likelihood of each choice, or, without choices, text.
+    """A request for the log-likelihood of each choice, or, without choices, for a text.
 
-    Several samples of an item are several requests that differ in ``sample`` alone and follow
-    one another, so that a model may read the prompt once. ``arm``: the name of the arm of a
-    permutation audit or of the content-free input whose prompt this is (``cyclic@1``, ``free@N/A``);
-    empty: the item as it is. What is drawn at random for a request depends on ``seed``, ``id``,
-    ``sample`` and ``arm``, never on other requests. ``benchmark`` is what its cost is attributed
-    to, and changes no answer. ``given``, if not empty, has one text a choice that ends the
-    question where that choice is requested (``prompts``).
+    The samples of an item are consecutive requests that differ only in ``sample``, so that a model
+    can process the prompt once. Random numbers for a request depend on ``seed``, ``id``,
+    ``sample`` and ``arm``, never on other requests. Raises ValueError unless ``given`` has one
+    text per choice.
     """
 
     id: str
@@ -66,64 +64,68 @@ class Request:
     decoding: Decoding = Decoding()
     sample: int = 0
     seed: int = 0
+    #: The benchmark to which the cost is attributed; it does not change the answer.
     benchmark: str = ""
+    #: If not empty, one text per choice that is appended to the question for that choice.
     given: tuple[str, ...] = ()
+    #: Name of the arm of a bias audit (``cyclic@1``, ``free@N/A``); empty for the original item.
     arm: str = ""
 
     def __post_init__(self) -> None:
         if self.given and len(self.given) != len(self.choices):
-            raise ValueError(f"{len(self.given)} texts given for {len(self.choices)} choices")
+            raise ValueError(f"given has {len(self.given)} texts for {len(self.choices)} choices")
 
     @property
     def prompts(self) -> tuple[Prompt, ...]:
-        """What is read before each choice: the same prompt, unless something is ``given``."""
+        """The prompt before each choice: the same for all, unless ``given`` has texts."""
         if not self.given:
             return (self.prompt,) * len(self.choices)
-        return tuple(self.prompt.ending_in(text) for text in self.given)
+        return tuple(self.prompt.with_question_suffix(text) for text in self.given)
 
     @property
     def ask(self) -> Ask:
-        """``choices`` or ``text``."""
+        """The kind of answer that is requested: ``choices`` or ``text``."""
         return "choices" if self.choices else "text"
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a model gave for the request with the same id.
+    """The response of a model to the request with the same id.
 
-    ``sample`` and ``arm``: those of the request. Where a model leaves out the sample, the answers to
-    an item are taken in order; where it leaves out the arm of one of several, it has to answer all
-    requests in the order in which it was given them.
-    ``logprobs``: one natural-log probability per choice, in the request's order.
-    ``finish_reason``: ``length`` where the text ended at the token limit, or within reasoning.
-    ``reasoning``: the thought before the answer, which ``text`` does not hold.
-    ``finish_reason``: ``stop``, ``length`` (cut off at the token limit), ``content_filter``
-    (``FILTERED``), ``refusal`` (``REFUSED``; ``text`` is that of the refusal, and no answer is read
-    from it), or another reason that the server gives.
-    ``dropped_shots``: shots left out because the prompt exceeded the model's window.
-    ``encoded_apart``: choices that were encoded apart from the prompt, with whose end their text
-    would have merged into one token.
-    ``seconds``: this request's share of what its batch cost. ``error`` set: the machinery
-    failed and there is no answer. Numbers of other libraries become Python's; what cannot be
-    an answer (a text that is no text) becomes an ``error``, so that it costs no other item.
+    Numbers of other libraries (NumPy scalars) are converted to Python's. An invalid value sets
+    ``error`` instead of raising, so that other items are not affected.
     """
 
     id: str
+    #: One natural-log probability per choice, in the order of the request.
     logprobs: tuple[float, ...] = ()
+    #: The answer, without reasoning.
     text: str | None = None
+    #: ``stop``; ``length`` (the text ended at the token limit, or within reasoning);
+    #: ``content_filter`` (``FILTERED``); ``refusal`` (``REFUSED``: ``text`` is the refusal, from
+    #: which no answer is extracted); or another reason that the server reports.
     finish_reason: str | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    #: Shots left out because the prompt exceeded the model's context window.
     dropped_shots: int = 0
+    #: This request's share of its batch's time.
     seconds: float | None = None
+    #: If set, the machinery failed and there is no answer.
     error: str | None = None
+    #: The request's sample; if None, the answers to an item are taken in order.
     sample: int | None = None
+    #: The reasoning before the answer.
     reasoning: str | None = None
+    #: Choices that were encoded separately from the prompt, because their text would have merged
+    #: with its end into one token.
     encoded_apart: int = 0
+    #: The request's arm; if None although there are several arms, the model has to answer all
+    #: requests in their order.
     arm: str | None = None
 
     def __post_init__(self) -> None:
-        # Here, at the border, once, rather than in everything that writes or sends responses.
+        # Converted once here, so that code that writes or sends responses need not check.
         for name, convert in _CONVERSIONS.items():
             value = getattr(self, name)
             if value is None:
@@ -135,8 +137,11 @@ class Response:
                 object.__setattr__(self, "error", f"{name} of the response: {error}")
 
 
-def mend(text: str) -> str:
-    """The text without lone surrogates, which can neither be written as UTF-8 nor be sent."""
+def replace_lone_surrogates(text: str) -> str:
+    """Return the text with ``?`` for lone surrogates, which UTF-8 cannot encode.
+
+    Raises TypeError for other types.
+    """
     if not isinstance(text, str):
         raise TypeError(f"{type(text).__name__} is not text")
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
@@ -150,11 +155,11 @@ def _finite(value: Any) -> float:
 
 
 _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
-    "error": mend,
-    "text": mend,
-    "reasoning": mend,
-    "finish_reason": mend,
-    "arm": mend,
+    "error": replace_lone_surrogates,
+    "text": replace_lone_surrogates,
+    "reasoning": replace_lone_surrogates,
+    "finish_reason": replace_lone_surrogates,
+    "arm": replace_lone_surrogates,
     "logprobs": lambda values: tuple(float(value) for value in values),
     "prompt_tokens": int,
     "completion_tokens": int,

@@ -1,8 +1,7 @@
-"""Random draws that are the same on every machine, Python version and worker.
+"""Random numbers that are the same on every machine, Python version and worker.
 
-A draw is a pure function of its key. Only ``random.Random.random`` is used, the one method whose
-sequence for a seed Python promises never to change; ``shuffle`` and ``randrange`` carry no such
-promise.
+They are a pure function of the key. Only ``random.Random.random`` is used: Python guarantees its
+sequence for a seed, but not those of ``shuffle`` and ``randrange``.
 """
 
 from __future__ import annotations
@@ -17,34 +16,37 @@ from pytest_llmeval.core import canonical_json
 T = TypeVar("T")
 
 
-class Draws:
-    """Draws one after the other from the sequence that belongs to ``key``: numbers and texts."""
+class SeededRandom:
+    """A random sequence that is seeded by ``key``, a series of numbers and texts."""
 
     def __init__(self, *key: int | str) -> None:
         digest = hashlib.sha256(canonical_json(list(key))).digest()
         self._random = Random(int.from_bytes(digest[:16], "big")).random
 
     def below(self, limit: int) -> int:
-        """A number from 0 to ``limit - 1``, each as likely (to 2^-53 of each other)."""
+        """Return an integer from 0 to ``limit - 1``, uniformly (to within 2^-53)."""
         return int(self._random() * limit)
 
-    def one_of(self, values: Sequence[T]) -> T:
-        """One of the values."""
+    def choice(self, values: Sequence[T]) -> T:
+        """Return a random element of the values."""
         return values[self.below(len(values))]
 
-    def some_of(self, values: Sequence[T], size: int) -> list[T]:
-        """``size`` of the values, no place twice, in random order; ValueError for too many."""
+    def sample(self, values: Sequence[T], size: int) -> list[T]:
+        """Return ``size`` of the values in random order, without replacement.
+
+        Raises ValueError if there are fewer values.
+        """
         if size > len(values):
-            raise ValueError(f"{size} of {len(values)} values cannot be drawn")
-        # Fisher and Yates from the front, remembering only the places that were swapped.
+            raise ValueError(f"{size} of {len(values)} values cannot be sampled")
+        # Fisher-Yates shuffle from the front that stores only the swapped places.
         moved: dict[int, int] = {}
-        drawn = []
+        sample = []
         for place in range(size):
             other = place + self.below(len(values) - place)
-            drawn.append(values[moved.get(other, other)])
+            sample.append(values[moved.get(other, other)])
             moved[other] = moved.get(place, place)
-        return drawn
+        return sample
 
     def shuffled(self, values: Sequence[T]) -> list[T]:
-        """All values in random order."""
-        return self.some_of(values, len(values))
+        """Return all values in random order."""
+        return self.sample(values, len(values))

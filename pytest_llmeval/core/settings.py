@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user asked for, whichever way it was said.
+    """The settings of the user, from the command line or the ini file.
 
-    ``endpoint``: what was said of endpoints, as options of their ``open_model``. ``decoding``: what
-    is to be another than the protocol's, as fields of ``Decoding``.
+    ``endpoint``: options of endpoints, as arguments of their ``open_model``. ``decoding``: fields
+    of ``Decoding`` that replace those of the protocol.
 
-    ``shard`` is (i, n), counted from 1. ``baseline`` is a path, or a name to be looked for in the
+    ``shard`` is (i, n), counted from 1. ``baseline`` is a path, or the name of a baseline in the
     folder ``baselines``.
     """
 

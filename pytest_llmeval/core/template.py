@@ -1,4 +1,4 @@
-"""What stands in a prompt: the format that was published, and what it makes of an item."""
+"""Template, a published prompt format, and Prompt, its text for one item."""
 
 from __future__ import annotations
 
@@ -14,35 +14,38 @@ from pytest_llmeval.core.items import Item
 class Template:
     """The text of a published prompt format.
 
-    ``description`` opens the prompt (given the subject); ``question`` renders an item up to
-    where the answer starts; ``choices`` are the texts whose likelihood is compared;
-    ``answer`` is what a shot shows as its answer (by default the gold choice). ``delimiter``
-    stands between question and answer, ``separator`` after every shot. ``prefix`` is text that
-    the answer to an item is made to begin with, where that depends on the item. ``given`` is
-    what each choice adds to the end of the question, read and not scored (in partial evaluation,
-    where the choices fill a blank and what follows the blank is scored).
+    Hashing uses only the name.
     """
 
     name: str
+    #: Subject → text at the beginning of the prompt.
     description: Callable[[str], str]
+    #: Item → text up to the beginning of the answer.
     question: Callable[[Item], str]
+    #: Item → texts whose log-likelihoods are compared.
     choices: Callable[[Item], tuple[str, ...]]
+    #: Item → answer of a shot; None: the gold choice.
     answer: Callable[[Item], str] | None = None
+    #: Text between question and answer.
     delimiter: str = " "
+    #: Text after every shot.
     separator: str = "\n\n"
+    #: Item → text with which the answer is made to begin.
     prefix: Callable[[Item], str] | None = None
+    #: Item → one text per choice that is appended to the question and not scored. For partial
+    #: evaluation, in which the choices fill a blank and the text after the blank is scored.
     given: Callable[[Item], tuple[str, ...]] | None = None
 
     def __hash__(self) -> int:
         return hash(self.name)
 
     def shot_question(self, item: Item) -> str:
-        """What a few-shot example shows as its question."""
-        given = self.given(item)[item.gold] if self.given and isinstance(item.gold, int) else ""
-        return self.question(item) + given
+        """Return the question of a few-shot example."""
+        suffix = self.given(item)[item.gold] if self.given and isinstance(item.gold, int) else ""
+        return self.question(item) + suffix
 
     def shot_answer(self, item: Item) -> str:
-        """What a few-shot example shows as its answer, without the delimiter."""
+        """Return the answer of a few-shot example, without the delimiter."""
         if self.answer is not None:
             return self.answer(item)
         return self.choices(item)[item.gold] if isinstance(item.gold, int) else item.gold
@@ -50,10 +53,10 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A rendered prompt, kept in parts so that a model can drop whole shots or build a chat.
+    """A rendered prompt in parts, so that a model can drop whole shots or build a chat.
 
-    ``shots`` are (question, answer) pairs. ``prefix`` is text the answer is made to start with.
-    ``shots_as_text``: in a chat, shots and question are one turn of the user.
+    ``shots`` are (question, answer) pairs. ``prefix`` is text with which the answer is made to
+    begin. ``shots_as_text``: in a chat, shots and question are one turn of the user.
     """
 
     description: str
@@ -66,7 +69,7 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """The prompt as one string, up to where the answer starts."""
+        """The prompt as one string, up to the beginning of the answer."""
         prefix = f"{self.delimiter}{self.prefix}" if self.prefix else ""
         return f"{self.description}{self._shots_text}{self.question}{prefix}"
 
@@ -80,18 +83,19 @@ class Prompt:
         return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
 
     def without_last_shot(self) -> Prompt:
-        """The same prompt with its last shot left out (Hendrycks et al. drop from the end)."""
+        """Return the prompt without its last shot (Hendrycks et al. drop from the end)."""
         return replace(self, shots=self.shots[:-1])
 
-    def ending_in(self, text: str) -> Prompt:
-        """The same prompt with more text at the end of its question."""
+    def with_question_suffix(self, text: str) -> Prompt:
+        """Return the prompt with text appended to its question."""
         return replace(self, question=self.question + text)
 
     def messages(self) -> list[dict[str, str]]:
-        """The prompt as chat messages: description as system, every shot as a turn of its own.
+        """Return the prompt as chat messages, with the description as system message.
 
-        With ``shots_as_text`` they stand before the question instead, in one turn. A ``prefix``
-        is the beginning of the assistant's turn and is not among the messages.
+        A shot is one turn of the user and one of the assistant; with ``shots_as_text`` all shots
+        are in the user's turn, before the question. ``prefix`` is the beginning of the assistant's
+        turn and is not among the messages.
         """
         messages = []
         if self.description:

@@ -1,4 +1,4 @@
-"""What answers have used, and what that costs."""
+"""Tokens and requests used, and their price."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MILLION = 1_000_000
 class TokenUsage:
     """Tokens of one HTTP request; None where the server does not report them.
 
-    ``cached``: the part of the prompt that the server had computed before.
+    ``cached``: the part of the prompt that the server took from its cache.
     """
 
     prompt: int | None = None
@@ -25,11 +25,11 @@ class TokenUsage:
 class Usage:
     """Counts since the model was opened. Tokens are those that the server reported.
 
-    ``requests``: HTTP requests sent, ``retries`` those of them that repeat a failed one.
-    ``failed``: answers given up. ``from_cache``: answers that cost nothing. ``cached_tokens``:
-    the part of ``prompt_tokens`` that the server had computed before; ``reasoning_tokens``: the
-    part of ``completion_tokens`` that is thought. ``waited``: seconds spent waiting for the limits,
-    summed over requests.
+    ``requests``: HTTP requests sent; ``retries``: those of them that repeat a failed one.
+    ``failed``: requests without an answer after all retries. ``from_cache``: answers from the
+    response cache, which cost nothing. ``cached_tokens``: the part of ``prompt_tokens`` that the
+    server took from its cache; ``reasoning_tokens``: the part of ``completion_tokens`` that is
+    reasoning. ``waited``: seconds spent waiting for rate limits, summed over requests.
     """
 
     requests: int = 0
@@ -43,23 +43,22 @@ class Usage:
     waited: float = 0.0
 
     def add(self, tokens: TokenUsage) -> None:
-        """Count what one request used."""
+        """Add the tokens of one request."""
         self.prompt_tokens += tokens.prompt or 0
         self.completion_tokens += tokens.completion or 0
         self.reasoning_tokens += tokens.reasoning
         self.cached_tokens += tokens.cached
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            **{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
-        )
+        names = [field.name for field in fields(self)]
+        return Usage(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a million tokens cost, in whatever money the user counts in.
+    """The price of a million tokens, in the currency of the price table.
 
-    ``cached_input``: of prompt tokens that the server had computed before; None: as ``input``.
+    ``cached_input``: for prompt tokens that the server took from its cache; None: as ``input``.
     Reasoning is billed as output.
     """
 
@@ -68,7 +67,7 @@ class Price:
     cached_input: float | None = None
 
     def of(self, prompt: int, completion: int, cached: int = 0) -> float:
-        """The price of so many tokens, ``cached`` of the prompt's among them."""
-        cheap = self.input if self.cached_input is None else self.cached_input
-        total = (prompt - cached) * self.input + cached * cheap + completion * self.output
+        """Return the price of a number of tokens; ``cached`` is the cached part of ``prompt``."""
+        cached_price = self.input if self.cached_input is None else self.cached_input
+        total = (prompt - cached) * self.input + cached * cached_price + completion * self.output
         return total / _MILLION

@@ -1,4 +1,7 @@
-"""Checks of what a user writes, in Python and in TOML files: each mistake is one line with the nearest valid name."""
+"""Validation of user input, in Python and in TOML files: every mistake is one line.
+
+Messages name the file and the key, and suggest the nearest valid name.
+"""
 
 from __future__ import annotations
 
@@ -18,30 +21,33 @@ from pytest_llmeval.core.errors import DataError
 EMPTY_TABLE = "empty table: it gates nothing"
 
 
-def mistake(file: str, keys: Iterable[str], text: str) -> ConfigError:
-    """``FILE: dotted.key: text`` as an error to raise."""
-    return ConfigError(located(file, keys, text))
+def located_error(file: str, keys: Iterable[str], text: str) -> ConfigError:
+    """Return a ConfigError with the message ``FILE: dotted.key: text``."""
+    return ConfigError(located_message(file, keys, text))
 
 
-def located(file: str, keys: Iterable[str], text: str) -> str:
-    """``FILE: dotted.key: text``, on one line whatever the names hold."""
-    place = dotted(keys)
+def located_message(file: str, keys: Iterable[str], text: str) -> str:
+    """Return ``FILE: dotted.key: text`` on one line; line breaks in names become blanks."""
+    place = dotted_key(keys)
     parts = (file, place, text) if place else (file, text)
     return " ".join(": ".join(parts).splitlines())
 
 
-def dotted(keys: Iterable[str]) -> str:
-    """A dotted key as TOML writes it, with quotes where a name needs them."""
+def dotted_key(keys: Iterable[str]) -> str:
+    """Return a dotted key in TOML's syntax, with quotes around names that need them."""
     return ".".join(key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _quoted(key) for key in keys)
 
 
 def _quoted(key: str) -> str:
-    # JSON's escapes are TOML's: no line break or control character survives.
+    # JSON and TOML have the same escapes: the text has no line break or control character.
     return json.dumps(key, ensure_ascii=not key.isprintable())
 
 
 def read_text(path: str | Path, what: str) -> str:
-    """The text of a file; ConfigError for one that is missing, unreadable or not UTF-8."""
+    """Return the text of a file; raise ConfigError if it is missing, unreadable or not UTF-8.
+
+    ``what``: a noun for the file in the message.
+    """
     try:
         return Path(path).read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
@@ -50,11 +56,11 @@ def read_text(path: str | Path, what: str) -> str:
         problem = f"not UTF-8 text (byte {error.start})"
     except (OSError, ValueError) as error:
         problem = f"cannot be read: {getattr(error, 'strerror', None) or error}"
-    raise mistake(str(path), (), problem)
+    raise located_error(str(path), (), problem)
 
 
 def toml_problem(message: str, text: str) -> str:
-    """Tomllib's message with the line in front."""
+    """Return a message of ``tomllib`` with line and column in front."""
     at = re.search(r" \(at line (\d+), column (\d+)\)$", message)
     if at:
         line = text.split("\n")[int(at[1]) - 1]
@@ -67,8 +73,8 @@ def toml_problem(message: str, text: str) -> str:
     return f"not valid TOML: {message}"
 
 
-def explain(error: ErrorDetails) -> tuple[list[str], str]:
-    """Where a pydantic error is and what it means in the words of the file."""
+def explain_validation_error(error: ErrorDetails) -> tuple[list[str], str]:
+    """Return the keys that a pydantic error is about, and its meaning in TOML's terms."""
     keys = [str(key) for key in error["loc"]]
     context = error.get("ctx", {})
     if error["type"] == "gate":
@@ -78,15 +84,15 @@ def explain(error: ErrorDetails) -> tuple[list[str], str]:
     value = error["input"]
     match error["type"]:
         case "dict_type" | "model_type":
-            return keys, f"expected a table, got {kind(value)}"
+            return keys, f"expected a table, got {toml_type(value)}"
         case "bool_type":
-            return keys, f"expected true or false, got {kind(value)}"
+            return keys, f"expected true or false, got {toml_type(value)}"
         case "float_type" if isinstance(value, int) and not isinstance(value, bool):
             return keys, "too large a number"
         case "float_type":
-            return keys, f"expected a number, got {kind(value)}"
+            return keys, f"expected a number, got {toml_type(value)}"
         case "int_type":
-            return keys, f"expected a whole number, got {kind(value)}"
+            return keys, f"expected a whole number, got {toml_type(value)}"
         case "greater_than_equal":
             return keys, f"{value} is negative"
         case "too_short":
@@ -95,8 +101,8 @@ def explain(error: ErrorDetails) -> tuple[list[str], str]:
             return keys, error["msg"]
 
 
-def kind(value: object) -> str:
-    """What TOML calls the type of a value."""
+def toml_type(value: object) -> str:
+    """Return TOML's name of a value's type."""
     names: dict[type, str] = {
         bool: "a boolean",
         int: "a whole number",
@@ -110,34 +116,35 @@ def kind(value: object) -> str:
     return names.get(type(value), type(value).__name__)
 
 
-def check_kind(about: str, name: str, value: Any, kind: type) -> None:
+def check_kind(owner: str, name: str, value: Any, kind: type) -> None:
     """Raise ConfigError unless ``value`` is of the class ``kind``."""
     if not isinstance(value, kind):
-        given = type(value).__name__
-        raise ConfigError(f"{about}: {name} is of type {given}, not {kind.__name__}")
+        raise ConfigError(f"{owner}: {name} is of type {type(value).__name__}, not {kind.__name__}")
 
 
-def check_number(about: str, name: str, value: Any, lowest: int) -> None:
+def check_number(owner: str, name: str, value: Any, lowest: int) -> None:
     """Raise ConfigError unless ``value`` is a whole number of at least ``lowest``."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ConfigError(f"{about}: {name} = {value!r} is not a whole number")
+        raise ConfigError(f"{owner}: {name} = {value!r} is not a whole number")
     if value < lowest:
-        raise ConfigError(f"{about}: {name} = {value} is below {lowest}")
+        raise ConfigError(f"{owner}: {name} = {value} is below {lowest}")
 
 
-def check_several(about: str, name: str, value: Any, kind: type) -> None:
+def check_several(owner: str, name: str, value: Any, kind: type) -> None:
     """Raise ConfigError unless ``value`` is a tuple (or list) of ``kind``."""
     if isinstance(value, kind):
-        raise ConfigError(f"{about}: {name} takes a tuple: ({kind.__name__}, …), with its comma")
+        raise ConfigError(
+            f"{owner}: {name} takes a tuple: write ({kind.__name__}, …), with the comma"
+        )
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise ConfigError(
-            f"{about}: {name} is of type {type(value).__name__}, not a tuple of {kind.__name__}"
+            f"{owner}: {name} is of type {type(value).__name__}, not a tuple of {kind.__name__}"
         )
-    for one in value:
-        check_kind(about, f"one of {name}", one, kind)
+    for element in value:
+        check_kind(owner, f"an element of {name}", element, kind)
 
 
-def check_text(about: str, name: str, value: Any) -> None:
-    """Raise DataError unless ``value``, a part of an item, is text."""
+def check_text(owner: str, name: str, value: Any) -> None:
+    """Raise DataError unless ``value``, a field of an item, is text."""
     if not isinstance(value, str):
-        raise DataError(f"{about}: {name} is of type {type(value).__name__}, not text")
+        raise DataError(f"{owner}: {name} is of type {type(value).__name__}, not text")

@@ -21,10 +21,10 @@ import pytest
 
 from pytest_llmeval.bias.arms import ORIGINAL
 from pytest_llmeval.bias.arms import Arm
-from pytest_llmeval.bias.arms import Move
+from pytest_llmeval.bias.arms import Reordering
 from pytest_llmeval.bias.arms import arrange
-from pytest_llmeval.bias.content_free import arms_of
-from pytest_llmeval.bias.content_free import carriers
+from pytest_llmeval.bias.content_free import arms_of_item
+from pytest_llmeval.bias.content_free import carrier_ids
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import ModelError
@@ -33,7 +33,7 @@ from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
-from pytest_llmeval.core import mend
+from pytest_llmeval.core import replace_lone_surrogates
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import PlannedItem
 from pytest_llmeval.core.record import AnswerKey
@@ -215,7 +215,7 @@ class Evaluator:
             if len(one.orders) < len(one.arms):
                 group = asked.setdefault((planned.model, planned.result), [])
                 group.append(self._items[planned.nodeid])
-        return {group: carriers(items) for group, items in asked.items()}
+        return {group: carrier_ids(items) for group, items in asked.items()}
 
     def _arms_of(self, planned: PlannedItem, protocol: Protocol) -> Iterator[tuple[Arm, Item]]:
         """The arms that an item is in, each with the item as it is shown there."""
@@ -223,7 +223,9 @@ class Evaluator:
         carries = protocol.ask == "choices" and planned.item in self._carriers.get(
             (planned.model, planned.result), ()
         )
-        return arms_of(self._items[planned.nodeid], self._evaluated[planned.result].arms, carries)
+        return arms_of_item(
+            self._items[planned.nodeid], self._evaluated[planned.result].arms, carries
+        )
 
     def _begin(self, chunk: int, model: Model) -> None:
         self._chunks[chunk] = progress = self._answer_chunk(chunk, model)
@@ -320,7 +322,7 @@ class Evaluator:
         recovered = self._recover()
         self._stored.add(recovered.records)
         self._crashed.update(recovered.crashed)
-        requests: dict[Move, list[tuple[Request, Record]]] = {}
+        requests: dict[Reordering, list[tuple[Request, Record]]] = {}
         for planned in members:
             if planned.nodeid in self._crashed:
                 continue
@@ -430,7 +432,7 @@ class Evaluator:
         except UnanswerableError:
             raise
         except Exception as error:
-            failure = mend(f"{type(error).__name__}: {error}")
+            failure = replace_lone_surrogates(f"{type(error).__name__}: {error}")
         finally:
             if at_once:
                 self.recorder.release()

@@ -12,17 +12,17 @@ from dataclasses import field
 from dataclasses import replace
 
 from pytest_llmeval.bias.arms import KEEP
-from pytest_llmeval.bias.arms import order
+from pytest_llmeval.bias.arms import option_order
 from pytest_llmeval.bias.arms import same_options
 from pytest_llmeval.bias.content_free import INPUTS
 from pytest_llmeval.bias.debiasing import AVERAGING
-from pytest_llmeval.bias.debiasing import balanced
+from pytest_llmeval.bias.debiasing import is_balanced
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import PlannedItem
 from pytest_llmeval.core.plan import PlannedResult
-from pytest_llmeval.core.plan import Way
+from pytest_llmeval.core.plan import ProtocolVariant
 from pytest_llmeval.evaluation.fingerprint import fingerprint
 from pytest_llmeval.evaluation.fingerprint import protocol_content
 from pytest_llmeval.evaluation.suite import Evaluated
@@ -89,10 +89,10 @@ def make_plan(
     )
 
 
-def ways(protocol: Protocol) -> tuple[Way, ...]:
+def ways(protocol: Protocol) -> tuple[ProtocolVariant, ...]:
     """The protocol, and what is asked instead of a model that gives only text."""
     both = [protocol] if protocol.ask == "text" else [protocol, protocol.with_generation()]
-    return tuple(Way(fingerprint(one), protocol_content(one)) for one in both)
+    return tuple(ProtocolVariant(fingerprint(one), protocol_content(one)) for one in both)
 
 
 def _cost(item: Item) -> int:
@@ -108,10 +108,10 @@ def _planned_results(evaluated: Iterable[Evaluated], seed: int) -> tuple[Planned
         others += [
             replace(
                 result,
-                ways=(Way(fingerprint(other), protocol_content(other)),),
+                ways=(ProtocolVariant(fingerprint(other), protocol_content(other)),),
                 responses_of=number,
             )
-            for other in one.protocol.under_other_scorers()
+            for other in one.protocol.for_other_scorers()
         ]
         others += [
             replace(
@@ -126,7 +126,7 @@ def _planned_results(evaluated: Iterable[Evaluated], seed: int) -> tuple[Planned
     return (*first, *others)
 
 
-def _debiased(way: Way, how: str, one: Evaluated, seed: int) -> Way:
+def _debiased(way: ProtocolVariant, how: str, one: Evaluated, seed: int) -> ProtocolVariant:
     """The way of a debiased result: named, and with a fingerprint of all that it is made of.
 
     The orders that are averaged, the content-free inputs, and, where an item's outcome rests on
@@ -144,7 +144,7 @@ def _debiased(way: Way, how: str, one: Evaluated, seed: int) -> Way:
     }
     content = {**way.protocol, "scorer": f"{way.scorer}+{how}", "scorer_debias": made}
     text = f"{way.fingerprint} {json.dumps(made)}"
-    return Way(hashlib.sha256(text.encode()).hexdigest()[:16], content)
+    return ProtocolVariant(hashlib.sha256(text.encode()).hexdigest()[:16], content)
 
 
 def _not_debiased(one: Evaluated, how: str) -> tuple[str, ...]:
@@ -157,11 +157,11 @@ def _not_debiased(one: Evaluated, how: str) -> tuple[str, ...]:
     left = sum(
         len(alike)
         for alike in of_size.values()
-        if not balanced(
+        if not is_balanced(
             [
                 shown
                 for move in (KEEP, *(arm.item for arm in one.orders))
-                if (shown := order(alike[0], move)) is not None
+                if (shown := option_order(alike[0], move)) is not None
             ]
         )
     )
@@ -178,7 +178,7 @@ def _planned_result(one: Evaluated) -> PlannedResult:
     for item in one.dataset.items:
         if item.subject not in shots:
             pool = one.dataset.pool.get(item.subject, ())
-            shots[item.subject] = [shot.id for shot in one.protocol.draw_shots(item, pool)]
+            shots[item.subject] = [shot.id for shot in one.protocol.select_shots(item, pool)]
     return PlannedResult(
         benchmark=one.benchmark.name,
         version=one.benchmark.version,

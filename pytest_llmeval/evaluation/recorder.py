@@ -11,8 +11,8 @@ from typing import Any
 
 from pytest_llmeval.bias.arms import ORIGINAL
 from pytest_llmeval.bias.arms import Arm
-from pytest_llmeval.bias.arms import order
-from pytest_llmeval.bias.content_free import shown
+from pytest_llmeval.bias.arms import option_order
+from pytest_llmeval.bias.content_free import item_in_arm
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
@@ -30,9 +30,9 @@ from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.core.record import AnswerKey
 from pytest_llmeval.evaluation.code_executor import Executor
 from pytest_llmeval.evaluation.scoring import filled_in
+from pytest_llmeval.evaluation.scoring import for_other_scorers
 from pytest_llmeval.evaluation.scoring import in_original_order
 from pytest_llmeval.evaluation.scoring import read
-from pytest_llmeval.evaluation.scoring import under_other_scorers
 from pytest_llmeval.evaluation.suite import Evaluated
 from pytest_llmeval.models import Model
 from pytest_llmeval.scorers.execution import reference_program
@@ -114,13 +114,13 @@ class Recorder:
         drawn_for = blank.sample
         if blank.arm:
             place, arm = self._evaluated[planned.result].arm(blank.arm)
-            item = shown(item, arm) or item
+            item = item_in_arm(item, arm) or item
             drawn_for = 1 + place
         if response.sample != drawn_for:
             # What a scorer draws is drawn for the sample, which a function or a record leaves out,
             # or for the arm's place, so that every order has a draw of its own.
             response = replace(response, sample=drawn_for)
-        others = under_other_scorers(self._plan, planned.result, blank)
+        others = for_other_scorers(self._plan, planned.result, blank)
         verdicts: dict[str, Score] = {}
         waiting: dict[str, str] = {}
         for scorer in (blank.scorer, *(one.scorer for one in others)):
@@ -156,7 +156,7 @@ class Recorder:
 
     def fail(self, planned: PlannedItem, record: Record) -> None:
         """Save and keep the record of an error."""
-        others = under_other_scorers(self._plan, planned.result, record)
+        others = for_other_scorers(self._plan, planned.result, record)
         self._save(record, others)
         self._keep(planned, record, record, others)
 
@@ -186,7 +186,7 @@ class Recorder:
         if written is None or _settled(written) != _settled(record):
             known = self._others.setdefault(nodeid, {})
             # A body that overrules the scorer says nothing about other scorers.
-            others = known.get(record.answer_key) or under_other_scorers(
+            others = known.get(record.answer_key) or for_other_scorers(
                 self._plan, self._plan.by_nodeid[nodeid].result, record
             )
             known[record.answer_key] = tuple(
@@ -236,7 +236,7 @@ class Recorder:
                 logprobs=(),
                 seconds=None,
             )
-            for other in under_other_scorers(self._plan, one.planned.result, scored)
+            for other in for_other_scorers(self._plan, one.planned.result, scored)
         )
         if one.from_disk:
             self._keep(one.planned, scored, one.stored, others)
@@ -284,7 +284,7 @@ def blanks_of(
         return [replace(shared, sample=n, **about) for n in range(protocol.answers_per_item)]
     if arm.instead is not None:
         about["gold"] = ""  # nothing is right where nothing was asked
-    positions = order(item, arm.item) or ()
+    positions = option_order(item, arm.item) or ()
     return [
         replace(
             shared,

@@ -14,7 +14,7 @@ from pytest_llmeval.core import Record
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
 from pytest_llmeval.core.plan import Plan
-from pytest_llmeval.core.plan import Way
+from pytest_llmeval.core.plan import ProtocolVariant
 from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.core.reasoning import is_cut_off
 from pytest_llmeval.sandbox import Program
@@ -94,14 +94,14 @@ def response_of(record: Record, missing_shots: int) -> Response:
     )
 
 
-def under_other_scorers(plan: Plan, result: int, record: Record) -> tuple[Record, ...]:
+def for_other_scorers(plan: Plan, result: int, record: Record) -> tuple[Record, ...]:
     """What becomes of a record's response under the other scorers, without a response."""
     scorers = plan.other_scorers(result)
     if not scorers:
         return ()
     planned = plan.results[result]
 
-    def of_arm(way: Way) -> str:
+    def of_arm(way: ProtocolVariant) -> str:
         return arm_fingerprint(way.fingerprint, record.arm) if record.arm else way.fingerprint
 
     if record.protocol != of_arm(planned.ways[0]):

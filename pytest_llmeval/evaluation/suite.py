@@ -30,7 +30,7 @@ from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.settings import Settings
 from pytest_llmeval.sandbox import sandbox_identity
 from pytest_llmeval.scorers import get_scorer
-from pytest_llmeval.sources.exclusion import without
+from pytest_llmeval.sources.exclusion import exclude_items
 
 
 def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings) -> Protocol:
@@ -229,7 +229,7 @@ class Suite:
             return ()
         free: tuple[Arm, ...] = ()
         if "contextual" in self.settings.debias and protocol.scorer == "letter":
-            content_free.check_shared(test, protocol, dataset)
+            content_free.check_shared_prompt(test, protocol, dataset)
             free = content_free.ARMS
         return (*self._orders(test, protocol, dataset), *free)
 
@@ -249,7 +249,7 @@ class Suite:
         key = (benchmark.source, repr(benchmark.exclusion))
         if key not in self._loaded:
             whole = self._whole(benchmark)
-            rest, excluded = without(benchmark.name, whole, benchmark.exclusion)
+            rest, excluded = exclude_items(benchmark.name, whole, benchmark.exclusion)
             rest = replace(rest, items=tuple(_without_row(item) for item in rest.items))
             self._loaded[key] = Loaded(whole, rest, rest.content_hash(), excluded)
         return self._loaded[key]

@@ -27,7 +27,7 @@ from pydantic_core import PydanticCustomError
 
 from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.validation import EMPTY_TABLE
-from pytest_llmeval.core.validation import kind
+from pytest_llmeval.core.validation import toml_type
 
 AUDITED = ("position_range", "consistency", "recall_std")
 """Metrics of an audit. Only ``consistency`` has an interval."""
@@ -152,7 +152,7 @@ def _short(side: Literal["min", "max"]) -> Callable[[Any], Any]:
         if isinstance(value, dict | Bound):
             return value
         raise problem(
-            f"expected a number or a table such as {{ {side} = 0.28 }}, got {kind(value)}"
+            f"expected a number or a table such as {{ {side} = 0.28 }}, got {toml_type(value)}"
         )
 
     return expand

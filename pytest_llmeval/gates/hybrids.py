@@ -22,7 +22,7 @@ from pytest_llmeval.gates.verdict import too_many
 from pytest_llmeval.metrics import FirstOutcomes
 from pytest_llmeval.metrics import Hybrid
 from pytest_llmeval.metrics import Result
-from pytest_llmeval.metrics import hybrid_of
+from pytest_llmeval.metrics import hybrid_or_reason
 from pytest_llmeval.metrics import hybrid_weights
 
 
@@ -39,7 +39,7 @@ def judge_hybrids(
     for name, bound in table.hybrids.items():
         weights = hybrid_weights(name)
         parts = [results[scorer] for scorer in weights if scorer in results]
-        found = hybrid_of(weights, own, bound.level)
+        found = hybrid_or_reason(weights, own, bound.level)
         yield _judge(scope, f"{HYBRIDS}{name}", bound, table, parts, found)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pytest_llmeval.core.validation import dotted
+from pytest_llmeval.core.validation import dotted_key
 from pytest_llmeval.gates.bounds import AUDITED
 from pytest_llmeval.gates.bounds import Bound
 from pytest_llmeval.gates.estimates import NO_CHANCE
@@ -178,7 +178,7 @@ def _judge_benchmark(
         if len(results) > 1:
             reason = (
                 f"runs under {len(results)} scorers ({', '.join(sorted(results))}):"
-                f" put its gates under [{dotted(('benchmarks', scope.benchmark, 'scorers'))}.NAME]"
+                f" put its gates under [{dotted_key(('benchmarks', scope.benchmark, 'scorers'))}.NAME]"
             )
             yield from _undecided(scope, table, reason, comparisons)
         else:

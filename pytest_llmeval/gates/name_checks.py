@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from pytest_llmeval.core.errors import nearest
 from pytest_llmeval.core.errors import suggestion
-from pytest_llmeval.core.validation import dotted
-from pytest_llmeval.core.validation import mistake
+from pytest_llmeval.core.validation import dotted_key
+from pytest_llmeval.core.validation import located_error
 from pytest_llmeval.gates.thresholds import BenchmarkGates
 from pytest_llmeval.gates.thresholds import ScorerGates
 from pytest_llmeval.gates.thresholds import SubjectGates
@@ -93,11 +93,11 @@ def check_names(
             or name in known.earlier().benchmarks
         ):
             problem = _unknown_benchmark(name, place, known, collected)
-            raise mistake(thresholds.file, place, problem)
+            raise located_error(thresholds.file, place, problem)
     if known.models is not None:
         for model in unknown_models(thresholds, known.models, known.earlier):
             problem = _unknown_model(model, known.models, known.earlier().models)
-            raise mistake(thresholds.file, ("models", model), problem)
+            raise located_error(thresholds.file, ("models", model), problem)
 
 
 def unknown_models(
@@ -125,15 +125,15 @@ def _unknown_benchmark(
     names = {*known.benchmarks, *collected}
     printed = _PRINTED.fullmatch(name)
     if printed and printed[1] in names:
-        table = dotted((*place[:-1], printed[1], "scorers", printed[2]))
+        table = dotted_key((*place[:-1], printed[1], "scorers", printed[2]))
         return f"{name!r} is a benchmark under one scorer: write [{table}]"
     first, *inner = name.split("::")
     if inner and first in names:
         keys = [key for part in inner for key in part.split(".", 1)]
-        return f"{name!r} is the name of a gate: write {dotted((*place[:-1], first, *keys))}"
+        return f"{name!r} is the name of a gate: write {dotted_key((*place[:-1], first, *keys))}"
     test = known.tests.get(name) or known.tests.get(name.rpartition("::")[2].partition("[")[0])
     if test is not None:
-        table = dotted((*place[:-1], test))
+        table = dotted_key((*place[:-1], test))
         return f"{name!r} is a test; it evaluates benchmark {test!r}: write [{table}]"
     return _unknown(
         "benchmark", name, names, "not in the catalog, in this run or in an earlier one"
@@ -144,7 +144,7 @@ def _unknown_model(model: str, models: Mapping[str, str], earlier: Collection[st
     """Explain an unknown model: by the name it is printed with, or as a misspelling."""
     spec = next((spec for spec, name in models.items() if name == model), None)
     if spec is not None:
-        return f"{model!r} is how {spec!r} is printed: write [{dotted(('models', spec))}]"
+        return f"{model!r} is how {spec!r} is printed: write [{dotted_key(('models', spec))}]"
     return _unknown("model", model, {*models, *earlier}, "not in this run or in an earlier one")
 
 
@@ -171,12 +171,12 @@ def _check_collected(
     known_scorers: Collection[str],
 ) -> None:
     if table.direct and len(benchmark.scorers) > 1:
-        raise mistake(
+        raise located_error(
             file,
             (*place, table.direct[0]),
             f"benchmark {benchmark.name!r} runs under {len(benchmark.scorers)} scorers"
             f" ({', '.join(benchmark.scorers)}): put its gates under"
-            f" [{dotted((*place, 'scorers'))}.NAME]",
+            f" [{dotted_key((*place, 'scorers'))}.NAME]",
         )
     _check_gates(file, place, table, benchmark)
     for scorer, gates in table.scorers.items():
@@ -184,14 +184,16 @@ def _check_collected(
         # A known scorer that this benchmark does not run under is judged as not run.
         if scorer not in benchmark.scorers and scorer not in known_scorers:
             names = {*benchmark.scorers, *known_scorers}
-            raise mistake(file, where, f"unknown scorer {scorer!r}{suggestion(scorer, names)}")
+            raise located_error(
+                file, where, f"unknown scorer {scorer!r}{suggestion(scorer, names)}"
+            )
         _check_gates(file, where, gates, benchmark)
     for name in table.hybrids:
         for scorer in hybrid_weights(name):
             names = {*benchmark.scorers, *known_scorers}
             if scorer not in names:
                 text = f"unknown scorer {scorer!r}{suggestion(scorer, names)}"
-                raise mistake(file, (*place, "hybrids", name), text)
+                raise located_error(file, (*place, "hybrids", name), text)
 
 
 def _check_gates(
@@ -199,7 +201,7 @@ def _check_gates(
 ) -> None:
     for subject in gates.subjects:
         if subject not in benchmark.sizes:
-            raise mistake(
+            raise located_error(
                 file,
                 (*place, "subjects", subject),
                 f"benchmark {benchmark.name!r} has no subject {subject!r}"
@@ -221,7 +223,7 @@ def _check_bounds(
     """Refuse what this benchmark cannot have: a chance level, or enough samples."""
     for metric, bound in gates.bounds().items():
         if benchmark.chance is None and (bound.chance or metric == "normalized_gain"):
-            raise mistake(
+            raise located_error(
                 file,
                 (*place, metric),
                 f"benchmark {benchmark.name!r} has no chance level (not every item has options)",
@@ -229,6 +231,6 @@ def _check_bounds(
         key = pass_key(metric)
         if key is not None and key[1] > benchmark.samples:
             k = key[1]
-            raise mistake(
+            raise located_error(
                 file, (*place, metric), f"{metric} needs at least {k} samples: --llm-samples {k}"
             )

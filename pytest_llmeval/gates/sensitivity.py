@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from pytest_llmeval.core.validation import located
+from pytest_llmeval.core.validation import located_message
 from pytest_llmeval.gates.bounds import Bound
 from pytest_llmeval.gates.bounds import percent
 from pytest_llmeval.gates.name_checks import CollectedBenchmark
@@ -48,10 +48,12 @@ def noise_warnings(
                 continue
             for keys, text in _of_table(gates, collected[name]):
                 about = ((name, *inner, *keys), text)
-                line = located(thresholds.file, (*place, *inner, *keys), text)
+                line = located_message(thresholds.file, (*place, *inner, *keys), text)
                 told.setdefault(about, line)
         for keys, text in _of_hybrids(table, collected[name]):
-            told.setdefault(((name, *keys), text), located(thresholds.file, (*place, *keys), text))
+            told.setdefault(
+                ((name, *keys), text), located_message(thresholds.file, (*place, *keys), text)
+            )
     return list(dict.fromkeys(told.values()))
 
 

@@ -17,11 +17,11 @@ from pydantic import Field
 from pydantic import ValidationError
 from pydantic import model_validator
 
-from pytest_llmeval.core.validation import explain
-from pytest_llmeval.core.validation import kind
-from pytest_llmeval.core.validation import mistake
+from pytest_llmeval.core.validation import explain_validation_error
+from pytest_llmeval.core.validation import located_error
 from pytest_llmeval.core.validation import read_text
 from pytest_llmeval.core.validation import toml_problem
+from pytest_llmeval.core.validation import toml_type
 from pytest_llmeval.gates.bounds import AUDITED
 from pytest_llmeval.gates.bounds import Accuracy
 from pytest_llmeval.gates.bounds import Alpha
@@ -212,7 +212,7 @@ class Thresholds(Table):
         if isinstance(data, dict) and "version" in data:
             version = data["version"]
             if isinstance(version, bool) or not isinstance(version, int) or version != 1:
-                shown = repr(version) if isinstance(version, int | str) else kind(version)
+                shown = repr(version) if isinstance(version, int | str) else toml_type(version)
                 raise problem(f"{shown} is not supported: write version = 1", "version")
         return data
 
@@ -265,13 +265,15 @@ def parse_thresholds(text: str, file: str = "thresholds.toml") -> Thresholds:
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise mistake(file, (), toml_problem(str(error), text)) from None
+        raise located_error(file, (), toml_problem(str(error), text)) from None
     if "version" not in data and all(key in Thresholds.model_fields for key in data):
-        raise mistake(file, ("version",), "missing: write version = 1 at the top of the file")
+        raise located_error(file, ("version",), "missing: write version = 1 at the top of the file")
     try:
         thresholds = Thresholds.model_validate(data)
     except ValidationError as error:
-        raise mistake(file, *explain(error.errors(include_url=False)[0])) from None
+        raise located_error(
+            file, *explain_validation_error(error.errors(include_url=False)[0])
+        ) from None
     thresholds._file, thresholds._text = file, text
     _check_regressions(thresholds)
     return thresholds
@@ -284,7 +286,7 @@ def _check_regressions(thresholds: Thresholds) -> None:
     """
     for place, name in thresholds._baselines():
         if name != thresholds.baseline:
-            raise mistake(
+            raise located_error(
                 thresholds.file,
                 (*place, "baseline"),
                 f"{name!r}, but another table names {thresholds.baseline!r}: a run is compared"
@@ -296,4 +298,6 @@ def _check_regressions(thresholds: Thresholds) -> None:
             drops = gates.regression
             if drops and drops.max_drop is None and drops.max_subject_drop is None:
                 keys = (*place, *inner, "regression")
-                raise mistake(thresholds.file, keys, "gives neither max_drop nor max_subject_drop")
+                raise located_error(
+                    thresholds.file, keys, "gives neither max_drop nor max_subject_drop"
+                )

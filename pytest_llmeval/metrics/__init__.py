@@ -1,7 +1,7 @@
-"""Records to numbers: pure functions without I/O.
+"""Metrics, as pure functions without I/O.
 
-Proportions are floats in [0, 1]; what is undefined is ``None`` (never NaN, which is not JSON);
-nonsense (a negative count, more right answers than items, a NaN) is a ``ValueError``.
+Proportions are floats in [0, 1]. Undefined values are ``None`` (never NaN, which is not JSON).
+Invalid arguments (a negative count, more right answers than items, a NaN) raise ``ValueError``.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from pytest_llmeval.metrics.bias.audit import Audit
 from pytest_llmeval.metrics.bias.audit import FamilyResult
 from pytest_llmeval.metrics.bias.audit import audit_table
 from pytest_llmeval.metrics.bias.audit import diagnose
-from pytest_llmeval.metrics.bias.positions import Answer
+from pytest_llmeval.metrics.bias.positions import ArmAnswer
 from pytest_llmeval.metrics.bias.positions import CopyResult
 from pytest_llmeval.metrics.bias.positions import PositionResult
-from pytest_llmeval.metrics.bias.positions import answered
+from pytest_llmeval.metrics.bias.positions import arm_answer
 from pytest_llmeval.metrics.bias.positions import cochran_q
 from pytest_llmeval.metrics.bias.positions import consistency_rate
-from pytest_llmeval.metrics.bias.positions import majority
+from pytest_llmeval.metrics.bias.positions import majority_choice
 from pytest_llmeval.metrics.bias.positions import recall_std
 from pytest_llmeval.metrics.bias.positions import variance_ratio
 from pytest_llmeval.metrics.calibration import Calibration
@@ -72,14 +72,14 @@ from pytest_llmeval.metrics.summary import summarize
 from pytest_llmeval.metrics.weighted import FirstOutcomes
 from pytest_llmeval.metrics.weighted import Hybrid
 from pytest_llmeval.metrics.weighted import hybrid_name
-from pytest_llmeval.metrics.weighted import hybrid_of
+from pytest_llmeval.metrics.weighted import hybrid_or_reason
 from pytest_llmeval.metrics.weighted import hybrid_score
 from pytest_llmeval.metrics.weighted import hybrid_weights
 
 __all__ = [
     "ALL_TIED_LIMIT",
     "ALL_TIED_SHOWN",
-    "Answer",
+    "ArmAnswer",
     "ArmResult",
     "Audit",
     "Calibration",
@@ -98,7 +98,7 @@ __all__ = [
     "VarianceComponents",
     "accuracy",
     "aggregate",
-    "answered",
+    "arm_answer",
     "audit_table",
     "bootstrap_interval",
     "calibration",
@@ -114,14 +114,14 @@ __all__ = [
     "exact_interval",
     "holm",
     "hybrid_name",
-    "hybrid_of",
+    "hybrid_or_reason",
     "hybrid_score",
     "hybrid_weights",
     "macro_accuracy",
     "macro_effective_size",
     "macro_interval",
     "macro_standard_error",
-    "majority",
+    "majority_choice",
     "mcnemar",
     "mean_pass_at_k",
     "mean_pass_hat_k",

@@ -1,4 +1,4 @@
-"""What every metric asks of its arguments."""
+"""Validation of the arguments of metrics."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 
 def count(name: str, value: int) -> int:
-    """The value as a plain int; ValueError unless it is a whole number of at least zero.
+    """Return the value as an int; raise ValueError unless it is a non-negative whole number.
 
-    A float is refused even where it is integral: a count that became a float has been averaged
-    or went through a table with gaps, and NaN is a float too.
+    Floats are rejected even if they are integral: a count that became a float has been averaged
+    or comes from a table with missing values, and NaN is a float too.
     """
     try:
         number = operator.index(value)
@@ -22,7 +22,7 @@ def count(name: str, value: int) -> int:
 
 
 def part(name: str, value: int, whole_name: str, whole: int) -> tuple[int, int]:
-    """Both as counts; ValueError when the part is larger than the whole."""
+    """Return part and whole as ints; raise ValueError if the part is larger than the whole."""
     value, whole = count(name, value), count(whole_name, whole)
     if value > whole:
         raise ValueError(f"{name} ({value}) is larger than {whole_name} ({whole})")
@@ -30,21 +30,21 @@ def part(name: str, value: int, whole_name: str, whole: int) -> tuple[int, int]:
 
 
 def proportion(name: str, value: float) -> float:
-    """The value as a float; ValueError unless it lies in [0, 1] (NaN does not)."""
+    """Return the value as a float; raise ValueError unless it is in [0, 1]."""
     if not 0 <= value <= 1:
         raise ValueError(f"{name} must be in [0, 1], but is {value!r}")
     return float(value)
 
 
 def confidence(value: float, name: str = "confidence") -> float:
-    """The value as a float; ValueError unless it lies between 0 and 1, both excluded."""
+    """Return the value as a float; raise ValueError unless it is in (0, 1)."""
     if not 0 < value < 1:
         raise ValueError(f"{name} must be between 0 and 1, but is {value!r}")
     return float(value)
 
 
 def cells(tally: Mapping[tuple[int, int], int]) -> list[tuple[int, int, int]]:
-    """A tally as sorted (answered, correct, items), each checked; without empty ones."""
+    """Return a tally as sorted and validated (answered, correct, items), without empty entries."""
     checked = []
     for (answered, correct), items in tally.items():
         correct, answered = part("correct", correct, "answered", answered)

@@ -1,4 +1,4 @@
-"""Whether a model that compares choices is right as often as its log-likelihoods say."""
+"""Calibration: agreement of the confidence in a choice with the frequency of right answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_llmeval.metrics.proportions import wilson_interval
 
 @dataclass(frozen=True, slots=True)
 class CalibrationBin:
-    """Answers whose confidence is in (low, high]: their mean confidence, and how many are right."""
+    """Answers with a confidence in (low, high]: their mean confidence and their accuracy."""
 
     low: float
     high: float
@@ -26,11 +26,11 @@ class CalibrationBin:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A reliability diagram, empty bins left out.
+    """A reliability diagram without its empty bins.
 
     ``ece``: expected calibration error, the mean over answers of |accuracy - confidence| of their
     bin. ``confidence`` and ``accuracy`` are over all answers; their difference is the
-    over-confidence.
+    overconfidence.
     """
 
     items: int
@@ -41,10 +41,10 @@ class Calibration:
 
 
 def choice_confidence(logprobs: Sequence[float], chosen: int) -> float | None:
-    """The share of the chosen option in the probability of all options: a softmax.
+    """Return the softmax probability of the chosen option among all options.
 
-    ``logprobs`` are natural logarithms. None where they are no numbers, or all are impossible.
-    ValueError for a choice that is none of them.
+    ``logprobs`` are natural logarithms, one per option. None if one is NaN, or if the largest is
+    infinite. Raises ValueError if ``chosen`` is not an index of ``logprobs``.
     """
     if not 0 <= chosen < len(logprobs):
         raise ValueError(f"choice {chosen} of {len(logprobs)}")
@@ -57,10 +57,10 @@ def choice_confidence(logprobs: Sequence[float], chosen: int) -> float | None:
 
 
 def calibration(answers: Iterable[tuple[float, bool]], bins: int = 10) -> Calibration | None:
-    """The reliability diagram of (confidence, correct) pairs in ``bins`` bins of equal width.
+    """Return the reliability diagram of (confidence, correct) pairs in bins of equal width.
 
-    Guo et al. 2017 (arXiv:1706.04599), section 2 and eq. 3: a bin is open below and closed above.
-    Each bin's interval is Wilson's of 95 %. None without answers. ValueError for a confidence
+    Guo et al. 2017 (arXiv:1706.04599), section 2 and eq. 3: bins are half-open, (low, high]. The
+    interval of a bin is Wilson's at 95 %. None without answers. Raises ValueError for a confidence
     outside [0, 1].
     """
     if bins < 1:
@@ -72,13 +72,13 @@ def calibration(answers: Iterable[tuple[float, bool]], bins: int = 10) -> Calibr
     items = sum(map(len, groups))
     if not items:
         return None
-    made = [_bin(n / bins, (n + 1) / bins, group) for n, group in enumerate(groups) if group]
+    filled = [_bin(n / bins, (n + 1) / bins, group) for n, group in enumerate(groups) if group]
     return Calibration(
         items,
         confidence=math.fsum(value for group in groups for value, _ in group) / items,
-        accuracy=sum(one.correct for one in made) / items,
-        ece=math.fsum(one.items * abs(one.accuracy - one.confidence) for one in made) / items,
-        bins=tuple(made),
+        accuracy=sum(bin_.correct for bin_ in filled) / items,
+        ece=math.fsum(b.items * abs(b.accuracy - b.confidence) for b in filled) / items,
+        bins=tuple(filled),
     )
 
 

@@ -1,4 +1,4 @@
-"""Two runs over the same items, item by item: overall and per subject."""
+"""Item-by-item comparison of two runs over the same items, overall and by subject."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ from pytest_llmeval.metrics.result import ItemOutcomes
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Two runs over the same items: all of them, or those of one subject.
+    """The difference of two runs over paired items: all of them, or those of one subject.
 
-    ``items``: those paired, with every sample answered in both runs; the accuracies are over
-    them. ``drop`` is baseline less candidate: positive is worse; ``interval`` is its interval.
-    ``newly_wrong``: items on which the candidate has fewer right answers. ``p_value`` is exact
-    and two-sided; ``adjusted`` is Holm's over all subjects with paired items. ``detectable``:
-    the smallest drop found with power 80 %, for a subject at Holm's strictest step.
+    ``items``: number of paired items, with every sample answered in both runs; the accuracies are
+    over them. ``drop`` is baseline minus candidate, so positive is worse; ``interval`` is that of
+    the drop. ``newly_wrong``: number of items with fewer right answers in the candidate.
+    ``p_value`` is exact and two-sided; ``adjusted`` is Holm's over all subjects with paired items.
+    ``detectable``: the smallest drop detected with power 80 %, for a subject at Holm's strictest
+    step.
     """
 
     items: int
@@ -45,13 +46,13 @@ class Difference:
     detectable: float | None
 
     def as_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        shown = {field.name: getattr(self, field.name) for field in fields(self)}
-        return shown | {"interval": None if self.interval is None else list(self.interval)}
+        """Return the fields as plain JSON values."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return values | {"interval": None if self.interval is None else list(self.interval)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Difference:
-        """The inverse of ``as_json``. Raises KeyError for a field that is missing."""
+        """Return the inverse of ``as_json``; raise KeyError for a missing field."""
         values = {field.name: value[field.name] for field in fields(cls)}
         interval = values["interval"]
         return cls(**values | {"interval": None if interval is None else tuple(interval)})
@@ -59,15 +60,15 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A candidate against a baseline on one benchmark under one scorer.
+    """The comparison of a candidate with a baseline on one benchmark with one scorer.
 
     ``baseline`` and ``candidate`` are the models' names; ``subjects`` has every subject of the
-    benchmark, sorted, and ``sizes`` how many items it has there. Item ids are sorted.
-    ``only_baseline``: items that only that run has in full (not run, or cut short, in the
-    other). ``errors_baseline``: items with an error in that run; they are not paired.
-    ``error_answers_baseline``: how many of its answers are errors, which is what limits count.
-    ``conservative``: the same where there are errors, with those of the baseline taken as right
-    and those of the candidate as wrong answers: what a gate can be sure of.
+    benchmark, sorted, and ``sizes`` the numbers of items of the benchmark. Item ids are sorted.
+    ``only_baseline``: items that are complete only in the baseline (not run, or interrupted, in
+    the candidate). ``errors_baseline``: number of items with an error in the baseline, which are
+    not paired. ``error_answers_baseline``: number of errors among its answers, to which limits
+    apply. ``conservative``: if there are errors, the same comparison with errors of the baseline as
+    right and errors of the candidate as wrong answers, which bounds the true drop for gates.
     """
 
     benchmark: str
@@ -97,15 +98,15 @@ class Comparison:
         return self.overall.items == sum(self.sizes.values())
 
     def worst(self, count: int = 10) -> list[tuple[str, Difference]]:
-        """The subjects that got worse, largest drop first."""
+        """Return (subject, difference) of the ``count`` largest drops, largest first."""
         drops = [(d.drop, name, d) for name, d in self.subjects.items() if d.drop and d.drop > 0]
         drops.sort(key=lambda entry: (-entry[0], entry[1]))
         return [(name, difference) for _, name, difference in drops[:count]]
 
     def as_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        shown = {field.name: getattr(self, field.name) for field in fields(self)}
-        shown.update(
+        """Return the fields as plain JSON values."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values.update(
             overall=self.overall.as_json(),
             subjects={name: difference.as_json() for name, difference in self.subjects.items()},
             sizes=dict(self.sizes),
@@ -113,17 +114,19 @@ class Comparison:
             conservative=self.conservative and self.conservative.as_json(),
         )
         for name in _LISTS:
-            shown[name] = list(shown[name])
-        return shown
+            values[name] = list(values[name])
+        return values
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Comparison:
-        """The inverse of ``as_json``. Raises KeyError for a field that is missing."""
+        """Return the inverse of ``as_json``; raise KeyError for a missing field."""
         values = {field.name: value[field.name] for field in fields(cls)}
         conservative = values["conservative"]
         values.update(
             overall=Difference.from_json(values["overall"]),
-            subjects={n: Difference.from_json(one) for n, one in values["subjects"].items()},
+            subjects={
+                n: Difference.from_json(subject) for n, subject in values["subjects"].items()
+            },
             conservative=None if conservative is None else cls.from_json(conservative),
             **{name: tuple(values[name]) for name in _LISTS},
         )
@@ -134,8 +137,8 @@ _LISTS = ("newly_wrong", "newly_right", "only_baseline", "only_candidate")
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
-    """One item in both runs: how many answers it has there, and how many are right."""
+class _PairedItem:
+    """The number of right answers to one item in both runs."""
 
     subject: str
     baseline: int
@@ -151,25 +154,25 @@ def compare_items(
     baseline_model: str,
     candidate_model: str,
     sizes: Mapping[str, int],
-    drawn: bool = False,
+    sampled: bool = False,
     confidence: float = 0.95,
 ) -> Comparison:
-    """Pair two runs by item id; ``sizes`` as subject -> items of the benchmark.
+    """Compare two runs, given as item id → outcomes, item by item.
 
-    ``drawn``: the items of one of the runs are a random draw of every subject's. The overall
-    difference is then the estimate for all items, each subject weighing as much as it has
-    there (``stratified_change``), and its p value an approximation.
+    ``sizes``: subject → number of items in the benchmark. ``sampled``: the items of one of the runs
+    are a random sample of each subject. The overall difference is then the estimate for all items,
+    with subjects weighted by their sizes (``stratified_change``), and its p value is approximate.
 
-    Tests at alpha = 1 - confidence. An item is paired when both runs have all samples of it and
-    none is an error; how many all are is the most that an item has in that run. Where the runs
-    differ in it (they are not of one protocol then) rates are compared. Sources: ``sign_flip``,
-    ``paired_interval``, ``holm``, ``detectable_paired_drop``. ValueError for an item of a subject
-    that ``sizes`` lacks or of different subjects.
+    Tests are at alpha = 1 - confidence. An item is paired if both runs have all samples of it
+    without an error; the number of samples of a run is the largest of its items. If the runs
+    differ in it (and so in their protocol), rates are compared. Sources: ``sign_flip``,
+    ``paired_interval``, ``holm``, ``detectable_paired_drop``. Raises ValueError for an item with a
+    subject that ``sizes`` lacks, or with different subjects in the two runs.
     """
     _validation.confidence(confidence)
     samples = _samples(baseline), _samples(candidate)
     pairs = _pairs(baseline, candidate, samples)
-    by_subject: dict[str, list[_Pair]] = {name: [] for name in sorted(sizes)}
+    by_subject: dict[str, list[_PairedItem]] = {name: [] for name in sorted(sizes)}
     for item in (*baseline.values(), *candidate.values()):
         if item.subject not in by_subject:
             raise ValueError(f"unknown subject {item.subject!r}")
@@ -194,11 +197,11 @@ def compare_items(
             baseline_model=baseline_model,
             candidate_model=candidate_model,
             sizes=sizes,
-            drawn=drawn,
+            sampled=sampled,
             confidence=confidence,
         )
     overall = _difference(pairs.values(), samples, confidence, alpha)
-    if drawn and overall.items:
+    if sampled and overall.items:
         overall = _weighted(overall, by_subject, subjects, sizes, samples, confidence)
     full_baseline, full_candidate = _full(baseline, samples[0]), _full(candidate, samples[1])
     changes = {item: _change(pair, samples) for item, pair in pairs.items()}
@@ -223,13 +226,13 @@ def compare_items(
 
 def _weighted(
     overall: Difference,
-    by_subject: Mapping[str, list[_Pair]],
+    by_subject: Mapping[str, list[_PairedItem]],
     subjects: Mapping[str, Difference],
     sizes: Mapping[str, int],
     samples: tuple[int, int],
     confidence: float,
 ) -> Difference:
-    """The overall difference of a draw, with subjects weighing what they have in the benchmark."""
+    """Return the overall difference of a random sample, with subjects weighted by their sizes."""
     present = {name: sizes[name] for name, pairs in by_subject.items() if pairs}
     whole = sum(present.values())
     weights = {name: size / whole for name, size in present.items()}
@@ -257,7 +260,7 @@ def _weighted(
 
 
 def _filled(items: Mapping[str, ItemOutcomes], outcome: Outcome) -> dict[str, ItemOutcomes]:
-    """The items with that outcome in place of errors."""
+    """Return the items with errors replaced by the outcome."""
     return {
         name: replace(
             item, outcomes=tuple(outcome if o is Outcome.ERROR else o for o in item.outcomes)
@@ -273,7 +276,7 @@ def _samples(items: Mapping[str, ItemOutcomes]) -> int:
 
 
 def _full(items: Mapping[str, ItemOutcomes], samples: int) -> set[str]:
-    """Items that were asked for every sample, whatever became of it."""
+    """Return the items with an outcome, which may be an error, for every sample."""
     return {name for name, item in items.items() if len(item.outcomes) == samples}
 
 
@@ -285,7 +288,7 @@ def _pairs(
     baseline: Mapping[str, ItemOutcomes],
     candidate: Mapping[str, ItemOutcomes],
     samples: tuple[int, int],
-) -> dict[str, _Pair]:
+) -> dict[str, _PairedItem]:
     pairs = {}
     for name, before in baseline.items():
         after = candidate.get(name)
@@ -293,18 +296,18 @@ def _pairs(
             continue
         if before.subject != after.subject:
             raise ValueError(f"item {name!r} is of {before.subject!r} and of {after.subject!r}")
-        pairs[name] = _Pair(before.subject, before.correct, after.correct)
+        pairs[name] = _PairedItem(before.subject, before.correct, after.correct)
     return pairs
 
 
-def _change(pair: _Pair, samples: tuple[int, int]) -> int:
-    """Right answers lost, in the common multiple of both runs' samples."""
+def _change(pair: _PairedItem, samples: tuple[int, int]) -> int:
+    """Return the number of right answers lost, scaled to the common multiple of the samples."""
     whole = math.lcm(*samples)
     return pair.baseline * (whole // samples[0]) - pair.candidate * (whole // samples[1])
 
 
 def _difference(
-    pairs: Iterable[_Pair], samples: tuple[int, int], confidence: float, alpha: float
+    pairs: Iterable[_PairedItem], samples: tuple[int, int], confidence: float, alpha: float
 ) -> Difference:
     pairs = list(pairs)
     items, scale = len(pairs), math.lcm(*samples)

@@ -1,6 +1,7 @@
-"""Intervals of accuracies over items with one or several answers, subjects and draws.
+"""Confidence intervals of accuracies, for several answers per item, subjects and random samples.
 
-An interval never claims certainty for want of spread: all right is not 1 to 1.
+An interval has a positive width even without variance in the data: if all answers are right, it is
+not (1, 1).
 """
 
 from __future__ import annotations
@@ -26,16 +27,18 @@ Interval = tuple[float, float]
 
 
 def effective_size(tally: Tally, population: int | None = None) -> float:
-    """How many independent 0/1 items would tell as much about the accuracy as these answers.
+    """Return the number of independent 0/1 items that would be as informative as the answers.
 
-    One answer per item: the items. Several: answers / deff with the design effect deff =
-    (clustered SE / SE of independent answers)^2 (Kish 1965, "Survey Sampling", sec. 8.2; as the
-    n of a binomial interval in Korn & Graubard 1998, Survey Methodology 24, 193-201), kept
-    between the items and the answers; the items where there is no spread to estimate it from.
+    With one answer per item, the number of items. With several, answers / deff with the design
+    effect deff = (clustered SE / SE of independent answers)^2 (Kish 1965, "Survey Sampling", sec.
+    8.2; as the n of a binomial interval in Korn & Graubard 1998, Survey Methodology 24, 193-201),
+    limited to the range from items to answers; the number of items if there is no variance from
+    which to estimate it.
 
-    ``population``: the benchmark's items, of which these were drawn. The size then grows by
-    (N - 1) / (N - n) (Cochran 1977, "Sampling Techniques", sec. 3.2), infinite at n = N:
-    it is about the benchmark's own value, which a full run would give. 0 without answers.
+    ``population``: number of items in the benchmark, of which these are a random sample. The size
+    is then multiplied by (N - 1) / (N - n) (Cochran 1977, "Sampling Techniques", sec. 3.2),
+    infinite at n = N, because the quantity of interest is the result of a full run. 0 without
+    answers.
     """
     cells = _validation.cells(tally)
     items, answers, correct = totals(cells)
@@ -55,10 +58,10 @@ def effective_size(tally: Tally, population: int | None = None) -> float:
 
 
 def score_interval(mean: float, size: float, confidence: float = 0.95) -> Interval:
-    """Wilson's score interval (1927, see ``wilson_interval``) for an effective size.
+    """Return Wilson's score interval (1927, see ``wilson_interval``) for an effective size.
 
-    (0, 1) at size 0, the point at infinity. ValueError for a mean outside [0, 1], a negative
-    size, or a confidence outside (0, 1).
+    (0, 1) at size 0, (mean, mean) at infinite size. Raises ValueError for a mean outside [0, 1], a
+    negative size, or a confidence outside (0, 1).
     """
     mean = _validation.proportion("mean", mean)
     z = two_sided(confidence)
@@ -75,9 +78,10 @@ def score_interval(mean: float, size: float, confidence: float = 0.95) -> Interv
 def tally_interval(
     tally: Tally, confidence: float = 0.95, population: int | None = None
 ) -> Interval:
-    """Interval of the accuracy over all answers: ``score_interval`` at ``effective_size``.
+    """Return the interval of the accuracy over all answers.
 
-    With one answer per item and no population exactly ``wilson_interval``.
+    It is ``score_interval`` at ``effective_size``; with one answer per item and without
+    ``population``, exactly ``wilson_interval``.
     """
     items, answers, correct = totals(_validation.cells(tally))
     if population is None and answers == items:
@@ -91,19 +95,19 @@ def macro_interval(
     confidence: float = 0.95,
     populations: Mapping[str, int] | None = None,
 ) -> Interval:
-    """Interval of the macro accuracy: ``stratified_interval`` with equal weights.
+    """Return the interval of the macro accuracy: ``stratified_interval`` with equal weights.
 
-    Subjects without items are left out, as in ``macro_accuracy``; (0, 1) without any.
-    ``populations`` (subject -> items of the benchmark): with the finite-population correction.
+    Subjects without items are left out, as in ``macro_accuracy``; (0, 1) without any. With
+    ``populations`` (subject → items in the benchmark), the finite-population correction is applied.
     """
     present = _present(subjects)
     return _stratified_limits(present, dict.fromkeys(present, 1), populations, confidence)
 
 
 def macro_effective_size(subjects: Mapping[str, Tally]) -> float:
-    """How many independent 0/1 items would tell as much as these do about the macro accuracy.
+    """Return the number of independent 0/1 items that would be as informative on macro accuracy.
 
-    1 / sum w^2 / n with the subjects' weights and effective sizes (Kish 1965, "Survey Sampling",
+    1 / sum (w^2 / n) with the subjects' weights and effective sizes (Kish 1965, "Survey Sampling",
     sec. 11.7), as if subjects were equally hard. 0 without items.
     """
     present = _present(subjects)
@@ -113,12 +117,12 @@ def macro_effective_size(subjects: Mapping[str, Tally]) -> float:
 def stratified_accuracy(
     subjects: Mapping[str, Tally], populations: Mapping[str, int]
 ) -> float | None:
-    """What the whole benchmark would give, from a draw of items per subject: sum N_s/N p_s.
+    """Return the estimated accuracy on the whole benchmark, from a random sample per subject.
 
-    ``populations``: subject -> items of the benchmark. The stratified mean of Cochran 1977,
-    "Sampling Techniques", eq. 5.1: without bias whatever part of each subject was drawn, unlike
-    the mean over the drawn items. None where a subject with items in the benchmark has none
-    here. ValueError for more items than the benchmark has.
+    sum N_s/N p_s, with ``populations`` (subject → items in the benchmark) as N_s. The stratified
+    mean of Cochran 1977, "Sampling Techniques", eq. 5.1: unbiased for any sizes of the samples,
+    unlike the mean over the sampled items. None if a subject of the benchmark has no items here.
+    Raises ValueError for more items than the benchmark has.
     """
     weights = _weights(subjects, populations)
     return None if weights is None else _weighted_mean(subjects, weights)
@@ -131,18 +135,18 @@ def stratified_interval(
     *,
     finite: bool,
 ) -> Interval:
-    """Interval of ``stratified_accuracy``, as Wilson's is one of a single proportion.
+    """Return the interval of ``stratified_accuracy``, a generalisation of Wilson's interval.
 
-    Wilson's interval is that of a proportion with z^2 items more, half of them right: its centre
-    is their mean, its width that of (n p (1 - p) + z^2 / 4) / (n + z^2)^2. Here the z^2 items are
-    dealt out to the subjects by their shares of w^2 / n, so that a heavy subject that is all
-    right by luck has a width of its own, and many small ones are not all drawn to one half.
-    Variances are those of Cochran 1977, "Sampling Techniques", ch. 5, a subject with a single
-    item taking p (1 - p) from all; equal to ``tally_interval`` for one subject. Coverage is
-    measured in tests/metrics. (0, 1) where the accuracy is None.
+    Wilson's interval adds z^2 pseudo-items, half of them right: its centre is the mean with them,
+    its width that of the variance (n p (1 - p) + z^2 / 4) / (n + z^2)^2. Here the z^2 pseudo-items
+    are distributed over the subjects by their shares of w^2 / n, so that a subject with a large
+    weight that is all right by chance contributes a width, and many small subjects are not all
+    shifted towards one half. Variances are those of Cochran 1977, "Sampling Techniques", ch. 5; a
+    subject with a single item uses p (1 - p) of all items. Equal to ``tally_interval`` for one
+    subject. Coverage is measured in tests/metrics. (0, 1) if the accuracy is None.
 
-    ``finite``: about the benchmark's own value, with the finite-population correction, a point
-    where every item was drawn; else about the model on items of this kind.
+    ``finite``: the interval is for the value of a full run, with the finite-population correction,
+    and a point if every item was sampled; otherwise it is for the model on items of this kind.
     """
     _validation.confidence(confidence)
     weights = _weights(subjects, populations)
@@ -154,9 +158,9 @@ def stratified_interval(
 def stratified_effective_size(
     subjects: Mapping[str, Tally], populations: Mapping[str, int]
 ) -> float:
-    """``macro_effective_size`` with the weights of ``stratified_accuracy``.
+    """Return ``macro_effective_size`` with the weights of ``stratified_accuracy``.
 
-    0 where the accuracy is None.
+    0 if the accuracy is None.
     """
     weights = _weights(subjects, populations)
     return 0.0 if weights is None else _weights_size(subjects, weights)
@@ -170,16 +174,16 @@ def bootstrap_interval(
     seed: int = 0,
     resamples: int = 10_000,
 ) -> Interval:
-    """Percentile bootstrap of the mean over strata of the mean over items of value(n, c).
+    """Return the percentile bootstrap interval of the mean over strata of value(n, c).
 
-    The items of each stratum are drawn with replacement (Efron & Tibshirani 1993, "An
-    Introduction to the Bootstrap", ch. 13), as multinomial counts of the tally's cells: the time
-    goes with the different (n, c), not with the items. Same seed, same interval, whatever the
-    order of the cells. Widened to contain the estimate. Where no stratum has any spread every
-    resample is alike, which is not certainty: then it is ``score_interval`` at the effective
-    size of the strata's numbers of items.
-
-    ``value`` must give proportions. Strata without items are left out; (0, 1) without any.
+    ``value`` is averaged over the items of a stratum, then over strata; it must return proportions.
+    The items of each stratum are resampled with replacement (Efron & Tibshirani 1993, "An
+    Introduction to the Bootstrap", ch. 13), as multinomial counts of the tally's cells, so that the
+    run time depends on the number of different (n, c) rather than of items. Equal seeds give equal
+    intervals, independent of the order of the cells. The interval is widened to contain the
+    estimate. If no stratum has any variance, all resamples are equal; then the interval is
+    ``score_interval`` at the effective size of the strata's numbers of items. Strata without items
+    are left out; (0, 1) without any.
     """
     _validation.confidence(confidence)
     if _validation.count("resamples", resamples) == 0:
@@ -198,8 +202,8 @@ def bootstrap_interval(
     means = np.zeros(resamples)
     for values in cells:
         rates, items = np.array(list(values)), np.array(list(values.values()))
-        drawn = generator.multinomial(items.sum(), items / items.sum(), size=resamples)
-        means += drawn @ rates / (items.sum() * len(cells))
+        counts = generator.multinomial(items.sum(), items / items.sum(), size=resamples)
+        means += counts @ rates / (items.sum() * len(cells))
     tail = (1 - confidence) / 2
     low, high = (float(q) for q in np.quantile(means, [tail, 1 - tail]))
     return max(0.0, min(low, estimate)), min(1.0, max(high, estimate))
@@ -208,9 +212,9 @@ def bootstrap_interval(
 def pass_at_k_interval(
     tally: Tally, k: int, confidence: float = 0.95, *, seed: int = 0
 ) -> Interval | None:
-    """``bootstrap_interval`` of ``mean_pass_at_k`` over the items; None where that is None.
+    """Return the ``bootstrap_interval`` of ``mean_pass_at_k``, or None if that is None.
 
-    pass@1 of as many samples of every item is the accuracy, and has its interval.
+    With equally many samples of every item, pass@1 is the accuracy and has ``tally_interval``.
     """
     if mean_pass_at_k(tally, k) is None:
         return None
@@ -224,9 +228,9 @@ def pass_at_k_interval(
 def pass_hat_k_interval(
     tally: Tally, k: int, confidence: float = 0.95, *, seed: int = 0
 ) -> Interval | None:
-    """``bootstrap_interval`` of ``mean_pass_hat_k`` over the items; None where that is None.
+    """Return the ``bootstrap_interval`` of ``mean_pass_hat_k``, or None if that is None.
 
-    pass^1 as pass@1.
+    pass^1 is treated as pass@1.
     """
     if mean_pass_hat_k(tally, k) is None:
         return None
@@ -248,7 +252,7 @@ def _present(subjects: Mapping[str, Tally]) -> dict[str, Tally]:
 def _weights(
     subjects: Mapping[str, Tally], populations: Mapping[str, int]
 ) -> Mapping[str, int] | None:
-    """The populations that are not empty; None where one of them has no items here."""
+    """Return the populations that are not empty; None if one of them has no items here."""
     for name, tally in subjects.items():
         if name not in populations:
             raise ValueError(f"no population of {name!r}")
@@ -264,7 +268,8 @@ def _weighted_mean(subjects: Mapping[str, Tally], weights: Mapping[str, int]) ->
     for name, weight in weights.items():
         _, answers, correct = totals(_validation.cells(subjects[name]))
         means.append(weight * (correct / answers))
-    # Divided last: the mean of ones is 1, and equal weights give macro_accuracy to the digit.
+    # The division comes last, so that the mean of ones is 1 and equal weights give exactly
+    # macro_accuracy.
     return min(1.0, math.fsum(means) / sum(weights.values()))
 
 
@@ -284,7 +289,7 @@ def _stratified_limits(
     parts = []
     for name, weight in weights.items():
         size = effective_size(subjects[name], (populations or {}).get(name))
-        if math.isinf(size):  # all of its items were drawn: nothing about it is uncertain
+        if math.isinf(size):  # all of its items were sampled, so it has no uncertainty
             continue
         items, answers, correct = totals(_validation.cells(subjects[name]))
         error = clustered_standard_error(subjects[name])
@@ -295,9 +300,9 @@ def _stratified_limits(
     total = math.fsum(share * share / size for share, size, _, _ in parts)
     shift, variances = [], []
     for share, size, rate, variance in parts:
-        dealt = z * z * (share * share / size) / total
-        shift.append(share * dealt * (0.5 - rate) / (size + dealt))
-        variances.append(share * share * (size * size * variance + dealt / 4) / (size + dealt) ** 2)
+        extra = z * z * (share * share / size) / total
+        shift.append(share * extra * (0.5 - rate) / (size + extra))
+        variances.append(share * share * (size * size * variance + extra / 4) / (size + extra) ** 2)
     centre, half = mean + math.fsum(shift), z * math.sqrt(math.fsum(variances))
     return max(0.0, min(mean, centre - half)), min(1.0, max(mean, centre + half))
 
@@ -311,12 +316,12 @@ def _weights_size(subjects: Mapping[str, Tally], weights: Mapping[str, int]) -> 
 
 
 def _values(tally: Tally, value: Callable[[int, int], float]) -> dict[float, int]:
-    """Value -> items that have it, ascending: the same whatever the order of the tally."""
-    found: dict[float, int] = {}
+    """Return value → number of items, ascending and so independent of the tally's order."""
+    counts: dict[float, int] = {}
     for n, c, items in _validation.cells(tally):
-        one = _validation.proportion(f"value({n}, {c})", value(n, c))
-        found[one] = found.get(one, 0) + items
-    return dict(sorted(found.items()))
+        rate = _validation.proportion(f"value({n}, {c})", value(n, c))
+        counts[rate] = counts.get(rate, 0) + items
+    return dict(sorted(counts.items()))
 
 
 def _estimate(strata: Sequence[Mapping[float, int]]) -> float:

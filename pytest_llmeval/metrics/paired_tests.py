@@ -1,9 +1,7 @@
-"""Tests for two runs over the same items, for many of them at once, and the smallest drops they can detect.
+"""Paired tests of two runs over the same items, and the smallest drops that they can detect.
 
-What a measurement could have seen: smallest drops that are found with a given power.
-
-Cohen 1988, "Statistical Power Analysis for the Behavioral Sciences": a drop is found with power
-1 - beta where it is z(1 - alpha/2) + z(1 - beta) standard errors.
+Power: Cohen 1988, "Statistical Power Analysis for the Behavioral Sciences". A drop is detected with
+power 1 - beta if it is z(1 - alpha/2) + z(1 - beta) standard errors.
 """
 
 from __future__ import annotations
@@ -23,11 +21,12 @@ if TYPE_CHECKING:
 
 
 def mcnemar(only_baseline: int, only_candidate: int) -> float:
-    """Exact two-sided p value of McNemar's test, from the items that only one run has right.
+    """Return the exact two-sided p value of McNemar's test.
 
-    Under no difference the smaller count is binomial(n, 1/2) over the n discordant items:
-    min(1, 2 P(X <= min)). McNemar 1947, Psychometrika 12, 153-157; exact form in Fagerland,
-    Lydersen & Laake 2013, BMC Med. Res. Methodol. 13:91. Without discordant items 1.
+    The arguments are the numbers of items that only one run has right. Under the null hypothesis
+    the smaller count is binomial(n, 1/2) over the n discordant items: min(1, 2 P(X <= min)).
+    McNemar 1947, Psychometrika 12, 153-157; exact form in Fagerland, Lydersen & Laake 2013, BMC
+    Med. Res. Methodol. 13:91. 1 without discordant items.
     """
     only_baseline = _validation.count("only_baseline", only_baseline)
     only_candidate = _validation.count("only_candidate", only_candidate)
@@ -35,20 +34,21 @@ def mcnemar(only_baseline: int, only_candidate: int) -> float:
     if only_baseline == only_candidate:
         return 1.0  # twice the lower half counts the middle twice
     smaller = min(only_baseline, only_candidate)
-    # Here, not above: scipy takes longer to load than pytest, and few sessions compare runs.
+    # Imported here because scipy takes longer to import than pytest, and few sessions need it.
     from scipy.special import betainc
 
-    # P(X <= k) = I_1/2(n - k, k + 1); scipy's bdtr is the same with three digits fewer.
+    # P(X <= k) = I_1/2(n - k, k + 1); scipy's bdtr has three digits less.
     return min(1.0, 2 * float(betainc(discordant - smaller, smaller + 1, 0.5)))
 
 
 def sign_flip(differences: Mapping[int, int]) -> float:
-    """Exact two-sided p value of the paired sign-flip test: difference -> items that have it.
+    """Return the exact two-sided p value of the paired sign-flip test.
 
-    Under no difference each item keeps the size of its difference and takes either sign with
-    probability 1/2; p is the chance of a sum as far from 0 as this one. Fisher 1935, "The Design
-    of Experiments", sec. 21; Pitman 1937, J. R. Stat. Soc. Suppl. 4, 119-130. Where every
-    difference has the same size it is ``mcnemar``. Items without a difference say nothing.
+    ``differences``: difference → number of items. Under the null hypothesis each item keeps the
+    size of its difference and has either sign with probability 1/2; p is the probability of a sum
+    at least as far from 0. Fisher 1935, "The Design of Experiments", sec. 21; Pitman 1937, J. R.
+    Stat. Soc. Suppl. 4, 119-130. Equal to ``mcnemar`` if all differences have the same size. Items
+    without a difference have no effect.
     """
     sizes: dict[int, int] = {}
     total = 0
@@ -64,26 +64,26 @@ def sign_flip(differences: Mapping[int, int]) -> float:
         return 1.0
     unit = math.gcd(*sizes)
     whole = sum(size * items for size, items in sizes.items())
-    # The sum is 2 S - whole with S the part of the positive ones: both tails are S <= least.
+    # The sum is 2 S - whole, S being the sum of the positive terms: both tails are S <= least.
     least = (whole - abs(total)) // 2 // unit
     return min(1.0, 2 * _sign_flip_tail({s // unit: m for s, m in sizes.items()}, least))
 
 
 def _sign_flip_tail(sizes: Mapping[int, int], most: int) -> float:
-    """P(sum of size × binomial(items, 1/2) <= most), by convolution.
+    """Return P(sum of size × binomial(items, 1/2) <= most), computed by convolution.
 
-    Every term is positive and every binomial probability correctly rounded, so that small
-    p values keep their digits, which a Fourier transform would lose.
+    Every term is positive and every binomial probability correctly rounded, so that small p values
+    are accurate, which they would not be with a Fourier transform.
     """
     import numpy as np
 
-    # Only sums up to ``most`` are carried along, the sizes that stretch them least first.
+    # Only sums up to ``most`` are computed; sizes that extend the range least come first.
     sums = np.ones(1)
     for size, items in sorted(sizes.items(), key=lambda pair: pair[0] * pair[1]):
         chances = _half_binomial(items)
         longer = np.zeros(min(most, len(sums) - 1 + size * items) + 1)
         for rest in range(min(size, len(sums))):
-            # Sums that leave the same rest are the ones that a multiple of the size connects.
+            # Only sums with the same remainder differ by a multiple of the size.
             new = np.convolve(sums[rest::size], chances)
             room = longer[rest::size]
             room += new[: len(room)]
@@ -94,22 +94,23 @@ def _sign_flip_tail(sizes: Mapping[int, int], most: int) -> float:
 def _half_binomial(items: int) -> np.typing.NDArray[np.float64]:
     import numpy as np
 
-    ways, chances = 1, []
+    combinations, chances = 1, []
     for right in range(items + 1):
-        chances.append(ways / (1 << items))
-        ways = ways * (items - right) // (right + 1)
+        chances.append(combinations / (1 << items))
+        combinations = combinations * (items - right) // (right + 1)
     return np.array(chances)
 
 
 def paired_interval(
     differences: Mapping[int, int], scale: int = 1, confidence: float = 0.95
 ) -> tuple[float, float]:
-    """Interval of the mean of difference / scale, from difference -> items that have it.
+    """Return the interval of the mean of difference / scale.
 
-    One item of +1 and one of -1 are added, then the normal interval of a mean is taken: for
-    0/1 outcomes the adjusted Wald interval of Bonett & Price 2012 (J. Educ. Behav. Stat. 37,
-    479-488), here for means over samples too. Clipped to [-1, 1], widened to contain the
-    estimate; (-1, 1) without items. ``scale``: the answers per item, the largest difference.
+    ``differences``: difference → number of items. ``scale``: answers per item, which is the largest
+    possible difference. The interval is the normal one of a mean, after one item of +1 and one of
+    -1 are added: for 0/1 outcomes the adjusted Wald interval of Bonett & Price 2012 (J. Educ.
+    Behav. Stat. 37, 479-488), here also for means over samples. Clipped to [-1, 1] and widened to
+    contain the estimate; (-1, 1) without items.
     """
     z = two_sided(confidence)
     if _validation.count("scale", scale) == 0:
@@ -133,11 +134,12 @@ def paired_interval(
 def stratified_change(
     parts: Sequence[tuple[float, Mapping[int, int]]], scale: int = 1, confidence: float = 0.95
 ) -> tuple[tuple[float, float], float]:
-    """Interval and two-sided p value of a weighted mean of changes: (weight, differences) each.
+    """Return the interval and the two-sided p value of a weighted mean of changes.
 
-    ``paired_interval`` for a draw of items per subject: its two added items are dealt out to
-    the parts by their shares of w^2 / n, as in ``stratified_interval``, and p is that of the
-    normal distribution, 1 where there is no item. Weights sum to 1.
+    ``parts``: (weight, differences) of every subject; weights sum to 1. It is ``paired_interval``
+    for a random sample of items per subject: its two added items are distributed over the parts by
+    their shares of w^2 / n, as in ``stratified_interval``, and p is that of the normal
+    distribution, 1 without items.
     """
     z = two_sided(confidence)
     sizes = [(weight, sum(changes.values()), changes) for weight, changes in parts]
@@ -148,11 +150,11 @@ def stratified_change(
     for weight, items, changes in sizes:
         if not items:
             continue
-        dealt = 2 * (weight * weight / items) / total
+        extra = 2 * (weight * weight / items) / total
         change = sum(d * m for d, m in changes.items()) / scale
         squares = sum(d * d * m for d, m in changes.items()) / scale**2
-        mean = change / (items + dealt)
-        variance = ((squares + dealt) / (items + dealt) - mean * mean) / (items + dealt)
+        mean = change / (items + extra)
+        variance = ((squares + extra) / (items + extra) - mean * mean) / (items + extra)
         means.append(weight * mean)
         variances.append(weight * weight * variance)
         estimates.append(weight * change / items)
@@ -164,7 +166,7 @@ def stratified_change(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down adjusted p values, in the order of the input.
+    """Return Holm's step-down adjusted p values, in the order of the input.
 
     With p sorted ascending the i-th (from 0) is max over j <= i of min(1, (m - j) p_j); rejecting
     those <= alpha keeps the family-wise error rate <= alpha under any dependence. Holm 1979,
@@ -182,11 +184,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def detectable_drop(
     mean: float, size: float, confidence: float = 0.95, power: float = 0.8
 ) -> float | None:
-    """Smallest drop below ``mean`` that an interval over ``size`` items finds with this power.
+    """Return the smallest drop below ``mean`` that an interval detects with the given power.
 
-    ``size`` as ``effective_size`` gives it. The standard error is that of Agresti & Coull 1998
-    (Am. Stat. 52, 119-126), with p~ = (c + z^2/2) / (n + z^2): all right is not certainty.
-    At most 1; 0 for an infinite size, None for 0.
+    ``size``: an ``effective_size``. The standard error is that of Agresti & Coull 1998 (Am. Stat.
+    52, 119-126), with p~ = (c + z^2/2) / (n + z^2), which is positive even if all answers are
+    right. At most 1; 0 for an infinite size, None for 0.
     """
     mean = _validation.proportion("mean", mean)
     if not size >= 0:
@@ -205,13 +207,13 @@ def detectable_drop(
 def detectable_paired_drop(
     items: int, newly_wrong: int, newly_right: int, alpha: float = 0.05, power: float = 0.8
 ) -> float | None:
-    """Smallest drop between two runs over the same items that a paired test finds, with power.
+    """Return the smallest drop between two runs that a paired test detects with the given power.
 
-    (z(1 - alpha/2) + z(power)) sqrt(psi / n), psi the share of items that changed: Connor 1987
-    (Biometrics 43, 207-211) with psi in place of psi - drop^2, so rather too large, and one
-    change each way added, so that no change is not certainty. Where few items changed, no less than
-    the drop of which ``smallest_significant`` items or more become wrong with this power, which
-    the exact test needs at least. At most 1; None with fewer items than that.
+    (z(1 - alpha/2) + z(power)) sqrt(psi / n), psi being the share of changed items: Connor 1987
+    (Biometrics 43, 207-211) with psi in place of psi - drop^2, which is conservative. One change
+    in each direction is added, so that the result is positive without changes. It is at least the
+    drop with which ``smallest_significant`` items, the minimum for the exact test, become wrong
+    with the given power. At most 1; None with fewer items than that minimum.
     """
     changed = _validation.count("newly_wrong", newly_wrong) + _validation.count(
         "newly_right", newly_right
@@ -223,9 +225,9 @@ def detectable_paired_drop(
 def detectable_mean_change(
     items: int, squares: float, least: float, alpha: float = 0.05, power: float = 0.8
 ) -> float | None:
-    """``detectable_paired_drop`` for items that change by parts, the smallest being ``least``.
+    """Return ``detectable_paired_drop`` for fractional changes, the smallest being ``least``.
 
-    ``squares`` sums the squares of the changes; the exact test is then ``sign_flip``.
+    ``squares``: the sum of the squares of the changes. The exact test is then ``sign_flip``.
     """
     factor = both_errors(critical(alpha), power)
     needed = smallest_significant(1, alpha)
@@ -245,10 +247,10 @@ def detectable_stratified_change(
     alpha: float = 0.05,
     power: float = 0.8,
 ) -> float | None:
-    """``detectable_mean_change`` of ``stratified_change``: (weight, differences) of every part.
+    """Return ``detectable_mean_change`` for ``stratified_change`` and its ``parts``.
 
-    With the same two items dealt out; without the exact test's least, as p is an approximation
-    there. At most 1; None without items.
+    The same two items are added; the minimum for the exact test does not apply, because p is
+    approximate. At most 1; None without items.
     """
     factor = both_errors(critical(alpha), power)
     sizes = [(weight, sum(changes.values()), changes) for weight, changes in parts]
@@ -258,17 +260,18 @@ def detectable_stratified_change(
     variance = 0.0
     for weight, items, changes in sizes:
         if items:
-            dealt = 2 * (weight * weight / items) / total
+            extra = 2 * (weight * weight / items) / total
             squares = sum(d * d * m for d, m in changes.items()) / scale**2
-            variance += weight * weight * (squares + dealt) / (items + dealt) / items
+            variance += weight * weight * (squares + extra) / (items + extra) / items
     return min(1.0, factor * math.sqrt(variance))
 
 
 def smallest_significant(comparisons: int, alpha: float) -> int:
-    """How many items must have become wrong, and none right, for a significant drop.
+    """Return the smallest number of items that make a drop significant if they become wrong.
 
-    The least k with an exact McNemar p, 2 / 2^k, of at most alpha / comparisons: the strictest
-    step of Holm's adjustment. No smaller change can be told from chance, whatever its subject.
+    It is the smallest k with an exact McNemar p, 2 / 2^k, of at most alpha / comparisons, the
+    strictest step of Holm's adjustment, if no item becomes right. Smaller changes cannot be
+    distinguished from chance in any subject.
     """
     if _validation.count("comparisons", comparisons) == 0:
         raise ValueError("comparisons must be at least 1")

@@ -1,4 +1,4 @@
-"""Accuracy and what surrounds it: averages, gain over chance, standard error, interval."""
+"""Accuracy with averages, gain over chance, standard errors and intervals."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from pytest_llmeval.metrics.samples import clustered_standard_error
 
 
 def two_sided(confidence: float) -> float:
-    """The z with P(-z < X < z) = confidence; ValueError unless 0 < confidence < 1."""
-    # From the small tail: precise for a confidence near 1.
+    """Return the z with P(-z < X < z) = confidence; raise ValueError unless it is in (0, 1)."""
+    # Computed from the small tail, which is accurate for a confidence near 1.
     return -float(NormalDist().inv_cdf((1 - _validation.confidence(confidence)) / 2))
 
 
 def critical(alpha: float) -> float:
-    """The z with P(|X| > z) = alpha; ValueError unless 0 < alpha < 1."""
+    """Return the z with P(|X| > z) = alpha; raise ValueError unless alpha is in (0, 1)."""
     return -float(NormalDist().inv_cdf(_validation.confidence(alpha, "alpha") / 2))
 
 
 def both_errors(z: float, power: float) -> float:
-    """How many standard errors a drop must have for a test at ``z`` to find it with this power.
+    """Return the size, in standard errors, of a drop that a test at ``z`` detects with ``power``.
 
-    z + z(power), the rejections in the wrong direction left out; at least 0. ValueError unless
+    z + z(power), without rejections in the wrong direction; at least 0. Raises ValueError unless
     0 < power < 1.
     """
     return max(0.0, z + NormalDist().inv_cdf(_validation.confidence(power, "power")))
 
 
 def accuracy(correct: int, total: int) -> float | None:
-    """Micro accuracy: right answers over items, each item weighing the same.
+    """Return the micro accuracy: right answers over items, with equal weights of all items.
 
-    None without items. The published MMLU figure is this one (Hendrycks et al. 2021,
+    None without items. The published figure of MMLU is a micro accuracy (Hendrycks et al. 2021,
     "Measuring Massive Multitask Language Understanding", evaluate.py of hendrycks/test).
     """
     correct, total = _validation.part("correct", correct, "total", total)
@@ -42,11 +42,11 @@ def accuracy(correct: int, total: int) -> float | None:
 
 
 def macro_accuracy(subjects: Mapping[str, tuple[int, int]]) -> float | None:
-    """Unweighted mean of the subjects' accuracies: subject -> (correct, total).
+    """Return the unweighted mean of the subjects' accuracies.
 
-    Subjects without items are left out; None when none is left. Macro averaging as in Manning,
-    Raghavan & Schuetze (2008), "Introduction to Information Retrieval", section 13.6.
-    The sum is exactly rounded, so the order of subjects cannot move the last digit.
+    ``subjects``: subject → (correct, total). Subjects without items are left out; None without
+    any. Macro averaging as in Manning, Raghavan & Schuetze (2008), "Introduction to Information
+    Retrieval", section 13.6. The sum is exactly rounded, so it does not depend on the order.
     """
     values = [accuracy(correct, total) for correct, total in subjects.values()]
     present = [value for value in values if value is not None]
@@ -54,12 +54,12 @@ def macro_accuracy(subjects: Mapping[str, tuple[int, int]]) -> float | None:
 
 
 def normalized_gain(accuracy: float, chance: float) -> float | None:
-    """Share of the way from chance to perfect: (a - b) / (1 - b).
+    """Return the gain over chance as a share of the largest possible gain: (a - b) / (1 - b).
 
-    1 at perfect, 0 at chance, negative below chance (down to -b / (1 - b)); None at b = 1, where
-    there is no way to go. The form of the correction for guessing of a K-option test, b = 1/K
-    (Lord & Novick 1968, "Statistical Theories of Mental Test Scores", ch. 14) and of
-    Hake's normalized gain (1998, Am. J. Phys. 66, 64-74) with chance as the starting point.
+    1 for a perfect score, 0 at chance, negative below chance (down to -b / (1 - b)); None at
+    b = 1. It has the form of the correction for guessing of a K-option test with b = 1/K (Lord &
+    Novick 1968, "Statistical Theories of Mental Test Scores", ch. 14) and of Hake's normalized gain
+    (1998, Am. J. Phys. 66, 64-74) with chance as the starting point.
     """
     accuracy = _validation.proportion("accuracy", accuracy)
     chance = _validation.proportion("chance", chance)
@@ -67,12 +67,12 @@ def normalized_gain(accuracy: float, chance: float) -> float | None:
 
 
 def standard_error(correct: int, total: int) -> float | None:
-    """Standard error of an accuracy over independent items: sqrt(p (1 - p) / (n - 1)).
+    """Return the standard error of an accuracy over independent items: sqrt(p (1 - p) / (n - 1)).
 
     The sample standard deviation of the 0/1 scores over sqrt(n) (Cochran 1977, "Sampling
     Techniques", ch. 3, without the finite-population factor; Miller 2024, arXiv:2411.00640).
-    None for fewer than two items. It is 0 at p = 0 and p = 1 whatever n, which is not
-    certainty: show ``wilson_interval`` next to it.
+    None for fewer than two items. It is 0 at p = 0 and p = 1 for any n, although the accuracy is
+    not certain: report ``wilson_interval`` with it.
     """
     correct, total = _validation.part("correct", correct, "total", total)
     if total < 2:
@@ -82,29 +82,29 @@ def standard_error(correct: int, total: int) -> float | None:
 
 
 def macro_standard_error(subjects: Mapping[str, Tally]) -> float | None:
-    """Standard error of the macro accuracy: sqrt(sum over subjects of SE^2) / subjects.
+    """Return the standard error of the macro accuracy: sqrt(sum of SE^2) / number of subjects.
 
     The subjects are fixed and their items independent samples, so the variances add: a
     stratified mean with equal weights (Cochran 1977, "Sampling Techniques", ch. 5, without
-    the finite-population factor). Each subject's SE is ``clustered_standard_error``. Subjects
-    without items are left out; None without any, or where one has a single item.
+    the finite-population factor). The SE of a subject is ``clustered_standard_error``. Subjects
+    without items are left out; None without any, or if one has a single item.
     """
     errors = [
         clustered_standard_error(tally) for tally in subjects.values() if _validation.cells(tally)
     ]
-    known = [error for error in errors if error is not None]
-    if not known or len(known) < len(errors):
+    defined = [error for error in errors if error is not None]
+    if not defined or len(defined) < len(errors):
         return None
-    return math.sqrt(math.fsum(error * error for error in known)) / len(known)
+    return math.sqrt(math.fsum(error * error for error in defined)) / len(defined)
 
 
 def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Wilson's two-sided score interval of a proportion, without continuity correction.
+    """Return Wilson's two-sided score interval of a proportion, without continuity correction.
 
     Wilson (1927), "Probable inference, the law of succession, and statistical inference",
     J. Am. Stat. Assoc. 22, 209-212: the roots of (n + z^2) x^2 - (2c + z^2) x + c^2/n = 0.
-    Always contains the estimate; without items it says nothing, (0, 1), as the equation does
-    for n -> 0. ValueError unless 0 < confidence < 1.
+    It always contains the estimate; without items it is (0, 1), the limit of the equation for
+    n -> 0. Raises ValueError unless 0 < confidence < 1.
     """
     correct, total = _validation.part("correct", correct, "total", total)
     z = two_sided(confidence)
@@ -116,9 +116,9 @@ def wilson_interval(correct: int, total: int, confidence: float = 0.95) -> tuple
 
 
 def score_limits(right: float, wrong: float, z: float) -> tuple[float, float]:
-    """The roots of Wilson's equation for ``right`` and ``wrong`` answers, whole numbers or not.
+    """Return the roots of Wilson's equation for ``right`` and ``wrong`` answers (real numbers).
 
-    Both are given, because 1 - p has lost the digits of a small ``wrong``.
+    Both are arguments, because 1 - p loses the digits of a small ``wrong``.
     """
     return _lower_root(right, wrong, z), 1 - _lower_root(wrong, right, z)
 
@@ -132,11 +132,11 @@ def _lower_root(right: float, wrong: float, z: float) -> float:
 
 
 def exact_interval(correct: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Clopper-Pearson interval: no rate outside it gives a count this extreme too often.
+    """Return the Clopper-Pearson interval, whose coverage is at least ``confidence`` at every rate.
 
-    Clopper & Pearson (1934), Biometrika 26, 404-413, by the quantiles of beta(c, n - c + 1) and
-    beta(c + 1, n - c). Covers at least ``confidence`` at every rate, and is wider than Wilson's
-    for it. (0, 1) without items. ValueError unless 0 < confidence < 1.
+    Clopper & Pearson (1934), Biometrika 26, 404-413, from the quantiles of beta(c, n - c + 1) and
+    beta(c + 1, n - c). It is wider than Wilson's. (0, 1) without items. Raises ValueError unless
+    0 < confidence < 1.
     """
     correct, total = _validation.part("correct", correct, "total", total)
     tail = (1 - _validation.confidence(confidence)) / 2

@@ -1,4 +1,4 @@
-"""What one model did on one benchmark under one scorer, as counts and as metrics.json shows it."""
+"""The result of one model on one benchmark with one scorer, aggregated from item outcomes."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ from pytest_llmeval.metrics.proportions import normalized_gain
 from pytest_llmeval.metrics.samples import Tally
 
 ALL_TIED_SHOWN = 0.20
-"""A larger share of answers whose choices all have the same log-likelihood is reported.
+"""A larger share of answers whose choices all have equal log-likelihoods is reported.
 
-Models that compute in bfloat16 tie two options now and then, hardly ever all of several.
+In bfloat16 the log-likelihoods of two options are equal occasionally, those of all options hardly
+ever.
 """
 
 ALL_TIED_LIMIT = 0.50
-"""With a larger share of such answers a result is not a measurement of the model."""
+"""With a larger share of such answers, a result is not a measurement of the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemOutcomes:
-    """What became of one item: the outcome of every sample that was run, by sample index.
-
-    ``truncated`` counts the answers that ended because they had reached the token limit.
-    ``dropped_shots``: asked with fewer shots than the protocol has, for want of room.
-    ``encoded_apart``: a choice was encoded apart from its context.
-    ``tie``: the best choice was not unique. ``all_tied`` counts the answers whose choices all had
-    the same log-likelihood. ``details``: how each answer was read, where the scorer
-    tells.
-    """
+    """The outcomes of one item."""
 
     subject: str
+    #: Outcome of every sample that was run, by sample index.
     outcomes: tuple[Outcome, ...]
+    #: Number of answers that reached the token limit.
     truncated: int = 0
+    #: The prompt had fewer shots than the protocol, to fit into the context window.
     dropped_shots: bool = False
+    #: A choice was encoded separately from its context.
     encoded_apart: bool = False
+    #: The best choice was not unique.
     tie: bool = False
+    #: Number of answers whose choices all had equal log-likelihoods.
     all_tied: int = 0
+    #: How each answer was extracted, if the scorer reports it.
     details: tuple[str, ...] = ()
 
     @property
     def answered(self) -> int:
-        """Samples with an answer, readable or not."""
+        """Number of samples with an answer, parsed or not."""
         return len(self.outcomes) - self.outcomes.count(Outcome.ERROR)
 
     @property
     def correct(self) -> int:
-        """Samples with the right answer."""
+        """Number of samples with the right answer."""
         return self.outcomes.count(Outcome.CORRECT)
 
 
@@ -62,11 +62,11 @@ class ItemOutcomes:
 class Counts:
     """Outcomes of one subject of one result, in answers: items × samples.
 
-    ``total`` counts the answers that the benchmark has there, selected or not; ``wrong`` leaves
-    out ``unparsed``, which is scored as wrong but counted apart. ``truncated`` answers have one
-    of these outcomes too, and so have those whose choices ``all_tied``. ``tally`` tells the answers
-    of one item from those of another. Adding is associative and commutative, so it does not matter
-    how a run was split over workers or machines.
+    ``total`` is the number of answers for all items of the benchmark, selected or not. ``wrong``
+    excludes ``unparsed``, which is scored as wrong but counted separately. ``truncated`` and
+    ``all_tied`` answers also have one of these outcomes. ``tally`` groups the answers by item.
+    Addition is associative and commutative, so the result does not depend on how a run was split
+    over workers or machines. Raises ValueError for inconsistent counts.
     """
 
     total: int
@@ -76,7 +76,7 @@ class Counts:
     error: int = 0
     truncated: int = 0
     all_tied: int = 0
-    #: (answered, correct) of an item → how many items have it. None: every item has one answer.
+    #: (answered, correct) of an item → number of items. None: every item has one answer.
     spread: Mapping[tuple[int, int], int] | None = None
 
     def __post_init__(self) -> None:
@@ -98,41 +98,41 @@ class Counts:
 
     @property
     def answered(self) -> int:
-        """Answers, readable or not."""
+        """Number of answers, parsed or not."""
         return self.correct + self.wrong + self.unparsed
 
     @property
     def attempted(self) -> int:
-        """Answers that were asked for: given, or ended in an error."""
+        """Number of requested answers, including errors."""
         return self.answered + self.error
 
     @property
     def missing(self) -> int:
-        """Answers that were not asked for: deselected, limited, cut short or lost."""
+        """Number of answers not requested: deselected, limited, interrupted or lost."""
         return self.total - self.attempted
 
     @property
     def complete(self) -> bool:
-        """Whether every answer was given."""
+        """Whether there are all answers, without errors."""
         return self.missing == 0 and self.error == 0
 
     @property
     def all_tied_rate(self) -> float | None:
-        """Share of the answers whose choices all had the same log-likelihood; None without any."""
+        """Share of answers whose choices all had equal log-likelihoods; None without answers."""
         return accuracy(self.all_tied, self.answered)
 
     @property
     def is_measurement(self) -> bool:
-        """Whether the answers measure a model: most of them are decided by log-likelihoods."""
+        """Whether the answers measure a model: at most ``ALL_TIED_LIMIT`` of them are all tied."""
         return (self.all_tied_rate or 0.0) <= ALL_TIED_LIMIT
 
     @property
     def tally(self) -> Tally:
-        """(answered, correct) of an item → number of items, items without an answer left out."""
+        """(answered, correct) of an item → number of items, without items that have no answer."""
         if self.spread is not None:
             return self.spread
-        bad = self.wrong + self.unparsed
-        return {pair: n for pair, n in (((1, 1), self.correct), ((1, 0), bad)) if n}
+        incorrect = self.wrong + self.unparsed
+        return {pair: n for pair, n in (((1, 1), self.correct), ((1, 0), incorrect)) if n}
 
     def __add__(self, other: Counts) -> Counts:
         if not isinstance(other, Counts):
@@ -149,31 +149,29 @@ _COUNTED = tuple(field.name for field in fields(Counts) if field.name != "spread
 
 @dataclass(frozen=True)
 class Result:
-    """What one model did on one benchmark under one scorer.
-
-    ``subjects`` has every subject of the benchmark, those that were not run too. ``chance`` is the
-    benchmark's chance level, the mean of 1/K over its items (K options), or None. ``samples``:
-    answers asked for per item; ``by_sample``: (correct, answered) of the first, the second, … of
-    every item, where there are several. ``drawn``: subject → items drawn at random of its items
-    (``--llm-limit``), None where the run asks for all of them. ``dropped_shots``: items answered
-    with fewer shots than the protocol has, for want of room. ``encoded_apart``: items with a choice
-    that was encoded apart from its context. ``ties``: items whose best choice was
-    not unique. ``audit``: the same items with their options in other orders, where that was asked
-    for.
-    """
+    """The result of one model on one benchmark with one scorer; ValueError for invalid counts."""
 
     model: str
     benchmark: str
     scorer: str
     protocol: str
+    #: Chance level of the benchmark: the mean of 1/K over its items with K options, or None.
     chance: float | None
+    #: Counts of every subject of the benchmark, also of those that were not run.
     subjects: Mapping[str, Counts]
+    #: Answers requested per item.
     samples: int = 1
+    #: (correct, answered) of the first, second, … answers of all items, if there are several.
     by_sample: tuple[tuple[int, int], ...] = ()
+    #: Subject → number of randomly sampled items (``--llm-limit``); None without a limit.
     drawn: Mapping[str, int] | None = None
+    #: Number of items whose prompt had fewer shots than the protocol, to fit into the window.
     dropped_shots: int = 0
+    #: Number of items with a choice that was encoded separately from its context.
     encoded_apart: int = 0
+    #: Number of items whose best choice was not unique.
     ties: int = 0
+    #: The audit with reordered options, if requested.
     audit: Audit | None = None
 
     def __post_init__(self) -> None:
@@ -187,12 +185,12 @@ class Result:
 
     @property
     def name(self) -> str:
-        """``mmlu[letter]``."""
+        """Benchmark and scorer in the form ``mmlu[letter]``."""
         return f"{self.benchmark}[{self.scorer}]"
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Model, benchmark and scorer: of a run, which result it is."""
+        """Model, benchmark and scorer, which identify the result in a run."""
         return self.model, self.benchmark, self.scorer
 
     @property
@@ -202,12 +200,12 @@ class Result:
 
     @property
     def complete(self) -> bool:
-        """Whether every item of the benchmark was answered, by every sample."""
+        """Whether every item of the benchmark has an answer for every sample."""
         return self.counts.complete
 
     @property
     def sampled(self) -> bool:
-        """Whether the items run are all of a random draw that is smaller than the benchmark."""
+        """Whether the items run are a complete random sample, smaller than the benchmark."""
         if self.drawn is None or not self.counts.missing:
             return False
         return all(
@@ -216,17 +214,17 @@ class Result:
         )
 
     def items(self, subject: str) -> int:
-        """How many items the benchmark has in a subject."""
+        """Return the number of items of a subject in the benchmark."""
         return self.subjects[subject].total // self.samples
 
     @property
     def is_measurement(self) -> bool:
-        """Whether it is a measurement at all, and not mostly answers whose choices all tied."""
+        """Whether the result is a measurement, as opposed to mostly answers that are all tied."""
         return self.counts.is_measurement
 
     @property
     def accuracy(self) -> float | None:
-        """Micro accuracy over the answers; None with errors, and of what is not a measurement."""
+        """Micro accuracy over the answers; None with errors, or if it is not a measurement."""
         counts = self.counts
         if counts.error or not counts.is_measurement:
             return None
@@ -234,17 +232,17 @@ class Result:
 
     @property
     def macro_accuracy(self) -> float | None:
-        """Mean accuracy of the subjects with answers; None where ``accuracy`` is."""
+        """Mean accuracy of the subjects with answers; None if ``accuracy`` is None."""
         if self.accuracy is None:
             return None
         return macro_accuracy({s: (c.correct, c.answered) for s, c in self.subjects.items()})
 
     @property
     def normalized_gain(self) -> float | None:
-        """Accuracy over the chance level; None with errors or without a chance level.
+        """Normalized gain over the chance level; None with errors or without a chance level.
 
-        On a part of the items this is an approximation where items differ in their number of
-        options: the chance level is that of the whole benchmark.
+        For a part of the items it is an approximation if items differ in their number of options,
+        because the chance level is that of the whole benchmark.
         """
         value = self.accuracy
         if value is None or self.chance is None:
@@ -264,10 +262,11 @@ def aggregate(
     samples: int = 1,
     drawn: Mapping[str, int] | None = None,
 ) -> Result:
-    """The result of what became of the items; ``sizes`` as subject -> items of the benchmark.
+    """Return the result of the items' outcomes.
 
-    ValueError for an item of a subject that ``sizes`` lacks, or with more outcomes than
-    ``samples``.
+    ``sizes``: subject → number of items in the benchmark. Other arguments as in ``Result``. Raises
+    ValueError for an item of a subject that ``sizes`` lacks, or with more than ``samples``
+    outcomes.
     """
     outcomes: Counter[tuple[str, Outcome]] = Counter()
     truncated: Counter[str] = Counter()

@@ -1,7 +1,7 @@
-"""Metrics over n samples of one item of which c are correct, and over many such items.
+"""Metrics over n samples of an item of which c are correct, and over many such items.
 
-Whole-number binomials and one correctly rounded division: no overflow and no cancellation, for
-any n (a big-integer product is also quick: under 10 ms at n = 10,000).
+Binomial coefficients are integers, followed by one correctly rounded division, so there is neither
+overflow nor cancellation for any n (under 10 ms at n = 10,000).
 """
 
 from __future__ import annotations
@@ -15,71 +15,76 @@ from dataclasses import dataclass
 from pytest_llmeval.metrics import _validation
 
 Tally = Mapping[tuple[int, int], int]
-"""(answered, correct) of an item → how many items have it."""
+"""(answered, correct) of an item → number of such items."""
 
 
 def pass_at_k(n: int, c: int, k: int) -> float | None:
-    """Probability that at least one of k samples drawn from n without replacement is correct.
+    """Return the probability that at least one of k of the n samples is correct.
 
+    The k samples are selected at random without replacement, c of the n being correct:
     1 - C(n-c, k) / C(n, k), the unbiased estimator of Chen et al. 2021 (arXiv:2107.03374, eq. 1).
-    A probability, not a flag. None when n < k: it cannot be estimated from fewer samples.
+    None if n < k, since it cannot be estimated from fewer samples.
     """
     n, c, k = _arguments(n, c, k)
     if n < k:
         return None
-    # C(n-c, k) / C(n, k) == C(n-k, c) / C(n, c): take the one with the smaller numbers.
+    # C(n-c, k) / C(n, k) == C(n-k, c) / C(n, c); the form with smaller numbers is used.
     few, many = sorted((k, c))
     every = math.comb(n, few)
     return (every - math.comb(n - many, few)) / every
 
 
 def pass_hat_k(n: int, c: int, k: int) -> float | None:
-    """Probability that all of k samples drawn from n without replacement are correct.
+    """Return the probability that all of k of the n samples are correct.
 
-    C(c, k) / C(n, k), "pass^k" of Yao et al. 2024 (tau-bench, arXiv:2406.12045). None when n < k.
+    The k samples are selected at random without replacement, c of the n being correct:
+    C(c, k) / C(n, k), "pass^k" of Yao et al. 2024 (tau-bench, arXiv:2406.12045). None if n < k.
     """
     n, c, k = _arguments(n, c, k)
     return math.comb(c, k) / math.comb(n, k) if n >= k else None
 
 
 def mean_pass_at_k(tally: Tally, k: int) -> float | None:
-    """Mean of ``pass_at_k`` over the items: the pass@k of a benchmark (Chen et al. 2021, eq. 1).
+    """Return the mean of ``pass_at_k`` over items: pass@k as in Chen et al. 2021, eq. 1.
 
-    None without items, and where any item has fewer than k answers: leaving such items out
-    silently would flatter a model whose hard items ended in errors.
+    None without items, and if any item has fewer than k answers: without these items, the score
+    of a model whose hard items ended in errors would be too high.
     """
     return _mean_over_items(tally, pass_at_k, k)
 
 
 def mean_pass_hat_k(tally: Tally, k: int) -> float | None:
-    """Mean of ``pass_hat_k`` over the items (Yao et al. 2024); None as ``mean_pass_at_k``."""
+    """Return the mean of ``pass_hat_k`` over items (Yao et al. 2024).
+
+    None as ``mean_pass_at_k``.
+    """
     return _mean_over_items(tally, pass_hat_k, k)
 
 
 def clustered_standard_error(tally: Tally) -> float | None:
-    """Standard error of the accuracy over all answers, where the answers of an item go together.
+    """Return the standard error of the accuracy over all answers, clustered by item.
 
     sqrt(I / (I - 1) * sum (c_i - p n_i)^2) / sum n_i over the I items: the ratio estimator of
     Cochran 1977, "Sampling Techniques", ch. 6, without the finite-population factor; the
     items are the clusters of Miller 2024 (arXiv:2411.00640, sec. 2.2). With one answer per item
-    it is ``standard_error``. None for fewer than two items; 0 where all are equally good, which
-    is not certainty.
+    it is ``standard_error``. None for fewer than two items; 0 if all items have the same rate,
+    although the accuracy is not certain.
     """
     cells = _validation.cells(tally)
     items, answers, correct = totals(cells)
     if items < 2:
         return None
-    # In integers up to one rounded division: (c_i - p n_i) N = c_i N - C n_i.
+    # In integers, with one rounded division: (c_i - p n_i) N = c_i N - C n_i.
     squares = sum(m * (c * answers - correct * n) ** 2 for n, c, m in cells)
     return math.sqrt(items * squares / ((items - 1) * answers**4))
 
 
 @dataclass(frozen=True, slots=True)
 class VarianceComponents:
-    """Where the uncertainty of a mean over items and samples comes from.
+    """The sources of the variance of a mean over items and samples.
 
-    ``between_items``: variance of the items' true rates, estimated without bias but not below 0.
-    ``within_items``: mean over items of p_i (1 - p_i), the variance of one more sample.
+    ``between_items``: variance of the items' true rates, the unbiased estimate limited to at least
+    0. ``within_items``: mean over items of p_i (1 - p_i), the variance of a further sample.
     """
 
     between_items: float
@@ -89,26 +94,26 @@ class VarianceComponents:
 
     @property
     def standard_error(self) -> float:
-        """Standard error of the mean: both parts, divided by what averages them out."""
+        """Standard error of the mean: sqrt((between + within / samples) / items)."""
         within = self.within_items / self.samples
         return math.sqrt((self.between_items + within) / self.items)
 
     @property
     def items_share(self) -> float | None:
-        """Part of the mean's variance that only more items could lower, however many samples.
+        """Share of the mean's variance that more items can reduce, but more samples cannot.
 
-        Near 1: ask more items; near 0: more samples help as well. None without any variance.
+        Near 1 only more items help; near 0 more samples help as well. None without variance.
         """
         whole = self.between_items + self.within_items / self.samples
         return self.between_items / whole if whole else None
 
 
 def variance_components(tally: Tally) -> VarianceComponents | None:
-    """Between-item and within-item variance, from n samples of each item.
+    """Return the between-item and within-item variance, from n samples of each item.
 
     One-way random-effects analysis of variance (Searle, Casella & McCulloch 1992, "Variance
     Components", ch. 3; for benchmarks Miller 2024, arXiv:2411.00640, sec. 3): within is the
-    mean of c (n - c) / (n (n - 1)), between the variance of c / n less within / n. None unless
+    mean of c (n - c) / (n (n - 1)), between the variance of c / n minus within / n. None unless
     there are at least two items, all with the same n >= 2.
     """
     cells = _validation.cells(tally)
@@ -132,11 +137,11 @@ class SampleSpread:
 
 
 def sample_spread(accuracies: Sequence[float], confidence: float = 0.95) -> SampleSpread | None:
-    """How much the accuracy of these very items differs from sample to sample (seed to seed).
+    """Return the variation of the accuracy between samples (seeds) of the same items.
 
     Variance with n - 1; the interval is Student's t (1908, "The probable error of a mean",
-    Biometrika 6, 1-25), clipped to [0, 1]. It is about further samples of the same items and
-    says nothing of other items. None for fewer than two samples.
+    Biometrika 6, 1-25), clipped to [0, 1]. It is valid for further samples of the same items, not
+    for other items. None for fewer than two samples.
     """
     values = [_validation.proportion(f"accuracies[{i}]", a) for i, a in enumerate(accuracies)]
     tail = (1 - _validation.confidence(confidence)) / 2
@@ -155,10 +160,10 @@ def _mean_over_items(
 ) -> float | None:
     total, items = [], 0
     for n, c, m in _validation.cells(tally):
-        one = value(n, c, k)
-        if one is None:
+        rate = value(n, c, k)
+        if rate is None:
             return None
-        total.append(m * one)
+        total.append(m * rate)
         items += m
     if items == 0:
         _arguments(0, 0, k)
@@ -167,7 +172,7 @@ def _mean_over_items(
 
 
 def totals(cells: list[tuple[int, int, int]]) -> tuple[int, int, int]:
-    """Items, answers, right answers."""
+    """Return the numbers of items, answers and right answers."""
     return (
         sum(m for _, _, m in cells),
         sum(n * m for n, _, m in cells),

@@ -1,4 +1,4 @@
-"""A result as metrics.json shows it."""
+"""Results in the format of ``metrics.json``."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _KS = (1, 2, 5, 10, 20, 50, 100)
 
 
 def summarize(result: Result) -> dict[str, Any]:
-    """One result as metrics.json shows it: plain JSON values, subjects sorted by name.
+    """Return a result in the format of ``metrics.json``: JSON values, subjects sorted by name.
 
-    Counts are in answers (items × samples), ``items`` are the benchmark's. With errors the
-    result is incomplete: ``accuracy`` and all that rests on it is None (as in what is not a
-    measurement, where most answers are all ties), and both
-    ``accuracy_answered`` (errors left out) and ``accuracy_with_errors`` (errors in the
-    denominator) are given. Items that were merely not run leave ``accuracy`` over the others,
-    and ``complete`` false; ``sampled`` is what a random draw says of the whole benchmark.
-    With several samples there are ``pass@k``, ``pass^k``, ``by_sample`` (the run's accuracy
-    from sample to sample) and ``variance`` (between and within items) too.
+    Counts are in answers (items × samples); ``items`` is the number of items in the benchmark. A
+    result with errors is incomplete: ``accuracy`` and all values derived from it are None, and
+    ``accuracy_answered`` (without errors) and ``accuracy_with_errors`` (errors in the denominator)
+    are given. ``accuracy`` is None also if the result is not a measurement, because most answers
+    are all tied. If items were not run, ``accuracy`` is over the others and ``complete`` is false;
+    ``sampled`` has the estimates for the whole benchmark from a random sample. With several samples
+    there are also ``pass@k``, ``pass^k``, ``by_sample`` (accuracy by sample) and ``variance``
+    (between and within items).
     """
     counts = result.counts
-    known = result.accuracy is not None
+    has_accuracy = result.accuracy is not None
     tallies = {name: subject.tally for name, subject in result.subjects.items()}
     return {
         "model": result.model,
@@ -50,12 +50,12 @@ def summarize(result: Result) -> dict[str, Any]:
         "measurement": counts.is_measurement,
         **_core(counts, counts.is_measurement),
         "macro_accuracy": result.macro_accuracy,
-        "macro_standard_error": macro_standard_error(tallies) if known else None,
-        "macro_interval95": list(macro_interval(tallies)) if known else None,
+        "macro_standard_error": macro_standard_error(tallies) if has_accuracy else None,
+        "macro_interval95": list(macro_interval(tallies)) if has_accuracy else None,
         "normalized_gain": result.normalized_gain,
         "chance": result.chance,
-        "sampled": _sampled(result, tallies) if known else None,
-        **(_several_samples(result, known) if result.samples > 1 else {}),
+        "sampled": _sampled(result, tallies) if has_accuracy else None,
+        **(_several_samples(result, has_accuracy) if result.samples > 1 else {}),
         "dropped_shots": result.dropped_shots,
         **({"encoded_apart": result.encoded_apart} if result.encoded_apart else {}),
         "ties": result.ties,
@@ -71,13 +71,13 @@ def summarize(result: Result) -> dict[str, Any]:
 
 
 def _core(counts: Counts, measurement: bool) -> dict[str, Any]:
-    """The fields that a whole result and each of its subjects share.
+    """Return the fields that a result and its subjects have in common.
 
-    ``measurement``: whether the whole result is one; of another no subject is.
+    ``measurement``: whether the whole result is a measurement; otherwise no subject is.
     """
     usable = measurement and counts.is_measurement and not counts.error
     value = accuracy(counts.correct, counts.answered) if usable else None
-    known = value is not None
+    has_accuracy = value is not None
     tally = counts.tally
     return {
         "n_total": counts.total,
@@ -91,8 +91,8 @@ def _core(counts: Counts, measurement: bool) -> dict[str, Any]:
         "missing": counts.missing,
         "complete": counts.complete,
         "accuracy": value,
-        "standard_error": clustered_standard_error(tally) if known else None,
-        "wilson95": list(tally_interval(tally)) if known else None,
+        "standard_error": clustered_standard_error(tally) if has_accuracy else None,
+        "wilson95": list(tally_interval(tally)) if has_accuracy else None,
         "accuracy_answered": accuracy(counts.correct, counts.answered),
         "accuracy_with_errors": accuracy(counts.correct, counts.attempted),
         "unparsed_rate": accuracy(counts.unparsed, counts.answered),
@@ -103,7 +103,7 @@ def _core(counts: Counts, measurement: bool) -> dict[str, Any]:
 
 
 def _sampled(result: Result, tallies: dict[str, Tally]) -> dict[str, Any] | None:
-    """What the draw says of the whole benchmark; None where the run is no draw."""
+    """Return the estimates for the whole benchmark; None if the run is not a random sample."""
     if not result.sampled:
         return None
     sizes = {name: result.items(name) for name in result.subjects}
@@ -114,8 +114,8 @@ def _sampled(result: Result, tallies: dict[str, Tally]) -> dict[str, Any] | None
     }
 
 
-def _several_samples(result: Result, known: bool) -> dict[str, Any]:
-    if not known:
+def _several_samples(result: Result, has_accuracy: bool) -> dict[str, Any]:
+    if not has_accuracy:
         return dict.fromkeys(("pass@k", "pass^k", "by_sample", "variance"))
     tally, samples = result.counts.tally, result.samples
     parts = variance_components(tally)
@@ -146,10 +146,10 @@ def _passes(
     mean: Callable[[Tally, int], float | None],
     interval: Callable[[Tally, int], tuple[float, float] | None],
 ) -> dict[str, Any]:
-    shown: dict[str, Any] = {}
+    by_k: dict[str, Any] = {}
     for k in _KS:
         if k <= samples:
             limits = interval(tally, k)
             value = mean(tally, k)
-            shown[str(k)] = limits and {"value": value, "interval95": list(limits)}
-    return shown
+            by_k[str(k)] = limits and {"value": value, "interval95": list(limits)}
+    return by_k

@@ -1,4 +1,4 @@
-"""A weighted sum of several scorers' accuracies over the same items, always under its own name."""
+"""Hybrid scores: weighted sums of several scorers' accuracies over the same items."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_llmeval.metrics.intervals import Interval
 from pytest_llmeval.metrics.intervals import score_interval
 from pytest_llmeval.metrics.paired_tests import detectable_drop
 
-# A scorer's name may have a plus in it, but what follows it is never a weight.
+# A scorer's name may contain a plus, but not one that is followed by a weight.
 _NEXT_PART = re.compile(r"\s*\+\s*(?=[0-9.]+(?:[eE][-+]?[0-9]+)?\s*[*\s])")
 _PART = re.compile(r"([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*[*\s]\s*(\S+)")
 
@@ -23,9 +23,10 @@ FirstOutcomes = Mapping[tuple[str, str, str], Mapping[str, Outcome]]
 
 @dataclass(frozen=True, slots=True)
 class Hybrid:
-    """``value`` in [0, 1] over ``items``; ``name`` says what it is made of.
+    """A hybrid score: ``value`` in [0, 1] over ``items`` items.
 
-    ``detectable``: the smallest drop that so many items show with power 80 %.
+    ``name`` has the weights and scorers (``hybrid_name``). ``detectable``: the smallest drop that
+    is detected with power 80 %.
     """
 
     name: str
@@ -40,13 +41,14 @@ def hybrid_score(
     correct: Mapping[str, Mapping[str, bool]],
     confidence: float = 0.95,
 ) -> Hybrid | None:
-    """The mean over the items of sum w_s x_s, from scorer → weight and scorer → item → right.
+    """Return the mean over the items of sum w_s x_s over the scorers s.
 
-    None without items. The interval is Wilson's at the effective size m (1 - m) / SE^2, with the
-    standard error of the items' weighted sums, in which the scorers' agreement on an item is
-    contained; kept between the items and the answers, the items where there is no spread
-    (as ``effective_size`` does for several answers to an item). ValueError unless the weights are
-    positive and sum to 1 and every scorer has the same items.
+    ``weights``: scorer → weight; ``correct``: scorer → item → right. None without items. The
+    interval is Wilson's at the effective size m (1 - m) / SE^2, with the standard error of the
+    items' weighted sums, which accounts for the correlation of scorers. The size is limited to the
+    range from items to answers, and is the number of items without variance (as
+    ``effective_size``). Raises ValueError unless the weights are positive and sum to 1 and every
+    scorer has the same items.
     """
     name = hybrid_name(weights)
     missing = sorted(weights.keys() - correct.keys())
@@ -68,26 +70,25 @@ def hybrid_score(
     return Hybrid(name, mean, interval, len(items), detectable_drop(mean, size))
 
 
-def hybrid_of(
+def hybrid_or_reason(
     weights: Mapping[str, float],
     outcomes: Mapping[str, Mapping[str, Outcome]],
     confidence: float = 0.95,
 ) -> Hybrid | str:
-    """The hybrid of scorer → item → outcome, or why there is none.
+    """Return the hybrid score of scorer → item → outcome, or the reason why it is undefined.
 
-    A mean of unlike parts is no score: none where a scorer did not run, has errors, or has other
-    items than the others.
+    It is undefined if a scorer did not run or has errors, or if the scorers have different items.
     """
-    lacking = [scorer for scorer in weights if scorer not in outcomes]
-    if lacking:
-        return f"scorer {lacking[0]!r} did not run"
+    missing = [scorer for scorer in weights if scorer not in outcomes]
+    if missing:
+        return f"scorer {missing[0]!r} did not run"
     own = {scorer: outcomes[scorer] for scorer in weights}
     errors = sum(list(items.values()).count(Outcome.ERROR) for items in own.values())
     if errors:
         return f"its scorers have {errors:,} error{'s' if errors > 1 else ''}"
     if len({frozenset(items) for items in own.values()}) > 1:
         return "its scorers have different items"
-    found = hybrid_score(
+    hybrid = hybrid_score(
         weights,
         {
             scorer: {item: outcome is Outcome.CORRECT for item, outcome in items.items()}
@@ -95,25 +96,24 @@ def hybrid_of(
         },
         confidence,
     )
-    return "no item was run" if found is None else found
+    return "no item was run" if hybrid is None else hybrid
 
 
 def hybrid_weights(name: str) -> dict[str, float]:
-    """Scorer → weight of a name as ``hybrid_name`` gives it.
+    """Return scorer → weight from a name in the form of ``hybrid_name``.
 
-    Blanks may stand for ``*`` and around ``+``.
-
-    ValueError for anything else, and unless the weights are positive and sum to 1.
+    Blanks may replace ``*`` and surround ``+``. Raises ValueError for anything else, and unless the
+    weights are positive and sum to 1.
     """
     weights: dict[str, float] = {}
     for part in _NEXT_PART.split(name.strip()):
-        found = _PART.fullmatch(part)
+        match = _PART.fullmatch(part)
         try:
-            weight, scorer = float(found[1]) if found else 0.0, found[2] if found else ""
+            weight, scorer = float(match[1]) if match else 0.0, match[2] if match else ""
         except ValueError:
             scorer = ""
         if not scorer:
-            raise ValueError(f"{name!r} is no hybrid such as '0.7*matched+0.3*letter'")
+            raise ValueError(f"{name!r} is not a hybrid such as '0.7*matched+0.3*letter'")
         if scorer in weights:
             raise ValueError(f"{name!r} names {scorer!r} twice")
         weights[scorer] = weight
@@ -122,20 +122,20 @@ def hybrid_weights(name: str) -> dict[str, float]:
 
 
 def hybrid_name(weights: Mapping[str, float]) -> str:
-    """Such as ``0.7*matched+0.3*letter``, the heaviest first.
+    """Return the name of a hybrid, with decreasing weights: ``0.7*matched+0.3*letter``.
 
-    ValueError unless the weights are positive and sum to 1.
+    Raises ValueError unless the weights are positive and sum to 1.
     """
     if any(not weight > 0 for weight in weights.values()):
-        raise ValueError(f"the weights are not all positive: {_listed(weights)}")
+        raise ValueError(f"the weights are not all positive: {_weights_text(weights)}")
     if not math.isclose(math.fsum(weights.values()), 1.0, rel_tol=1e-9):
         total = math.fsum(weights.values())
-        raise ValueError(f"the weights sum to {total:.12g}, not 1: {_listed(weights)}")
+        raise ValueError(f"the weights sum to {total:.12g}, not 1: {_weights_text(weights)}")
     ordered = sorted(weights.items(), key=lambda pair: (-pair[1], pair[0]))
     return "+".join(f"{weight:.12g}*{scorer}" for scorer, weight in ordered)
 
 
-def _listed(weights: Mapping[str, float]) -> str:
+def _weights_text(weights: Mapping[str, float]) -> str:
     return ", ".join(f"{scorer} {weight:.12g}" for scorer, weight in weights.items())
 
 

@@ -13,8 +13,8 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from pytest_llmeval.bias.content_free import arms_of
-from pytest_llmeval.bias.content_free import carriers
+from pytest_llmeval.bias.content_free import arms_of_item
+from pytest_llmeval.bias.content_free import carrier_ids
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
@@ -83,11 +83,11 @@ def _estimate(
     protocol = one.protocol
     if model is not None and protocol.ask not in model.asks:
         protocol = protocol.with_generation()
-    carrying = carriers(items) if protocol.ask == "choices" else frozenset()
+    carrying = carrier_ids(items) if protocol.ask == "choices" else frozenset()
     asked: list[tuple[int, Request]] = []
     for item in items:
         pool = one.dataset.pool.get(item.subject, ())
-        arms = list(arms_of(item, one.arms, item.id in carrying))
+        arms = list(arms_of_item(item, one.arms, item.id in carrying))
         # The same text in another order of options, as long but for shots that cannot be shown so.
         times = protocol.answers_per_item + sum(arm.instead is None for arm, _ in arms)
         asked.append((times, _request(one, protocol, item, pool, plan.seed)))
@@ -159,7 +159,7 @@ def dry_run_parts(found: Sequence[Estimate], prices: Prices) -> Iterable[Any]:
         yield _table([one for one in found if one.model == model], prices)
     known = [one.cost for one in found if one.cost is not None]
     if known:
-        yield Text(f"in all at most about {prices.money(sum(known))}, without retries")
+        yield Text(f"in all at most about {prices.format_amount(sum(known))}, without retries")
     yield Text("dry run: no model was asked, nothing was measured", style="yellow")
 
 
@@ -175,7 +175,7 @@ def _table(found: Iterable[Estimate], prices: Prices) -> Table:
             f"{one.requests:,}",
             f"~{one.prompt_tokens:,}",
             f"<={one.answer_tokens:,}",
-            "-" if one.cost is None else f"<={prices.money(one.cost)}",
+            "-" if one.cost is None else f"<={prices.format_amount(one.cost)}",
         )
     return table
 

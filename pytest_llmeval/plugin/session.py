@@ -17,7 +17,7 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core.plan import Plan
-from pytest_llmeval.core.plan import Way
+from pytest_llmeval.core.plan import ProtocolVariant
 from pytest_llmeval.core.settings import Settings
 from pytest_llmeval.gates import NO_BASELINE
 from pytest_llmeval.gates import CollectedBenchmark
@@ -81,7 +81,7 @@ class RunSession:
         #: What is told where there are no gates.
         self.ungated = "nothing was gated: no thresholds.toml"
         #: By index of model and planned result: the way in which the model is asked.
-        self._ways: dict[tuple[int, int], Way] = {}
+        self._ways: dict[tuple[int, int], ProtocolVariant] = {}
         #: Spec of a model → the name it is printed with.
         self._model_names: dict[str, str] = {}
         #: Folders with earlier runs, whose names a thresholds file may know.

@@ -22,7 +22,7 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
-from pytest_llmeval.core import mend
+from pytest_llmeval.core import replace_lone_surrogates
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.evaluation.answers import Arrivals
 from pytest_llmeval.evaluation.code_executor import Executor
@@ -311,7 +311,7 @@ class Answering:
             outcome = scored
         if outcome is Outcome.ERROR and call.excinfo is not None:
             if not any(record.error for record in records):
-                error = mend(call.excinfo.exconly(tryshort=True))
+                error = replace_lone_surrogates(call.excinfo.exconly(tryshort=True))
                 records = tuple(replace(record, outcome=outcome, error=error) for record in records)
         elif len(records) == 1 and outcome is not scored:
             records = (replace(records[0], outcome=outcome, error=None),)

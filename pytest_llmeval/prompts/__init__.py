@@ -1,4 +1,4 @@
-"""Item → prompt text: one module per family of published formats, each holding Templates."""
+"""Templates of published prompt formats, with one module per family of formats."""
 
 from __future__ import annotations
 

@@ -1,26 +1,6 @@
 """Formats of GSM8K, MGSM and MMLU-Pro: reasoning first, then the answer in a fixed sentence.
 
-Prompt formats of GSM8K: chain of thought as in Wei et al. (2022), and lm-evaluation-harness.
-
-Sources: table 20 of "Chain-of-Thought Prompting Elicits Reasoning in Large Language Models"
-(the eight examples); the task files ``gsm8k``, ``gsm8k_cot`` and ``gsm8k_cot_zeroshot`` of
-lm-evaluation-harness 0.4.13, whose prompts are reproduced byte for byte.
-
-Prompt formats of MGSM: a question and the word for "answer", in the language of the item.
-
-Source: the task files ``mgsm/direct`` and ``mgsm/native_cot`` of lm-evaluation-harness 0.4.13,
-whose prompts are reproduced byte for byte, with and without shots. Its direct format says
-``Answer:`` where it has no word of the language. Shots are the exemplars of Shi et al. (2022),
-which carry the words themselves.
-
-Prompt formats of MMLU-Pro: the official script's, and lm-evaluation-harness's.
-
-Sources: ``evaluate_from_local.py`` with ``cot_prompt_lib/initial_prompt.txt`` of
-TIGER-AI-Lab/MMLU-Pro; the task files ``mmlu_pro/*`` of lm-evaluation-harness 0.4.13. They differ in
-the line breaks after the header (four and one), in white space around options (kept, stripped) and
-in the padding of the few-shot examples, which lm-eval shows as options ``N/A``.
-
-A shot's answer is its recorded reasoning; the words it starts with stand in the question.
+Prompts of lm-evaluation-harness are those of version 0.4.13, reproduced byte for byte.
 """
 
 from __future__ import annotations
@@ -50,7 +30,7 @@ def _q_step_by_step(item: Item) -> str:
 
 
 def _reasoning(item: Item) -> str:
-    """The whole solution, which ends with the answer in the words of its source."""
+    """Return the complete solution, which ends with the answer in the wording of its source."""
     return item.fields["answer"]
 
 
@@ -61,7 +41,10 @@ LMEVAL_GSM8K = Template(
     choices=no_choices,
     answer=_reasoning,
 )
-"""A shot shows the solution as in the data: calculator marks, then ``#### 18``."""
+"""The format of the task file ``gsm8k`` of lm-evaluation-harness.
+
+A shot has the solution as in the data, with calculator marks and the final ``#### 18``.
+"""
 
 GSM8K_COT = Template(
     name="gsm8k-cot",
@@ -70,9 +53,10 @@ GSM8K_COT = Template(
     choices=no_choices,
     answer=_reasoning,
 )
-"""``Q:`` and ``A:``, the format of the paper and of lm-eval's ``gsm8k_cot``."""
+"""``Q:`` and ``A:``: the chain of thought of Wei et al. (2022) and of lm-eval's ``gsm8k_cot``."""
 
 GSM8K_ZERO_SHOT = replace(GSM8K_COT, name="gsm8k-zero-shot", question=_q_step_by_step)
+"""The format of lm-eval's ``gsm8k_cot_zeroshot``."""
 
 _WEI = (
     (
@@ -142,11 +126,14 @@ COT_EXAMPLES = tuple(
     )
     for number, (question, reasoning, gold) in enumerate(_WEI, start=1)
 )
-"""The eight examples of Wei et al., in the paper's order."""
+"""The eight examples of Wei et al. (2022), in the order of the paper.
+
+Source: table 20 of "Chain-of-Thought Prompting Elicits Reasoning in Large Language Models".
+"""
 
 
 class MgsmWords(NamedTuple):
-    """What stands before a question, before reasoning, and before a bare answer."""
+    """The labels of a question, of reasoning, and of a bare answer in one language."""
 
     question: str
     reasoning: str
@@ -167,22 +154,28 @@ MGSM_WORDS = {
     "zh": MgsmWords("问题：", "逐步解答:", "Answer:"),
 }
 
+"""Language → labels in the MGSM formats of lm-evaluation-harness.
+
+Source: the task files ``mgsm/direct`` and ``mgsm/native_cot``. The direct format has ``Answer:``
+for languages without a label of their own.
+"""
+
 MGSM_STOP = tuple(dict.fromkeys(words.question for words in MGSM_WORDS.values()))
-"""Where a model goes on to another question. lm-eval stops at the word of the item's language."""
+"""Stop strings at another question; lm-eval uses only the label of the item's language."""
 
 
 def _words(item: Item) -> MgsmWords:
-    # A template is known by what it makes of a probe, an item of no language: it shows the words
-    # of all, so that a change of any is another template.
-    known = MGSM_WORDS.get(item.fields["language"])
-    return known or MgsmWords(
+    # The fingerprint of a template is computed from a probe item without a language. It gets the
+    # labels of all languages, so that a change of any label changes the fingerprint.
+    words = MGSM_WORDS.get(item.fields["language"])
+    return words or MgsmWords(
         *(" ".join(column) for column in zip(*MGSM_WORDS.values(), strict=True))
     )
 
 
 def _format(name: str, word: Callable[[MgsmWords], str], delimiter: str) -> Template:
     def question(item: Item) -> str:
-        # An exemplar begins with the word for "question" already.
+        # An exemplar already begins with the label of the question.
         start = "" if "answer" in item.fields else f"{_words(item).question} "
         return f"{start}{item.question}\n{word(_words(item))}"
 
@@ -205,24 +198,30 @@ def _before_answer(words: MgsmWords) -> str:
 
 
 def _mgsm_reasoning(item: Item) -> str:
-    """An exemplar's reasoning without the words that it begins with (cut by length, as there)."""
+    """Return an exemplar's reasoning without its label, cut by length as in lm-eval."""
     return item.fields["answer"][len(_words(item).reasoning) + 1 :]
 
 
 MGSM_DIRECT = _format("lmeval-mgsm-direct", _before_answer, "")
+"""The format of lm-eval's ``mgsm/direct``: question and label of the answer, in one language.
+
+Shots are the exemplars of Shi et al. (2022), which include the labels.
+"""
+
 MGSM_NATIVE_COT = _format("lmeval-mgsm-native-cot", _before_reasoning, " ")
+"""The format of lm-eval's ``mgsm/native_cot``, as ``MGSM_DIRECT`` but with reasoning."""
 
 
 MMLU_PRO_PADDING = "N/A"
-"""What fills the lists of options of the validation split up to ten."""
+"""The padding of the lists of options in the validation split, up to ten options."""
 
 _START = "A: Let's think step by step. "
 
 
 def _header(subject: str) -> str:
-    about = subject.replace("_", " ")
+    topic = subject.replace("_", " ")
     return (
-        f"The following are multiple choice questions (with answers) about {about}. Think step by"
+        f"The following are multiple choice questions (with answers) about {topic}. Think step by"
         ' step and then finish your answer with "the answer is (X)" where X is the correct letter'
         " choice."
     )
@@ -242,14 +241,15 @@ def _official_question(item: Item) -> str:
 
 
 def _lmeval_question(item: Item) -> str:
-    shown = [*item.options, *[MMLU_PRO_PADDING] * int(item.fields.get("padding", "0"))]
+    padded = [*item.options, *[MMLU_PRO_PADDING] * int(item.fields.get("padding", "0"))]
     options = "".join(
-        f"{label}. {option.strip()}\n" for label, option in zip(LABELS[:10], shown, strict=False)
+        f"{label}. {option.strip()}\n" for label, option in zip(LABELS[:10], padded, strict=False)
     )
     return f"Question:\n{item.question}\nOptions:\n{options}Answer: Let's think step by step."
 
 
 def _mmlu_pro_reasoning(item: Item) -> str:
+    # The question already contains the beginning of the reasoning.
     return item.fields["cot"].replace(_START, "")
 
 
@@ -260,6 +260,11 @@ MMLU_PRO = Template(
     choices=no_choices,
     answer=_mmlu_pro_reasoning,
 )
+"""The format of the official script; a shot's answer is its recorded reasoning.
+
+Source: ``evaluate_from_local.py`` and ``cot_prompt_lib/initial_prompt.txt`` of
+TIGER-AI-Lab/MMLU-Pro.
+"""
 
 LMEVAL_MMLU_PRO = Template(
     name="lmeval-mmlu-pro",
@@ -268,3 +273,9 @@ LMEVAL_MMLU_PRO = Template(
     choices=no_choices,
     answer=_mmlu_pro_reasoning,
 )
+"""The format of lm-eval's task files ``mmlu_pro/*``.
+
+It differs from ``MMLU_PRO`` in the line breaks after the header (one instead of four), in white
+space around options (stripped instead of kept) and in the padding of few-shot examples, which is
+shown as options ``N/A``.
+"""

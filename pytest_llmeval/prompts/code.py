@@ -1,17 +1,6 @@
-"""Formats of HumanEval and MBPP: code to be continued, or a task and the tests that its code must pass.
+"""Formats of HumanEval and MBPP: code to continue, or a task and the tests that its code must pass.
 
-Prompt formats of HumanEval: the code to be gone on with, or a request to write the function.
-
-Sources: Chen et al., "Evaluating Large Language Models Trained on Code" (2021), and the task files
-``humaneval`` and ``humaneval_instruct`` of lm-evaluation-harness 0.4.13, whose prompts are
-reproduced byte for byte.
-
-Prompt formats of MBPP: a task in words and the tests that the code is to pass.
-
-Sources: Austin et al., "Program Synthesis with Large Language Models" (2021) and the notes beside
-its data (``mbpp`` in google-research), and the task files ``mbpp`` and ``mbpp_instruct`` of
-lm-evaluation-harness 0.4.13, whose prompts are reproduced byte for byte, carriage returns of the
-data included. There they show the first three tests; all items of the full set have three.
+Prompts of lm-evaluation-harness are those of version 0.4.13, reproduced byte for byte.
 """
 
 from __future__ import annotations
@@ -24,7 +13,7 @@ from pytest_llmeval.prompts.multiple_choice import no_choices
 from pytest_llmeval.prompts.multiple_choice import no_description
 
 HUMANEVAL_STOP = ("\nclass", "\ndef", "\n#", "\nif", "\nprint")
-"""Where the function is at its end; the five strings of the paper."""
+"""Stop strings at the end of the function: the five of Chen et al. (2021)."""
 
 
 def _code(item: Item) -> str:
@@ -43,7 +32,7 @@ def _request(item: Item) -> str:
 
 
 def _opened(item: Item) -> str:
-    """The answer up to where the body of the function begins."""
+    """Return the beginning of the answer, up to the body of the function."""
     return f"Here is the completed function:\n```python\n{item.question}\n"
 
 
@@ -59,7 +48,10 @@ HUMANEVAL = Template(
     answer=_solution,
     delimiter="",
 )
-"""Signature and docstring, nothing else."""
+"""Signature and docstring only, as in the paper and in lm-eval's task ``humaneval``.
+
+Source: Chen et al., "Evaluating Large Language Models Trained on Code" (2021).
+"""
 
 HUMANEVAL_INSTRUCT = Template(
     name="lmeval-humaneval-instruct",
@@ -70,13 +62,17 @@ HUMANEVAL_INSTRUCT = Template(
     delimiter="",
     prefix=_opened,
 )
-"""A request, and the answer begun for the model, up to the end of the docstring."""
+"""The format of lm-eval's ``humaneval_instruct``: a request, and a prefix of the answer.
+
+The prefix ends with the docstring of the function.
+"""
 
 HUMANEVAL_CHAT = replace(HUMANEVAL_INSTRUCT, name="humaneval-chat", prefix=None)
-"""The same request, and the answer left to the model: for endpoints that begin no answers."""
+"""The same request without a prefix, for endpoints that do not support one."""
 
 
 MBPP_STOP = ("[DONE]",)
+"""The stop string of the paper."""
 
 _OPENED = "\n```python\n"
 
@@ -115,7 +111,12 @@ MBPP = Template(
     answer=_done,
     delimiter="",
 )
-"""The format of the paper: the code stands between ``[BEGIN]`` and ``[DONE]``."""
+"""The format of the paper and of lm-eval's ``mbpp``: code between ``[BEGIN]`` and ``[DONE]``.
+
+Sources: Austin et al., "Program Synthesis with Large Language Models" (2021), and the notes on its
+data (``mbpp`` in google-research). lm-eval shows the first three tests; all items of the full set
+have three. Carriage returns of the data are kept.
+"""
 
 MBPP_INSTRUCT = Template(
     name="lmeval-mbpp-instruct",
@@ -126,7 +127,7 @@ MBPP_INSTRUCT = Template(
     delimiter="",
     prefix=_mbpp_opened,
 )
-"""The task, and a fence that is opened for the model."""
+"""The format of lm-eval's ``mbpp_instruct``: the task, and an opened code fence as prefix."""
 
 MBPP_CHAT = replace(MBPP_INSTRUCT, name="mbpp-chat", prefix=None)
-"""The same task, and the answer left to the model: for endpoints that begin no answers."""
+"""The same task without a prefix, for endpoints that do not support one."""

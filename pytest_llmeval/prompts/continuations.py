@@ -1,22 +1,6 @@
-"""Formats without shown options, of lm-evaluation-harness: the likeliest continuation is the answer.
+"""Formats without options in the prompt: the most likely continuation is the answer.
 
-HellaSwag as lm-evaluation-harness asks it: which ending is likeliest after the context.
-
-Source: ``tasks/hellaswag`` of lm-evaluation-harness 0.4.13. The data's own text is not what is
-asked: activity and context are joined, and marks that WikiHow left behind are taken out of
-contexts and endings. Items hold the cleaned texts, so that lengths are those of what is scored.
-
-WinoGrande by partial evaluation: which option makes the rest of the sentence likelier.
-
-Sources: Trinh & Le (2018) for the method, ``tasks/winogrande`` of lm-evaluation-harness 0.4.13
-for the text. Each option fills the blank; what stands before the blank and the option itself are
-read, only what follows is scored. The scored text is the same for all options.
-
-TruthfulQA as lm-evaluation-harness asks it: six fixed questions and answers, then the question.
-
-Sources: the question-and-answer primer of Lin et al. (2022), of which
-``tasks/truthfulqa/truthfulqa_mc1.yaml`` of lm-evaluation-harness 0.4.13 keeps six pairs. There the
-primer is part of the question, not a list of shots, and so it is here.
+They are the formats of lm-evaluation-harness 0.4.13 for HellaSwag, WinoGrande and TruthfulQA.
 """
 
 from __future__ import annotations
@@ -32,16 +16,16 @@ _MARK = re.compile(r"\[.*?\]")
 
 
 def context(activity: str, first: str, second: str) -> str:
-    """What the ending follows: the activity, the context's full sentences, and its begun one.
+    """Return the text before the ending of a HellaSwag item.
 
-    The begun sentence gets a capital and loses all others, as there ("a man in NASA" becomes
-    "A man in nasa").
+    ``first`` has the full sentences of the context and ``second`` its unfinished sentence, which is
+    capitalised as in lm-eval: "a man in NASA" becomes "A man in nasa".
     """
     return clean(f"{activity}: {first} {second.capitalize()}")
 
 
 def clean(text: str) -> str:
-    """A text without WikiHow's marks; two spaces in a row become one, in a single pass."""
+    """Return a text without WikiHow's marks, with pairs of spaces replaced once by one space."""
     text = _MARK.sub("", text.strip().replace(" [title]", ". "))
     return text.replace("  ", " ")
 
@@ -53,6 +37,11 @@ def _question(item: Item) -> str:
 LMEVAL_HELLASWAG = Template(
     name="lmeval-hellaswag", description=no_description, question=_question, choices=whole_options
 )
+"""HellaSwag: the likelihoods of the endings after the context are compared.
+
+Source: ``tasks/hellaswag``, which joins activity and context and removes the marks of WikiHow from
+contexts and endings. Items have the cleaned texts, so that lengths are those of the scored texts.
+"""
 
 
 BLANK = "_"
@@ -74,6 +63,12 @@ LMEVAL_WINOGRANDE = Template(
     choices=_after,
     given=whole_options,
 )
+"""WinoGrande by partial evaluation: the likelihoods of the rest of the sentence are compared.
+
+Each option fills the blank; the text before the blank and the option are context, and only the
+text after the blank, which is the same for all options, is scored. Sources: Trinh & Le (2018) for
+the method, ``tasks/winogrande`` for the text.
+"""
 
 
 _PAIRS = (
@@ -106,3 +101,9 @@ LMEVAL_TRUTHFULQA = Template(
     question=_truthfulqa_question,
     choices=whole_options,
 )
+"""TruthfulQA: six fixed questions and answers, then the question.
+
+Source: the question-and-answer primer of Lin et al. (2022), of which
+``tasks/truthfulqa/truthfulqa_mc1.yaml`` keeps six pairs. As there, the primer is part of the
+question and not a list of shots.
+"""

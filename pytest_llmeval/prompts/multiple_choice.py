@@ -1,38 +1,6 @@
-"""Formats of multiple-choice questions: options as ``A. …`` lines with letters as answers, or options as answers.
+"""Formats of multiple-choice questions, with letters or with the texts of options as answers.
 
-Prompt formats of lm-evaluation-harness 0.4.13.
-
-Source: its task files ``tasks/mmlu/default/*.yaml``. All 57 subjects use one text; only the
-subject's name differs. The question is stripped, the options are not.
-
-The cloze format: the options are not shown, the likelihood of each option's text is compared.
-
-Source: the format of ARC in the GPT-3 paper and in lm-evaluation-harness. A small model that
-cannot yet use letters can be measured with it.
-
-The prompt of the MMLU paper's own script (hendrycks/test, ``evaluate.py``).
-
-The script puts a space before every word of the subject, so that two spaces stand between
-"about" and the subject; it strips nothing. Scores published with it were measured on that text.
-
-CommonsenseQA as lm-evaluation-harness asks it: question, lettered options, letters compared.
-
-Source: ``tasks/commonsense_qa/default.yaml`` of lm-evaluation-harness 0.4.13, which knows five
-options. The question is stripped, the options are not. Here it takes any number of options, and
-also asks benchmarks by letter for which no lettered format was published.
-
-INCLUDE: our own lettered format, and lm-evaluation-harness's with its two slips.
-
-Source of the second: the task files ``tasks/include/default`` of lm-evaluation-harness 0.4.13. In
-all of them a folded line of YAML leaves a space before ``D.``, and the description has no line
-break, so that the question is glued to it. The words differ with the domain, which is a field of
-the item here, so the description is part of the question (in a chat lm-eval sends it as system
-message). Its few-shot variants are not reproduced: they take shots from the scored split.
-
-CMMLU as lm-evaluation-harness asks it: Chinese words around question, options and letter.
-
-Sources: Li et al. (2023); ``tasks/cmmlu`` of lm-evaluation-harness 0.4.13 has the words
-and the names of the subjects. The question is stripped, the options are not.
+Formats of lm-evaluation-harness are those of version 0.4.13.
 """
 
 from __future__ import annotations
@@ -43,9 +11,9 @@ from pytest_llmeval.core import Template
 
 
 def option_lines(item: Item) -> str:
-    """The options, one a line (``A. first``), each with the line break before it.
+    """Return the options as lines (``A. first``), each with a line break before it.
 
-    Options are copied as they are: a published format that strips them does not exist here.
+    Options are not stripped, since none of the formats with these lines strips them.
     """
     return "".join(
         f"\n{label}. {option}" for label, option in zip(LABELS, item.options, strict=False)
@@ -53,28 +21,28 @@ def option_lines(item: Item) -> str:
 
 
 def labels(item: Item) -> tuple[str, ...]:
-    """The letters of the item's options: the texts whose likelihood is compared."""
+    """Return the letters of the item's options, as choices whose likelihoods are compared."""
     return tuple(LABELS[: len(item.options)])
 
 
 def whole_options(item: Item) -> tuple[str, ...]:
-    """The item's options: their own texts are what is compared."""
+    """Return the texts of the item's options, as choices whose likelihoods are compared."""
     return item.options
 
 
 def no_choices(_item: Item) -> tuple[str, ...]:
-    """Nothing to compare: what the formats for generated answers give as choices."""
+    """Return no choices, for formats with generated answers."""
     return ()
 
 
 def no_description(_subject: str) -> str:
-    """No text before the first question."""
+    """Return an empty description."""
     return ""
 
 
 def _description(subject: str) -> str:
-    about = subject.replace("_", " ")
-    return f"The following are multiple choice questions (with answers) about {about}.\n\n"
+    topic = subject.replace("_", " ")
+    return f"The following are multiple choice questions (with answers) about {topic}.\n\n"
 
 
 def _question(item: Item) -> str:
@@ -84,6 +52,11 @@ def _question(item: Item) -> str:
 LMEVAL_MMLU = Template(
     name="lmeval-mmlu", description=_description, question=_question, choices=labels
 )
+"""The format of lm-eval's MMLU; the question is stripped, the options are not.
+
+Source: the task files ``tasks/mmlu/default/*.yaml``. All 57 subjects have the same text, except for
+the name of the subject.
+"""
 
 
 def _cloze_question(item: Item) -> str:
@@ -93,11 +66,16 @@ def _cloze_question(item: Item) -> str:
 CLOZE = Template(
     name="cloze", description=no_description, question=_cloze_question, choices=whole_options
 )
+"""The cloze format: the prompt has no options, and the likelihoods of their texts are compared.
+
+Suitable for small models that cannot use letters yet. Source: the format of ARC in the GPT-3 paper
+and in lm-evaluation-harness.
+"""
 
 
 def _hendrycks_description(subject: str) -> str:
-    about = "".join(f" {word}" for word in subject.split("_"))
-    return f"The following are multiple choice questions (with answers) about {about}.\n\n"
+    topic = "".join(f" {word}" for word in subject.split("_"))
+    return f"The following are multiple choice questions (with answers) about {topic}.\n\n"
 
 
 def _hendrycks_question(item: Item) -> str:
@@ -110,6 +88,11 @@ HENDRYCKS = Template(
     question=_hendrycks_question,
     choices=labels,
 )
+"""The format of the script of the MMLU paper (hendrycks/test, ``evaluate.py``).
+
+The script puts a space before every word of the subject, so that there are two spaces between
+"about" and the subject; it strips nothing. Scores published with it were measured on this text.
+"""
 
 
 def _commonsenseqa_question(item: Item) -> str:
@@ -122,6 +105,12 @@ LMEVAL_COMMONSENSEQA = Template(
     question=_commonsenseqa_question,
     choices=labels,
 )
+"""The format of lm-eval's CommonsenseQA: question and lettered options; letters are compared.
+
+Source: ``tasks/commonsense_qa/default.yaml``, for five options. The question is stripped, the
+options are not. Here it supports any number of options, and is also used for benchmarks without a
+published lettered format.
+"""
 
 
 def _include_description(subject: str) -> str:
@@ -136,7 +125,7 @@ def _include_question(item: Item) -> str:
 def _lmeval_question(item: Item) -> str:
     domain = item.fields["domain"]
     if (item.subject, domain) == ("Hebrew", "Driving License"):
-        domain = "Driving license"  # the one file that writes it so
+        domain = "Driving license"  # only in this task file
     options = "".join(
         f"\n{' ' * (label == 'D')}{label}. {option}"
         for label, option in zip(LABELS, item.options, strict=False)
@@ -150,10 +139,19 @@ def _lmeval_question(item: Item) -> str:
 INCLUDE = Template(
     name="include", description=_include_description, question=_include_question, choices=labels
 )
+"""A lettered format of this package for INCLUDE."""
 
 LMEVAL_INCLUDE = Template(
     name="lmeval-include", description=no_description, question=_lmeval_question, choices=labels
 )
+"""The format of lm-eval's INCLUDE, with its two errors.
+
+Source: the task files ``tasks/include/default``. In all of them a folded line of YAML adds a space
+before ``D.``, and the description lacks a line break before the question. The description depends
+on the domain, which is a field of the item here, so it is part of the question (in a chat, lm-eval
+sends it as system message). The few-shot variants are not reproduced, because they select shots
+from the scored split.
+"""
 
 
 CMMLU_SUBJECTS = {
@@ -225,12 +223,12 @@ CMMLU_SUBJECTS = {
     "world_history": "世界历史",
     "world_religions": "世界宗教",
 }
-"""What the subjects are called in the description."""
+"""Subject → its name in the description."""
 
 
 def _cmmlu_description(subject: str) -> str:
-    about = CMMLU_SUBJECTS.get(subject, subject)
-    return f"以下是关于{about}的单项选择题，请直接给出正确答案的选项。\n\n"
+    topic = CMMLU_SUBJECTS.get(subject, subject)
+    return f"以下是关于{topic}的单项选择题，请直接给出正确答案的选项。\n\n"
 
 
 def _cmmlu_question(item: Item) -> str:
@@ -240,3 +238,7 @@ def _cmmlu_question(item: Item) -> str:
 LMEVAL_CMMLU = Template(
     name="lmeval-cmmlu", description=_cmmlu_description, question=_cmmlu_question, choices=labels
 )
+"""The format of lm-eval's CMMLU, in Chinese; the question is stripped, the options are not.
+
+Sources: Li et al. (2023); ``tasks/cmmlu`` for the text and the names of the subjects.
+"""

@@ -1,12 +1,12 @@
-"""Uniform labels: every option has the same mark, and the answer is the option's whole text.
+"""Formats with uniform labels: every option has the same label, and the answer is its whole text.
 
-Source: Nowak et al. 2026 (arXiv:2602.17445), whose "Matched-and-Dashed" prompt differs from
-MMLU-Pro's in three ways: each letter is one and the same dash, the instruction asks for the option
-repeated as it stands, and so do the shots. The words of the instruction are ours; the rest of the
-layout is MMLU-Pro's. ``lettered`` is its counterpart: the same but for letters.
+Source: Nowak et al. 2026 (arXiv:2602.17445), whose "Matched-and-Dashed" prompt differs from that of
+MMLU-Pro in three points: all letters are replaced by a dash, the instruction requests a literal
+copy of the option, and the shots answer with one. The wording of the instruction is ours; the rest
+of the layout is MMLU-Pro's. ``lettered`` is the same format with letters.
 
-With ``reasoning`` the model is asked to think first, and a shot shows the reasoning that its
-benchmark recorded (``cot``), if any; without it the answer comes at once.
+With ``reasoning`` the prompt requests reasoning before the answer, and a shot has the reasoning
+that its benchmark recorded (``cot``), if any.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Template
-from pytest_llmeval.core.seeded_random import Draws
+from pytest_llmeval.core.seeded_random import SeededRandom
 from pytest_llmeval.prompts.multiple_choice import no_choices
 
 Marks = Callable[[Item], Sequence[str]]
@@ -30,31 +30,37 @@ _BRACKETED = re.compile(r"\(([A-Z])\)")
 
 
 def dashed(symbol: str = "-", *, reasoning: bool = True) -> Template:
-    """Options after the same ``symbol``, which must not be empty; the answer is a text."""
+    """Return a template with ``symbol`` before every option; the answer is a text.
+
+    Raises ValueError for a blank symbol.
+    """
     if not symbol.strip():
         raise ValueError("the symbol before options must not be blank")
     name = "dashed" if symbol == "-" else f"dashed-{symbol}"
-    return _of_texts(name, lambda item: [symbol] * len(item.options), reasoning)
+    return _text_answer_template(name, lambda item: [symbol] * len(item.options), reasoning)
 
 
 def randomly_labelled(*, reasoning: bool = True, seed: int = 0) -> Template:
-    """Different letters drawn for every item, which say nothing; the answer is a text."""
+    """Return a template with random letters before the options; the answer is a text.
+
+    The letters of an item are distinct, and a pure function of ``seed`` and the item's id.
+    """
 
     def marks(item: Item) -> list[str]:
-        drawn = Draws("labels", seed, item.id).some_of(LABELS, len(item.options))
-        return [f"{label}." for label in drawn]
+        sample = SeededRandom("labels", seed, item.id).sample(LABELS, len(item.options))
+        return [f"{label}." for label in sample]
 
-    return _of_texts("random-labels", marks, reasoning)
+    return _text_answer_template("random-labels", marks, reasoning)
 
 
 def lettered(*, reasoning: bool = True) -> Template:
-    """The counterpart: options after A., B., C. …; the answer is a letter."""
+    """Return a template with A., B., C. … before the options; the answer is a letter."""
 
     def letters(item: Item) -> list[str]:
         return [f"{label}." for label in LABELS[: len(item.options)]]
 
     return Template(
-        name=_named("lettered", reasoning),
+        name=_template_name("lettered", reasoning),
         description=_header('"the answer is (X)" where X is the correct letter choice', reasoning),
         question=_question(letters, reasoning),
         choices=no_choices,
@@ -62,9 +68,9 @@ def lettered(*, reasoning: bool = True) -> Template:
     )
 
 
-def _of_texts(name: str, marks: Marks, reasoning: bool) -> Template:
+def _text_answer_template(name: str, marks: Marks, reasoning: bool) -> Template:
     return Template(
-        name=_named(name, reasoning),
+        name=_template_name(name, reasoning),
         description=_header(
             '"the answer is $OPTION" where $OPTION is the correct option, repeated exactly as it'
             " is written",
@@ -76,18 +82,18 @@ def _of_texts(name: str, marks: Marks, reasoning: bool) -> Template:
     )
 
 
-def _named(name: str, reasoning: bool) -> str:
+def _template_name(name: str, reasoning: bool) -> str:
     return f"{name}-cot" if reasoning else name
 
 
 def _header(ending: str, reasoning: bool) -> Callable[[str], str]:
-    how = "Think step by step and then finish" if reasoning else "Finish"
+    request = "Think step by step and then finish" if reasoning else "Finish"
 
     def header(subject: str) -> str:
-        about = subject.replace("_", " ")
+        topic = subject.replace("_", " ")
         return (
-            f"The following are multiple choice questions (with answers) about {about}."
-            f" {how} your answer with {ending}.\n\n"
+            f"The following are multiple choice questions (with answers) about {topic}."
+            f" {request} your answer with {ending}.\n\n"
         )
 
     return header
@@ -109,8 +115,9 @@ def _shot(
     gold: Callable[[Item], str], rewrite: Callable[[str, Item], str], reasoning: bool
 ) -> Callable[[Item], str]:
     def answer(item: Item) -> str:
-        said = gold(item)
-        statement = f"The answer is {said}" + ("" if said.endswith((".", "!", "?")) else ".")
+        gold_text = gold(item)
+        full_stop = "" if gold_text.endswith((".", "!", "?")) else "."
+        statement = f"The answer is {gold_text}{full_stop}"
         recorded = item.fields.get("cot", "") if reasoning else ""
         thought = _STATEMENT.sub("", _OPENING.sub("", recorded)).strip()
         return f"{rewrite(thought, item)} {statement}" if thought else statement
@@ -119,7 +126,7 @@ def _shot(
 
 
 def _without_letters(text: str, item: Item) -> str:
-    """Letters in brackets as the text of their options, since no letters are shown."""
+    """Replace letters in brackets by the texts of their options, as the prompt has no letters."""
 
     def option(match: re.Match[str]) -> str:
         index = LABELS.index(match[1])

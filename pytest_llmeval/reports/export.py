@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
-from pytest_llmeval.core import mend
+from pytest_llmeval.core import replace_lone_surrogates
 from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.runs.judging import JudgedRun
 from pytest_llmeval.runs.run import Run
@@ -111,7 +111,10 @@ def rows(run: Run) -> Iterator[dict[str, Any]]:
     for record in run.records:
         row = _row(record, run, names.get(record.protocol))
         # Half of a surrogate pair is text to Python, and to nothing else.
-        yield {name: mend(value) if type(value) is str else value for name, value in row.items()}
+        yield {
+            name: replace_lone_surrogates(value) if type(value) is str else value
+            for name, value in row.items()
+        }
 
 
 def _row(record: Record, run: Run, protocol: str | None) -> dict[str, Any]:

@@ -204,5 +204,5 @@ def _line(model: str, counts: Counts, prices: Prices) -> str:
         f" {used['from_cache']} answers from the cache; tokens: {used['prompt_tokens']} prompt"
         f" ({used['cached_tokens']} cached), {used['completion_tokens']} completion"
         f" ({used['reasoning_tokens']} reasoning)"
-        + ("" if money is None else f"; {prices.money(money)}")
+        + ("" if money is None else f"; {prices.format_amount(money)}")
     )

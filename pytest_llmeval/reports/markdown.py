@@ -80,7 +80,7 @@ def _about(run: JudgedRun, link: str | None) -> Iterator[str]:
         yield f"took {duration(run.manifest['seconds'])}"
     amount = total_cost(run.manifest)
     if amount is not None:
-        yield f"cost {gfm.plain(prices_of(run.manifest).money(amount))}"
+        yield f"cost {gfm.plain(prices_of(run.manifest).format_amount(amount))}"
     if link:
         yield f"[job]({link})"
 
@@ -204,7 +204,7 @@ def _cost(paid: Cost | None, prices: Prices) -> str:
     if paid is None:
         return "-"
     shared = f" ({len(paid.scorers)} results)" if len(paid.scorers) > 1 else ""
-    return gfm.plain(prices.money(paid.amount)) + shared
+    return gfm.plain(prices.format_amount(paid.amount)) + shared
 
 
 def _regressed(run: JudgedRun) -> Iterator[str]:

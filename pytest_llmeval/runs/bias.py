@@ -32,10 +32,10 @@ from pytest_llmeval.core import Record
 from pytest_llmeval.core.plan import PlannedResult
 from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.core.plan import is_content_free
-from pytest_llmeval.metrics import Answer
+from pytest_llmeval.metrics import ArmAnswer
 from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics import ItemOutcomes
-from pytest_llmeval.metrics import answered
+from pytest_llmeval.metrics import arm_answer
 from pytest_llmeval.metrics import audit_table
 from pytest_llmeval.metrics import variance_ratio
 from pytest_llmeval.metrics.bias.audit import FamilyResult
@@ -129,7 +129,7 @@ def audit_of(
     ``same``: ``same_options`` of the items that have equal ones. Items that have an error in the
     original order, or no other arm, are left out. None where no item is left.
     """
-    table: dict[str, dict[str, Answer]] = {}
+    table: dict[str, dict[str, ArmAnswer]] = {}
     for item, records in items:
         found = [one for one in records if not one.content_free]
         usual = next((one.order for one in found if one.order), "")
@@ -146,9 +146,9 @@ def audit_of(
     return audit_table(table, arms=(ORIGINAL, *arms)) if table else None
 
 
-def _answer(one: Record, order: str, same: Sequence[int]) -> Answer:
+def _answer(one: Record, order: str, same: Sequence[int]) -> ArmAnswer:
     read = one.answer if one.answer is not None and one.answer in tuple(order) else None
-    return answered(
+    return arm_answer(
         [LABELS.index(label) for label in order],
         LABELS.index(one.gold),
         None if read is None else LABELS.index(read),
@@ -195,7 +195,7 @@ def debiased(
     if not asked:
         return {}
     if planned.debias in debiasing.AVERAGING:
-        asked = [one for one in asked if debiasing.balanced(one.orders)]
+        asked = [one for one in asked if debiasing.is_balanced(one.orders)]
     if planned.debias == "contextual":
         free = _content_free(
             [arm for arm in planned.arms if is_content_free(arm)], fingerprint, own
@@ -311,7 +311,9 @@ def _contextual(
 
 
 def _averaged(items: Sequence[_Asked], _seed: int) -> list[int]:
-    return [int(debiasing.averaged(one.logprobs, one.orders).argmax()) for one in items]
+    return [
+        int(debiasing.averaged_probabilities(one.logprobs, one.orders).argmax()) for one in items
+    ]
 
 
 def _pride(items: Sequence[_Asked], seed: int) -> list[int]:
@@ -325,7 +327,7 @@ def _pride(items: Sequence[_Asked], seed: int) -> list[int]:
     ).tolist()
     return [
         int(
-            debiasing.averaged(one.logprobs, one.orders).argmax()
+            debiasing.averaged_probabilities(one.logprobs, one.orders).argmax()
             if one.item in estimated
             else debiasing.without_prior(one.logprobs[0], prior).argmax()
         )

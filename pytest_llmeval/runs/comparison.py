@@ -396,7 +396,7 @@ def compare_pair(baseline: Measurement, candidate: Measurement) -> Comparison:
             baseline_model=baseline.result.model,
             candidate_model=candidate.result.model,
             sizes=sizes,
-            drawn=baseline.result.sampled or candidate.result.sampled,
+            sampled=baseline.result.sampled or candidate.result.sampled,
         )
     except ValueError as error:  # an item that changed its subject: other data was allowed
         raise MismatchError(f"{baseline.name} cannot be compared: {error}") from None

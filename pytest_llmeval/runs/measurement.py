@@ -13,17 +13,17 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_llmeval.core import Outcome
-from pytest_llmeval.core.matched_detail import Reading
+from pytest_llmeval.core.matched_detail import MatchedReading
 from pytest_llmeval.core.matched_detail import summarise
 from pytest_llmeval.core.plan import PlannedResult
-from pytest_llmeval.core.plan import Way
+from pytest_llmeval.core.plan import ProtocolVariant
 from pytest_llmeval.gates.verdict import no_measurement
 from pytest_llmeval.metrics import FirstOutcomes
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import aggregate
 from pytest_llmeval.metrics import hybrid_name
-from pytest_llmeval.metrics import hybrid_of
+from pytest_llmeval.metrics import hybrid_or_reason
 from pytest_llmeval.metrics import summarize
 
 
@@ -59,7 +59,7 @@ def hybrids(
         if weights.keys() <= own.keys():
             about = {"model": model, "benchmark": benchmark, "name": hybrid_name(weights)}
             reasons = [unmeasured.get((model, benchmark, scorer)) for scorer in weights]
-            hybrid = next(filter(None, reasons), None) or hybrid_of(weights, own)
+            hybrid = next(filter(None, reasons), None) or hybrid_or_reason(weights, own)
             if isinstance(hybrid, str):
                 yield {**about, "value": None, "interval": None, "items": 0, "reason": hybrid}
             else:
@@ -123,7 +123,7 @@ class Measurement:
             return {}
         levels: dict[str, dict[str, int]] = {}
         for detail, correct in told:
-            reading = Reading.from_text(detail)
+            reading = MatchedReading.from_text(detail)
             level = "unread" if reading is None else f"{reading.level} {reading.by}"
             entry = levels.setdefault(level, {"answers": 0, "correct": 0})
             entry["answers"] += 1
@@ -144,7 +144,7 @@ class Measurement:
 
 def measure(
     planned: PlannedResult,
-    way: Way,
+    way: ProtocolVariant,
     model: str,
     items: Mapping[str, ItemOutcomes],
     model_fingerprint: str | None,

@@ -23,7 +23,7 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core.plan import PlannedResult
-from pytest_llmeval.core.plan import Way
+from pytest_llmeval.core.plan import ProtocolVariant
 from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics import ItemOutcomes
@@ -241,7 +241,7 @@ class Run:
     def _measure(self, model: str, planned: PlannedResult) -> Measurement:
         own = self._records(model, planned.benchmark, planned.protocols)
         weights = next((r.model_fingerprint for r in own if r.model_fingerprint), None)
-        way = planned.way_of(record.protocol for record in own)
+        way = planned.variant_of(record.protocol for record in own)
         asked = self.manifest.get("asked", {}).get(model, {}).get(way.ask, "")
         day = self.manifest.get("template_dates", {}).get(model, "")
         measurement = measure(planned, way, model, dict(_outcomes(own)), weights)
@@ -255,7 +255,9 @@ class Run:
         measured = measure(planned, planned.ways[0], model, items, first.model_fingerprint)
         return replace(measured, asked=first.asked, template_date=first.template_date)
 
-    def _audit(self, planned: PlannedResult, way: Way, measurement: Measurement) -> Audit | None:
+    def _audit(
+        self, planned: PlannedResult, way: ProtocolVariant, measurement: Measurement
+    ) -> Audit | None:
         if not planned.arms:
             return None
         arms = {arm_fingerprint(way.fingerprint, arm) for arm in planned.arms}

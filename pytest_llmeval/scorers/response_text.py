@@ -13,7 +13,7 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
-from pytest_llmeval.core.quoted import Quoted
+from pytest_llmeval.core.quoted import QuotedRegions
 from pytest_llmeval.core.reasoning import split_reasoning
 from pytest_llmeval.scorers.answer_words import QUESTION_WORDS
 from pytest_llmeval.scorers.choice.tokens import lex
@@ -85,9 +85,9 @@ def own_answer(text: str, answered: Callable[[str], bool] | None = None) -> str 
 
 def _questions(text: str) -> Iterator[int]:
     """Where the lines that open a question begin."""
-    quoted: Quoted | None = None
+    quoted: QuotedRegions | None = None
     for line in _NEXT.finditer(text):
-        quoted = quoted or Quoted(text)
+        quoted = quoted or QuotedRegions(text)
         fence = quoted.fence(line.end())
         if quoted.literal(line.end()) is None and (fence is None or not fence.closed):
             yield line.start()

@@ -1,8 +1,8 @@
-"""Rows of ARC and CommonsenseQA: labelled options, and a key that is one of the labels.
+"""Rows of ARC and CommonsenseQA: labelled options, with one of the labels as key.
 
-The two are published by AI2 in one shape, ``{"id", "question": {"stem", "choices"}, "answerKey"}``
-with choices of ``{"text", "label"}``; the hub has the question's text in ``question`` and the
-choices beside it, as one list of texts and one of labels.
+AI2 publishes both in one format, ``{"id", "question": {"stem", "choices"}, "answerKey"}`` with
+choices of ``{"text", "label"}``. On the hub, ``question`` is the text of the question, and
+``choices`` is a column of its own with a list of texts and a list of labels.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pytest_llmeval.sources.item_ids import safe_id
 
 
 def labelled_item(
-    where: str, row: dict[str, Any], subject: str, prefix: str, answered: str
+    where: str, row: dict[str, Any], subject: str, prefix: str, keyed_split: str
 ) -> Item:
-    """The item of a row; ``prefix`` stands before the data's own id, of a shot for example.
+    """Return the item of a row.
 
-    The gold option is the one whose label is the key, whatever the labels are. Raises DataError,
-    beginning with ``where``, for a row that cannot be used; for one without a key it names the
-    split ``answered`` that has them.
+    ``prefix`` is put before the id of the data, for example for shots. The gold option is the one
+    whose label is the key, whatever the labels are. Raises DataError for a row that cannot be used;
+    the message begins with ``where`` and, if the key is missing, names the split ``keyed_split``.
     """
     name, question, choices = row.get("id"), row.get("question"), row.get("choices")
     if isinstance(question, dict):
@@ -39,7 +39,7 @@ def labelled_item(
     key = row.get("answerKey")
     if key is None or key == "":
         raise DataError(
-            f"{where}: no gold label in this split (answerKey is empty); the split {answered}"
+            f"{where}: no gold label in this split (answerKey is empty); the split {keyed_split}"
             " has them"
         )
     if labels.count(key) != 1:
@@ -56,7 +56,7 @@ def labelled_item(
 
 
 def _columns(choices: Any) -> tuple[Any, Any]:
-    """Texts and labels of choices in either shape, whatever they are."""
+    """Return the texts and labels of choices in either format, of any type."""
     if isinstance(choices, dict):
         return choices.get("text"), choices.get("label")
     if isinstance(choices, list) and all(isinstance(choice, dict) for choice in choices):

@@ -1,4 +1,4 @@
-"""What is doubtful in the items of a benchmark, reported as its data set's warnings."""
+"""Warnings about doubtful items, such as equal options and contradictory keys."""
 
 from __future__ import annotations
 
@@ -9,50 +9,52 @@ from collections.abc import Sequence
 
 from pytest_llmeval.core import Item
 
-_SHOWN = 3
+_MOST_LISTED = 3
 
 UNLIKELY = 0.01
-"""Probability below which it is no accident that all items have the same answer."""
+"""Probability below which equal answers of all items are not regarded as chance."""
 
-_ANSWERS = 4  # how many a question without options is taken to have at the least
+_ANSWERS = 4  # smallest number of possible answers assumed for a question without options
 
 
-def doubts(name: str, items: Iterable[Item]) -> tuple[str, ...]:
-    """One line for each kind of doubt that the items of ``name`` raise.
+def item_warnings(name: str, items: Iterable[Item]) -> tuple[str, ...]:
+    """Return one line for each kind of problem in the items of the benchmark ``name``.
 
-    Equal and empty options, the same answer to every question, repeated questions, and keys that
-    contradict each other: two items whose question and options are the same (in any order) and the
-    text of the right one is not. Texts are the same where they differ in nothing but blanks and the
-    form of Unicode; case tells options apart (``Rr`` and ``rr``).
+    Problems are equal options, empty options, one answer to all questions, repeated questions, and
+    contradictory keys: two items with equal question and options (in any order), but different
+    right options. Texts are compared without regard to white space and Unicode normalisation; case
+    matters (``Rr`` and ``rr``).
     """
     items = tuple(items)
-    shown = [list(map(plain, item.options)) for item in items]
+    normalized = [list(map(normalize, item.options)) for item in items]
     equal: list[str] = []
     right = 0
-    for item, options in zip(items, shown, strict=True):
+    for item, options in zip(items, normalized, strict=True):
         if len(set(options)) < len(options):
             twice = options.count(options[_gold(item)]) > 1
             right += twice
             equal.insert(right - 1 if twice else len(equal), _name(item))
-    empty = [_name(item) for item, options in zip(items, shown, strict=True) if not all(options)]
-    same: dict[str, list[Item]] = {}
+    empty = [
+        _name(item) for item, options in zip(items, normalized, strict=True) if not all(options)
+    ]
+    by_question: dict[str, list[Item]] = {}
     for item in items:
-        same.setdefault(plain(item.question), []).append(item)
+        by_question.setdefault(normalize(item.question), []).append(item)
     repeated: list[str] = []
     contradictory: list[str] = []
-    for asked in same.values():
-        if len(asked) == 1:
+    for group in by_question.values():
+        if len(group) == 1:
             continue
         keys: dict[tuple[str, ...], set[str]] = {}
-        for item in asked:
-            options = sorted(map(plain, item.options))
-            keys.setdefault(tuple(options), set()).add(plain(item.gold_text))
-        found = contradictory if any(len(gold) > 1 for gold in keys.values()) else repeated
-        found.append(" = ".join(map(_name, asked)))
+        for item in group:
+            options = sorted(map(normalize, item.options))
+            keys.setdefault(tuple(options), set()).add(normalize(item.gold_text))
+        names = contradictory if any(len(gold) > 1 for gold in keys.values()) else repeated
+        names.append(" = ".join(map(_name, group)))
     of_these = f", in {right:,} of them the right one" if right else ""
     return tuple(
-        f"{name}: {len(found):,} {what[len(found) > 1]} ({few(found)})"
-        for found, what in (
+        f"{name}: {len(names):,} {problem[len(names) > 1]} ({abbreviate(names)})"
+        for names, problem in (
             (
                 equal,
                 (f"item has equal options{of_these}", f"items have equal options{of_these}"),
@@ -70,41 +72,46 @@ def doubts(name: str, items: Iterable[Item]) -> tuple[str, ...]:
                 ),
             ),
         )
-        if found
+        if names
     ) + _constant(name, items)
 
 
-def without_items(
+def warnings_after_exclusion(
     warnings: Iterable[str], items: Sequence[Item], rest: Sequence[Item]
 ) -> tuple[str, ...]:
-    """The warnings on a data set once only ``rest`` of its ``items`` are left.
+    """Return the warnings on a data set of which only the items ``rest`` remain.
 
-    Those that ``doubts`` raised are raised anew; others stay as they are.
+    Warnings of ``item_warnings`` are computed again; others are kept.
     """
-    kept: dict[str, None] = {}
-    raised: dict[str, tuple[str, ...]] = {}
+    remaining: dict[str, None] = {}
+    computed: dict[str, tuple[str, ...]] = {}
     for warning in warnings:
         name = warning.partition(": ")[0]
-        if name not in raised:
-            raised[name] = doubts(name, items)
-        kept.update(dict.fromkeys(doubts(name, rest) if warning in raised[name] else (warning,)))
-    return tuple(kept)
+        if name not in computed:
+            computed[name] = item_warnings(name, items)
+        remaining.update(
+            dict.fromkeys(item_warnings(name, rest) if warning in computed[name] else (warning,))
+        )
+    return tuple(remaining)
 
 
-def plain(text: str) -> str:
-    """A text in Unicode's composed form, with single blanks and none around it."""
+def normalize(text: str) -> str:
+    """Return a text in Unicode's form NFC, with white space stripped and collapsed to blanks."""
     composed = text if text.isascii() else unicodedata.normalize("NFC", text)
     return " ".join(composed.split())
 
 
-def few(texts: Sequence[str], shown: int = _SHOWN) -> str:
-    """The first texts, and how many more there are."""
-    rest = len(texts) - shown
-    return ", ".join(texts[:shown]) + (f" and {rest:,} more" if rest > 0 else "")
+def abbreviate(texts: Sequence[str], limit: int = _MOST_LISTED) -> str:
+    """Return the first ``limit`` texts, separated by commas, and the number of the others."""
+    rest = len(texts) - limit
+    return ", ".join(texts[:limit]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def _constant(name: str, items: Sequence[Item]) -> tuple[str, ...]:
-    """That all items have one answer, which a model may give unread: options left in order, say."""
+    """Return a warning if all items have one answer, for example because options were sorted.
+
+    A model could then be right without reading the question.
+    """
     answers = {item.gold_label for item in items}
     chance = math.prod(1 / (len(item.options) or _ANSWERS) for item in items[1:])
     if len(answers) != 1 or chance >= UNLIKELY:

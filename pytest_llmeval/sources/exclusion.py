@@ -1,7 +1,7 @@
-"""Items that a benchmark leaves out (``exclude=``), by id or by what their rows say of them.
+"""Exclusion of items from a benchmark (``exclude=``), by id or by fields of their rows.
 
-Such as the wrong keys that MMLU-Redux (Gema et al., 2024, arXiv:2406.04127) found in MMLU, which
-its column ``error_type`` names.
+An example are the wrong keys that MMLU-Redux (Gema et al., 2024, arXiv:2406.04127) found in MMLU
+and marks in its column ``error_type``.
 """
 
 from __future__ import annotations
@@ -18,74 +18,77 @@ from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
 from pytest_llmeval.core.benchmark import Exclusion
 from pytest_llmeval.core.errors import suggestion
-from pytest_llmeval.sources.data_warnings import few
-from pytest_llmeval.sources.data_warnings import without_items
+from pytest_llmeval.sources.data_warnings import abbreviate
+from pytest_llmeval.sources.data_warnings import warnings_after_exclusion
 
-_LISTED = 5
-"""Values of a field that are named in the words on what was left out."""
+_MOST_LISTED = 5
+"""The most values of a field in the description of an exclusion."""
 
 
-def without(name: str, dataset: Dataset, exclusion: Exclusion) -> tuple[Dataset, str]:
-    """The data set of benchmark ``name`` without the items of an exclusion, and that in words.
+def exclude_items(name: str, dataset: Dataset, exclusion: Exclusion) -> tuple[Dataset, str]:
+    """Return the data set of benchmark ``name`` without excluded items, and a description.
 
     A field is the item's id or subject, one of its ``fields``, or a column of its row. Texts are
-    compared without regard to case, blanks around them, and ``_``, ``-`` or a blank between words:
-    annotators spell freely, and an item that is left in by its spelling would go unseen. Ids are
-    compared exactly. The pool of shots stays. The words are empty where nothing is excluded.
+    compared without regard to case, surrounding white space, and the separator of words (``_``,
+    ``-`` or a blank), since the spelling of annotators varies and an item missed for its spelling
+    would not be noticed. Ids are compared exactly. The pool of shots is not changed. The
+    description is empty if nothing is excluded.
 
-    Raises DataError, offering the nearest, for a field that no item has and for a value that occurs
-    in no item; and where no item is left.
+    Raises DataError, with the nearest valid name, for a field that no item has and for a value
+    that no item has; also if no item remains.
     """
     if not exclusion:
         return dataset, ""
-    left_out: set[str] = set()
+    excluded: set[str] = set()
     reasons = []
     for field, values in exclusion:
-        found = _spellings(name, dataset.items, field)
-        spelt: dict[str, None] = {}
+        spellings = _spellings(name, dataset.items, field)
+        used: dict[str, None] = {}
         for value in values:
-            entry = found.get(_key(field, value))
-            if entry is None:
-                known = [text for entry in found.values() for text in entry]
+            ids_by_spelling = spellings.get(_key(field, value))
+            if ids_by_spelling is None:
+                valid = [text for by_spelling in spellings.values() for text in by_spelling]
                 raise DataError(
                     f"benchmark {name!r}: exclude: no item has {field} {value!r}"
-                    f"{suggestion(str(value), known)}"
+                    f"{suggestion(str(value), valid)}"
                 )
-            for text, ids in entry.items():
-                spelt[text] = None
-                left_out.update(ids)
-        reasons.append(f"{field} = {few(list(spelt), _LISTED)}")
-    rest = tuple(item for item in dataset.items if item.id not in left_out)
+            for text, ids in ids_by_spelling.items():
+                used[text] = None
+                excluded.update(ids)
+        reasons.append(f"{field} = {abbreviate(list(used), _MOST_LISTED)}")
+    rest = tuple(item for item in dataset.items if item.id not in excluded)
     if not rest:
         raise DataError(
             f"benchmark {name!r}: exclude leaves none of its {len(dataset.items):,} items"
         )
-    warnings = without_items(dataset.warnings, dataset.items, rest)
-    words = f"excluded {len(left_out):,} of {len(dataset.items):,} items: {'; '.join(reasons)}"
-    return replace(dataset, items=rest, warnings=warnings), words
+    warnings = warnings_after_exclusion(dataset.warnings, dataset.items, rest)
+    description = (
+        f"excluded {len(excluded):,} of {len(dataset.items):,} items: {'; '.join(reasons)}"
+    )
+    return replace(dataset, items=rest, warnings=warnings), description
 
 
 def _spellings(
     name: str, items: Iterable[Item], field: str
 ) -> Mapping[str, Mapping[str, list[str]]]:
-    """Key of a value → the value as the items have it → their ids."""
-    found: dict[str, dict[str, list[str]]] = {}
+    """Return key of a value → spelling of the value in the items → ids of the items."""
+    spellings: dict[str, dict[str, list[str]]] = {}
     names: set[str] = set()
     for item in items:
         values = _values(item)
         names |= values.keys()
         for value in values.get(field, ()):
-            entry = found.setdefault(_key(field, value), {})
-            entry.setdefault(_text(value), []).append(item.id)
-    if not found:
+            by_spelling = spellings.setdefault(_key(field, value), {})
+            by_spelling.setdefault(_text(value), []).append(item.id)
+    if not spellings:
         raise DataError(
             f"benchmark {name!r}: exclude: no item has a field {field!r}{suggestion(field, names)}"
         )
-    return found
+    return spellings
 
 
 def _values(item: Item) -> Mapping[str, list[Any]]:
-    """Everything that is known of an item by its name; both its id and what its row calls so."""
+    """Return the values of an item by field; a name may occur in both the item and its row."""
     own = {"id": item.id, "subject": item.subject, **item.fields}
     return {
         field: [part[field] for part in (own, item.row) if field in part]
@@ -94,7 +97,7 @@ def _values(item: Item) -> Mapping[str, list[Any]]:
 
 
 def _key(field: str, value: Any) -> str:
-    """What values have in common that are taken for the same."""
+    """Return a key that is equal for values that are treated as equal."""
     if not isinstance(value, str):
         return f"= {json.dumps(value, sort_keys=True, default=repr)}"
     return value if field == "id" else re.sub(r"[\s_-]+", "_", value.strip()).casefold()

@@ -1,9 +1,7 @@
 """Readers for local files: csv, tsv and jsonl, plain or gzipped, and parquet.
 
-Everything in a cell of csv or tsv is text.
-
-pandas is not used on purpose: it turns the options ``None``, ``NA`` and ``nan`` into missing
-values and numbers into floats.
+Every cell of csv and tsv is text. pandas is not used, because it converts the options ``None``,
+``NA`` and ``nan`` to missing values and numbers to floats.
 """
 
 from __future__ import annotations
@@ -28,22 +26,22 @@ from pytest_llmeval.core.errors import nearest
 from pytest_llmeval.core.installation import install_hint
 from pytest_llmeval.sources import hub
 
-# What a file that cannot be opened or a damaged gzip stream raises.
+# Exceptions for a file that cannot be opened and for a damaged gzip stream.
 READ_ERRORS = (OSError, EOFError, zlib.error)
 _MAX_CELL = 2**31 - 1
 
 
 def read_csv(path: Path) -> list[list[str]]:
-    """All rows of a csv file as lists of text, blank lines left out.
+    """Return the rows of a csv file as lists of text, without blank lines.
 
     Raises DataError with file and row for bytes that are not UTF-8, an unclosed quote, or a
-    row with another number of cells than the first one.
+    row whose number of cells differs from that of the first row.
     """
     try:
         with open_binary(path) as file:
             data = file.read()
     except READ_ERRORS as error:
-        raise unreadable(path, error) from None
+        raise read_error(path, error) from None
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -57,10 +55,10 @@ def read_csv(path: Path) -> list[list[str]]:
 
 def _parse_csv(path: Path, text: str) -> list[list[str]]:
     rows: list[list[str]] = []
-    # newline="" leaves line breaks inside quoted cells as they are; strict makes an unclosed
-    # quote an error instead of one cell that holds the rest of the file.
+    # newline="" keeps line breaks in quoted cells; with strict, an unclosed quote is an error
+    # instead of a cell with the rest of the file.
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    limit = csv.field_size_limit(_MAX_CELL)  # the default refuses a cell over 128 kB
+    limit = csv.field_size_limit(_MAX_CELL)  # the default rejects cells over 128 kB
     try:
         for row in reader:
             if not row:
@@ -78,8 +76,8 @@ def _parse_csv(path: Path, text: str) -> list[list[str]]:
     return rows
 
 
-class Written(float):
-    """A number with a point or an exponent that keeps the digits it was written with."""
+class VerbatimFloat(float):
+    """A float that is converted to text with the digits of its source."""
 
     def __new__(cls, text: str) -> Self:
         number = super().__new__(cls, text)
@@ -93,25 +91,27 @@ class Written(float):
 
 
 def read_jsonl(path: Path, *, exact: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number and object of every line that is not blank.
+    """Yield line number and object of every line that is not blank.
 
-    ``exact``: floats are ``Written``, and a key that occurs twice in an object is refused.
-    Raises DataError with file and line for bytes that are not UTF-8 and for anything but one
-    JSON object a line.
+    ``exact``: floats are ``VerbatimFloat``, and a duplicate key in an object is an error.
+    Raises DataError with file and line for bytes that are not UTF-8 and for lines that are not
+    one JSON object.
     """
-    hooks: dict[str, Any] = {"parse_float": Written, "object_pairs_hook": _unique} if exact else {}
+    hooks: dict[str, Any] = (
+        {"parse_float": VerbatimFloat, "object_pairs_hook": _unique} if exact else {}
+    )
     try:
         with open_binary(path) as file:
-            # Bytes are cut at \n alone: text mode would also cut at other line separators.
+            # Bytes are split only at \n; text mode would also split at other line separators.
             for number, line in enumerate(file, start=1):
                 if line.strip():
                     yield number, parse_object(path, number, line, **hooks)
     except READ_ERRORS as error:
-        raise unreadable(path, error) from None
+        raise read_error(path, error) from None
 
 
 def read_tsv(path: Path) -> list[list[str]]:
-    """All lines of a tab-separated file that are not blank, cut at tabs; quotes are text.
+    """Return the cells of every line that is not blank, split at tabs; quotes are text.
 
     Raises DataError with file and line for bytes that are not UTF-8.
     """
@@ -128,15 +128,15 @@ def read_tsv(path: Path) -> list[list[str]]:
                 if text.strip():
                     rows.append(text.removesuffix("\n").removesuffix("\r").split("\t"))
     except READ_ERRORS as error:
-        raise unreadable(path, error) from None
+        raise read_error(path, error) from None
     return rows
 
 
 def read_parquet(path: Path) -> list[dict[str, Any]]:
-    """All rows of a parquet file.
+    """Return all rows of a parquet file.
 
-    Raises ConfigError where pyarrow is not installed (it comes with the extra ``hub``), DataError
-    in one line for a file that is not parquet.
+    Raises ConfigError if pyarrow is not installed (it is part of the extra ``hub``), and DataError
+    for a file that is not parquet.
     """
     try:
         parquet: Any = importlib.import_module("pyarrow.parquet")
@@ -147,26 +147,26 @@ def read_parquet(path: Path) -> list[dict[str, Any]]:
     try:
         rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
     except OSError as error:
-        raise unreadable(path, error) from None
+        raise read_error(path, error) from None
     except ValueError as error:  # pyarrow's own errors are ValueErrors
         raise DataError(f"{path}: not a parquet file ({_one_line(error)[:200]})") from None
     return rows
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of its members, no two of which have one key."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    """Return the object of its members; raise ValueError for a duplicate key."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
         keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"key {twice!r} occurs twice")
-    return made
+        duplicate = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"key {duplicate!r} occurs twice")
+    return members
 
 
 def parse_object(path: Path, number: int, line: bytes, **hooks: Any) -> dict[str, Any]:
-    """The JSON object in one line of a file; DataError with file and line otherwise.
+    """Return the JSON object in a line of a file.
 
-    ``hooks``: those of ``json.loads``.
+    ``hooks`` are passed to ``json.loads``. Raises DataError with file and line for anything else.
     """
     try:
         value = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"), **hooks)
@@ -184,14 +184,14 @@ def parse_object(path: Path, number: int, line: bytes, **hooks: Any) -> dict[str
 
 
 def open_binary(path: Path) -> IO[bytes]:
-    """The bytes of a file, unpacked where its name ends in ``.gz``."""
+    """Open a file for reading bytes; decompress it if its name ends in ``.gz``."""
     if path.suffix == ".gz":
         return cast("IO[bytes]", gzip.open(path, "rb"))
     return path.open("rb")
 
 
-def unreadable(path: Path, error: BaseException) -> DataError:
-    """The one line for a file that cannot be opened or read to its end."""
+def read_error(path: Path, error: BaseException) -> DataError:
+    """Return the error, in one line, for a file that cannot be opened or read to its end."""
     if isinstance(error, FileNotFoundError):
         return DataError(f"{path}: no such file{nearest_sibling(path)}")
     reason = getattr(error, "strerror", None) or _one_line(error) or type(error).__name__
@@ -199,7 +199,7 @@ def unreadable(path: Path, error: BaseException) -> DataError:
 
 
 def nearest_sibling(path: Path) -> str:
-    """``; did you mean 'x'?`` for the file of the same folder with the nearest name."""
+    """Return ``; did you mean 'x'?`` with the most similar file name in the folder, if any."""
     try:
         names = [entry.name for entry in path.parent.iterdir()]
     except OSError:
@@ -213,21 +213,21 @@ def _one_line(error: BaseException) -> str:
 
 
 Rows = Iterable[tuple[str, dict[str, Any]]]
-"""Where a row stands, for the message about an unusable one, and the row."""
+"""(location, row) pairs; the location is for messages about the row."""
 
 
 def jsonl_rows(path: Path) -> Rows:
-    """The rows of a jsonl file, plain or gzipped."""
+    """Read the rows of a jsonl file, plain or gzipped."""
     return ((f"{path}, line {number}", row) for number, row in read_jsonl(path))
 
 
 def parquet_files(folder: Path, split: str) -> list[Path]:
-    """The files of a split, in order, as a clone of a hub repository names them."""
+    """Return the parquet files of a split, in order, named as in hub repositories."""
     return sorted(folder.glob(f"{split}-*.parquet"))
 
 
 def parquet_rows(paths: Iterable[Path]) -> Rows:
-    """The rows of the files, one after the other."""
+    """Read the rows of several parquet files, in order."""
     return (
         (f"{path}, row {number}", row)
         for path in paths
@@ -236,7 +236,7 @@ def parquet_rows(paths: Iterable[Path]) -> Rows:
 
 
 def hub_rows(path: str, config: str | None, split: str, revision: str) -> Rows:
-    """The rows of a split on the hub."""
+    """Read the rows of a split on the hub."""
     where = ", ".join(filter(None, (path, config, split)))
     return (
         (f"{where}, row {number}", row)

@@ -1,10 +1,9 @@
-"""Rows of a data set on the Hugging Face hub, through ``datasets``, at a pinned revision.
+"""Data sets of the Hugging Face hub at a pinned revision, read with ``datasets``.
 
-Access to the Hugging Face hub that does not wait long for a network that is not there.
-
-huggingface_hub repeats each request five times, with pauses of 23 s in all and up to 10 s for each
-connection, and transformers asks for several files: a missing network costs a minute. Here a single
-request decides, and then only the local cache is read.
+Without a network, access to the hub fails quickly. huggingface_hub repeats each request five
+times, with pauses of 23 s in all and up to 10 s for each connection, and transformers requests
+several files, so a missing network would cost a minute. Here a single request decides whether
+only the local cache is read.
 """
 
 from __future__ import annotations
@@ -27,22 +26,22 @@ from pytest_llmeval.core import DataError
 from pytest_llmeval.core.installation import install_hint
 
 TIMEOUT = 4.0
-"""Seconds within which the hub has to answer."""
+"""Time limit for the answer of the hub, in seconds."""
 
 _ENDPOINT = "https://huggingface.co"
 
 
 @contextmanager
 def hub_access() -> Iterator[str | None]:
-    """Within the context the libraries of the hub read its cache alone where it cannot be reached.
+    """Switch the hub's libraries to their local cache within the context if it is unreachable.
 
-    Gives the reason then, in words, and None where it can be reached. For use around calls of
+    Yields the reason as text, or None if the hub can be reached. For use around calls of
     huggingface_hub, datasets, transformers and sentence-transformers, after their import.
     """
     reason = unreachable(os.environ.get("HF_ENDPOINT", _ENDPOINT).rstrip("/"))
     with ExitStack() as stack:
         for module in ("huggingface_hub.constants", "datasets.config") if reason else ():
-            # Of a library that is in use; the hub's loads its modules when they are needed.
+            # Only of a library that is in use; huggingface_hub imports its modules lazily.
             if module.partition(".")[0] in sys.modules:
                 library: Any = importlib.import_module(module)
                 stack.callback(setattr, library, "HF_HUB_OFFLINE", library.HF_HUB_OFFLINE)
@@ -52,25 +51,25 @@ def hub_access() -> Iterator[str | None]:
 
 @cache
 def unreachable(endpoint: str, timeout: float = TIMEOUT) -> str | None:
-    """Why the hub cannot be reached, in words; None where it answers, whatever it answers.
+    """Return the reason why the hub cannot be reached; None if it answers, with any status.
 
-    Asked once in a process, through the proxies of the environment. None also where the environment
-    forbids to ask, which the libraries themselves know.
+    Determined once per process, through the proxies of the environment. None also if the
+    environment sets offline mode, which the libraries observe themselves.
     """
     if os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE"):
         return None
     answers: list[str | None] = []
-    # In a thread: the timeout of a request does not count the time that its name takes to resolve.
+    # In a thread, because the timeout of a request does not include name resolution.
     thread = threading.Thread(
-        target=lambda: answers.append(_ask(endpoint, timeout)), name="llmeval-hub", daemon=True
+        target=lambda: answers.append(_probe(endpoint, timeout)), name="llmeval-hub", daemon=True
     )
     thread.start()
     thread.join(timeout + 0.5)
     return answers[0] if answers else f"{endpoint} did not answer within {timeout:g} s"
 
 
-def _ask(endpoint: str, timeout: float) -> str | None:
-    import urllib.error  # as much as the rest of the plugin to load, with TLS
+def _probe(endpoint: str, timeout: float) -> str | None:
+    import urllib.error  # with TLS, it takes as long to import as the rest of the plugin
     import urllib.request
 
     request = urllib.request.Request(endpoint, method="HEAD")
@@ -80,7 +79,7 @@ def _ask(endpoint: str, timeout: float) -> str | None:
     except urllib.error.HTTPError:
         return None
     except ssl.SSLError:
-        return None  # an answer; the libraries may know other certificates
+        return None  # the hub answered; the libraries may have other certificates
     except urllib.error.URLError as error:
         if isinstance(error.reason, ssl.SSLError):
             return None
@@ -90,11 +89,11 @@ def _ask(endpoint: str, timeout: float) -> str | None:
 
 
 def load_rows(path: str, config: str | None, split: str, revision: str) -> list[dict[str, Any]]:
-    """All rows of one split as dicts, in the data set's order.
+    """Return all rows of one split as dicts, in the data set's order.
 
-    ``path`` is a hub name or a local folder laid out like a hub repository (which has no
-    revision). Raises ConfigError where ``datasets`` is not installed, DataError in one line
-    where the data cannot be had.
+    ``path`` is a hub name or a local folder with the layout of a hub repository, for which
+    ``revision`` is ignored. Raises ConfigError if ``datasets`` is not installed, and DataError if
+    the data cannot be loaded.
     """
     try:
         datasets: Any = importlib.import_module("datasets")  # an extra, and slow to import
@@ -108,8 +107,8 @@ def load_rows(path: str, config: str | None, split: str, revision: str) -> list[
             )
             return [dict(row) for row in rows]
         except Exception as error:
-            # datasets, huggingface_hub and the HTTP library below them each have a family of
-            # errors with no common base; whichever it is, the user needs one line.
+            # datasets, huggingface_hub and their HTTP library have exceptions without a common
+            # base class; the user gets one line for all of them.
             where = (
                 f"folder {path}" if local else f"hub data set {path!r} at revision {revision[:12]}"
             )
@@ -118,10 +117,10 @@ def load_rows(path: str, config: str | None, split: str, revision: str) -> list[
 
 
 def download(path: str, file: str, revision: str) -> Path:
-    """One file of a hub data set, from the hub's cache or the hub.
+    """Return the path of one file of a hub data set, in the hub's cache.
 
-    For data sets that are no rows to the hub. Raises ConfigError where ``huggingface_hub`` is not
-    installed, DataError in one line where the file cannot be had.
+    For data sets without rows that ``datasets`` can load. Raises ConfigError if
+    ``huggingface_hub`` is not installed, and DataError if the file cannot be loaded.
     """
     try:
         library: Any = importlib.import_module("huggingface_hub")
@@ -139,13 +138,13 @@ def download(path: str, file: str, revision: str) -> Path:
 
 
 def _reason(error: Exception, unreachable: str | None) -> str:
-    """Why something of the hub cannot be had, on one line of limited length."""
-    told = " ".join(str(error).split()) or type(error).__name__
+    """Return the reason why the hub's data cannot be loaded, in at most 200 characters."""
+    reason = " ".join(str(error).split()) or type(error).__name__
     if unreachable is not None:
-        # What the libraries say of a mode that they were put into would mislead.
-        of_mode = isinstance(error, ConnectionError | FileNotFoundError)
-        told = unreachable if of_mode else f"{unreachable}; {told}"
-    return told[:200]
+        # The libraries' messages about offline mode would mislead, since it was set here.
+        is_offline_error = isinstance(error, ConnectionError | FileNotFoundError)
+        reason = unreachable if is_offline_error else f"{unreachable}; {reason}"
+    return reason[:200]
 
 
 def _missing() -> str:

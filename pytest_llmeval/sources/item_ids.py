@@ -10,10 +10,10 @@ _HASH = 8
 
 
 def safe_id(text: str, limit: int = MAX_ID) -> str:
-    """``text`` in ``[A-Za-z0-9_.-]`` and at most ``limit`` characters: a pure function of it.
+    """Return ``text`` in at most ``limit`` characters of ``[A-Za-z0-9_.-]``.
 
-    Blanks, slashes, colons and bars become ``_``. Where more than that is lost
-    (another alphabet, a cut), a hash of the whole text keeps different texts different.
+    White space, slashes, colons and bars become ``_``. If more is lost (other alphabets,
+    truncation), a hash of the whole text is appended, so that different texts stay different.
     """
     plain = re.sub(r"[\s/:\\|]+", "_", text.strip())
     safe = re.sub(r"[^A-Za-z0-9_.-]+", "_", plain)
@@ -24,7 +24,7 @@ def safe_id(text: str, limit: int = MAX_ID) -> str:
 
 
 def row_id(subject: str, row: int) -> str:
-    """The default item id: subject and 0-based row within the subject, before any selection."""
-    # The hash of a long or foreign subject is made before the row is added, so that the ids of
-    # one subject stay recognisable and in order.
+    """Return the default item id: the subject and the 0-based row within the complete subject."""
+    # A long or non-ASCII subject is hashed without the row, so that the ids of a subject have a
+    # common beginning and sort in order.
     return f"{safe_id(subject, MAX_ID - 12)}-{row:04d}"

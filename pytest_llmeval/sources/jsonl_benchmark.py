@@ -1,4 +1,4 @@
-"""A user's own benchmark: a jsonl file as the ``source`` of a ``core.Benchmark``."""
+"""Custom benchmarks: a jsonl file as the ``source`` of a ``core.Benchmark``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
-from pytest_llmeval.sources.data_warnings import doubts
-from pytest_llmeval.sources.data_warnings import few
-from pytest_llmeval.sources.data_warnings import plain
+from pytest_llmeval.sources.data_warnings import abbreviate
+from pytest_llmeval.sources.data_warnings import item_warnings
+from pytest_llmeval.sources.data_warnings import normalize
 from pytest_llmeval.sources.files import read_jsonl
 from pytest_llmeval.sources.item_ids import row_id
 from pytest_llmeval.sources.item_ids import safe_id
@@ -38,28 +38,27 @@ def jsonl(
     subject: str = "subject",
     id: str | None = None,
 ) -> Callable[[Any], Dataset]:
-    """The source of a benchmark kept in a jsonl file (or ``.jsonl.gz``), one object a line.
+    """Return the source of a benchmark in a jsonl file (or ``.jsonl.gz``), one object per line.
 
     ``question``, ``options``, ``answer``, ``subject`` and ``id`` are the names of the fields.
-    The answer of a row with options is a letter (``"B"``) or a 0-based number (``1``), nothing
-    else; without options it is a text, or a number, as it is written. A row without a subject
-    belongs to the file's own name. Item ids are ``<subject>-<row>`` unless a field is named for
-    them.
+    The answer of a row with options must be a letter (``"B"``) or a 0-based number (``1``);
+    without options it is a text or a number, with the digits of the file. The subject of a row
+    without one is the name of the file. Item ids are ``<subject>-<row>`` unless ``id`` names a
+    field.
 
-    ``shots`` is a file of the same shape that few-shot examples come from; those without a
-    subject serve every subject.
+    ``shots`` is a file of the same format with few-shot examples; those without a subject are
+    used for every subject.
 
-    A relative path is looked up in the run's data folder first, then in the working folder.
-    The source raises DataError with file and line for a row that cannot be used. What is doubtful
-    is in the data set's ``warnings``: ``doubts``, and answers that may be read otherwise than they
-    are meant.
+    A relative path is looked up in the run's data folder first, then in the working directory.
+    The source raises DataError with file and line for a row that cannot be used. The data set's
+    ``warnings`` are those of ``item_warnings`` and those about ambiguous answers.
     """
-    fields = Fields(question, options, answer, subject, id)
+    fields = JsonlFields(question, options, answer, subject, id)
 
     def source(data_dir: Any = None) -> Dataset:
         file = _locate(Path(path), data_dir)
         items = read_items(file, fields)
-        warnings = (*doubts(file.name, items), *_ambiguous(file.name, items, fields))
+        warnings = (*item_warnings(file.name, items), *_ambiguous(file.name, items, fields))
         if not shots:
             return Dataset(items, warnings=warnings)
         examples = _locate(Path(shots), data_dir)
@@ -71,8 +70,8 @@ def jsonl(
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
-    """What the fields of a row are called; ``id`` is None where ids are made from the position."""
+class JsonlFields:
+    """Names of the fields of a row; with ``id`` None, ids are made from the position."""
 
     question: str = "question"
     options: str = "options"
@@ -81,11 +80,11 @@ class Fields:
     id: str | None = None
 
 
-def read_items(path: Path, fields: Fields) -> tuple[Item, ...]:
-    """All rows of a jsonl file as items, in file order.
+def read_items(path: Path, fields: JsonlFields) -> tuple[Item, ...]:
+    """Return the items of a jsonl file, in file order.
 
-    Raises DataError with file and line for a row that cannot be used or an id that occurs
-    twice, and for a file without rows.
+    Raises DataError with file and line for a row that cannot be used and for a duplicate id, and
+    for a file without rows.
     """
     items: list[Item] = []
     lines: dict[str, int] = {}
@@ -119,8 +118,8 @@ def _stem(path: Path) -> str:
     return path.name.removesuffix(".gz").removesuffix(".jsonl")
 
 
-def _rows(path: Path, fields: Fields) -> Iterator[tuple[Item, bool]]:
-    """The item of every row, and whether the row names a subject itself."""
+def _rows(path: Path, fields: JsonlFields) -> Iterator[tuple[Item, bool]]:
+    """Yield the item of every row, and whether the row has a subject."""
     sizes: dict[str, int] = {}
     rows = list(read_jsonl(path, exact=True))
     _check_counting(path, rows, fields)
@@ -138,15 +137,17 @@ def _rows(path: Path, fields: Fields) -> Iterator[tuple[Item, bool]]:
 def make_item(
     where: str,
     row: dict[str, Any],
-    fields: Fields,
+    fields: JsonlFields,
     subject: str,
     position: int,
     *,
     line: int | None = None,
 ) -> Item:
-    """The item of one row; ``where`` opens the message of the DataError for an unusable one.
+    """Return the item of one row.
 
-    The item of a ``line`` of a file keeps its row.
+    ``position``: 0-based row within the subject. ``line``: 1-based line of the file, with which the
+    item keeps its row. Raises DataError, with ``where`` at the beginning of the message, for a row
+    that cannot be used.
     """
     question = row.get(fields.question)
     if not isinstance(question, str):
@@ -171,12 +172,12 @@ def _options(where: str, value: Any, name: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(option, str) for option in value):
         raise DataError(f"{where}: field {name!r} must be a list of texts (numbers in quotes)")
     if not 2 <= len(value) <= len(LABELS):
-        raise DataError(f"{where}: {len(value)} options; 2 to {len(LABELS)} can be asked for")
+        raise DataError(f"{where}: {len(value)} options; 2 to {len(LABELS)} are supported")
     return tuple(value)
 
 
 def _gold(where: str, value: Any, name: str, options: tuple[str, ...]) -> int | str:
-    # An empty key, or -1 on the hub, is how publishers mark a split whose answers are secret.
+    # Publishers mark splits with secret answers with an empty key, or -1 on the hub.
     secret = bool(options) and _is_number(value) and value == -1
     if value is None or secret or (isinstance(value, str) and not value.strip()):
         raise DataError(f"{where}: no gold label in this split (field {name!r} is empty)")
@@ -189,8 +190,8 @@ def _gold(where: str, value: Any, name: str, options: tuple[str, ...]) -> int | 
     if isinstance(value, str) and len(value.strip()) == 1 and value.strip() in LABELS:
         index = LABELS.index(value.strip())
     if isinstance(index, bool) or not isinstance(index, int):
-        alike = [label for label, text in zip(labels, options, strict=True) if text == value]
-        hint = f"; write {alike[0]!r}" if len(alike) == 1 else ""
+        matches = [label for label, text in zip(labels, options, strict=True) if text == value]
+        hint = f"; write {matches[0]!r}" if len(matches) == 1 else ""
         raise DataError(
             f"{where}: answer {value!r:.80} is neither a letter A to {labels[-1]}"
             f" nor a 0-based number{hint}"
@@ -208,10 +209,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _check_counting(path: Path, rows: Iterable[tuple[int, Row]], fields: Fields) -> None:
-    """Raise DataError where the numbers of options can only be meant to count from 1.
+def _check_counting(path: Path, rows: Iterable[tuple[int, Row]], fields: JsonlFields) -> None:
+    """Raise DataError if the answers are evidently numbers that count from 1.
 
-    That is, where one is the number of options itself and none is 0.
+    That is, if an answer equals the number of options and no answer is 0.
     """
     numbers = {
         line: (value, len(options))
@@ -223,48 +224,49 @@ def _check_counting(path: Path, rows: Iterable[tuple[int, Row]], fields: Fields)
     fits = all(1 <= value <= options for value, options in numbers.values())
     if beyond and fits and len(numbers) > 1:
         raise DataError(
-            f"{path}, line {few(beyond)}: the answer is the number of options, and no answer is 0:"
-            f" numbers in field {fields.answer!r} count from 0, not from 1 (or write letters)"
+            f"{path}, line {abbreviate(beyond)}: the answer is the number of options, and no answer"
+            f" is 0: numbers in field {fields.answer!r} count from 0, not from 1 (or write letters)"
         )
 
 
-def _ambiguous(name: str, items: Sequence[Item], fields: Fields) -> tuple[str, ...]:
-    """A line for each kind of answer that may be meant otherwise than it is read."""
+def _ambiguous(name: str, items: Sequence[Item], fields: JsonlFields) -> tuple[str, ...]:
+    """Return a warning for each kind of answer that may have been interpreted wrongly."""
     chosen = [item for item in items if isinstance(item.gold, int)]
     letters = [item for item in chosen if isinstance(item.row[fields.answer], str)]
     numbers = [item for item in chosen if not isinstance(item.row[fields.answer], str)]
-    found = []
+    warnings = []
     if len({item.gold for item in numbers}) > 1 and all(item.gold for item in numbers):
-        found.append(
+        warnings.append(
             f"no answer of {len(numbers):,} is 0, the number of the first option: do they count"
             f" from 1? ({_lines(numbers)})"
         )
     if numbers and letters:
-        fewer, kind = min((letters, "letters"), (numbers, "numbers"), key=lambda one: len(one[0]))
-        found.append(
+        groups = (letters, "letters"), (numbers, "numbers")
+        fewer, kind = min(groups, key=lambda group: len(group[0]))
+        warnings.append(
             f"answers are letters and numbers, {len(fewer):,} of {len(items):,} are {kind}"
             f" ({_lines(fewer)})"
         )
-    for kind, alike in (("letter", letters), ("number", numbers)):
-        # One answer that is the text of no option shows how the others are meant.
-        texts = [plain(str(item.row[fields.answer])) for item in alike]
-        own = [list(map(plain, item.options)) for item in alike]
+    for kind, group in (("letter", letters), ("number", numbers)):
+        # A single answer that is not the text of an option shows that none is meant as text.
+        texts = [normalize(str(item.row[fields.answer])) for item in group]
+        own = [list(map(normalize, item.options)) for item in group]
         if all(text in options for text, options in zip(texts, own, strict=True)):
             other = [
                 item
-                for item, text in zip(alike, texts, strict=True)
-                if plain(item.gold_text) != text
+                for item, text in zip(group, texts, strict=True)
+                if normalize(item.gold_text) != text
             ]
             if other:
-                found.append(
+                warnings.append(
                     f"every answer is a {kind} and the text of an option as well, of another one in"
-                    f" {len(other):,} of {len(alike):,} ({_lines(other)})"
+                    f" {len(other):,} of {len(group):,} ({_lines(other)})"
                 )
-    return tuple(f"{name}: {line}" for line in found)
+    return tuple(f"{name}: {warning}" for warning in warnings)
 
 
 def _lines(items: Sequence[Item]) -> str:
-    return f"line{'s' if len(items) > 1 else ''} {few([str(item.line) for item in items])}"
+    return f"line{'s' if len(items) > 1 else ''} {abbreviate([str(item.line) for item in items])}"
 
 
 def _id(where: str, row: dict[str, Any], name: str) -> str:
@@ -277,11 +279,11 @@ def _id(where: str, row: dict[str, Any], name: str) -> str:
 def _pool(
     rows: Iterable[tuple[Item, bool]], items: tuple[Item, ...]
 ) -> dict[str, tuple[Item, ...]]:
-    """Shots by subject, in file order; those without a subject are in every subject's pool."""
+    """Return subject → shots in file order; shots without a subject are in every pool."""
     subjects = dict.fromkeys(item.subject for item in items)
     pool: dict[str, list[Item]] = {}
     for row, named in rows:
-        # A shot is not the item that stands in the same row of the other file.
+        # The id distinguishes a shot from the item in the same row of the other file.
         shot = replace(row, id=f"shot-{row.id}")
         for subject in (shot.subject,) if named else subjects:
             pool.setdefault(subject, []).append(shot)

@@ -1,4 +1,4 @@
-"""Where the data of a benchmark is, first hit wins: the data folder, then whatever comes next."""
+"""Lookup of a benchmark's data: the data folder first, then the hub."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from pytest_llmeval.sources.files import nearest_sibling
 
 
 def data_folder(data_dir: Any = None) -> Path | None:
-    """The run's data folder: ``data_dir``, else the environment's ``LLMEVAL_DATA``, else None.
+    """Return the run's data folder: ``data_dir``, else ``LLMEVAL_DATA`` (environment), else None.
 
-    Raises DataError naming a folder that does not exist.
+    Raises DataError for a folder that does not exist.
     """
-    given = data_dir if data_dir is not None else os.environ.get("LLMEVAL_DATA") or None
-    if given is None:
+    path = data_dir if data_dir is not None else os.environ.get("LLMEVAL_DATA") or None
+    if path is None:
         return None
-    folder = Path(given).expanduser()
+    folder = Path(path).expanduser()
     if not os.path.isdir(folder):
         origin = "--llm-data" if data_dir is not None else "LLMEVAL_DATA"
         raise DataError(f"data folder {folder} ({origin}) does not exist{nearest_sibling(folder)}")
     return folder
 
 
-def find(name: str, data_dir: Any = None) -> Path | None:
-    """The folder ``DIR/<name>`` of a benchmark, or None where the data folder has none.
+def benchmark_folder(name: str, data_dir: Any = None) -> Path | None:
+    """Return the folder ``DIR/<name>`` of a benchmark, or None if the data folder has none.
 
-    Raises DataError where the data folder itself does not exist.
+    Raises DataError if the data folder itself does not exist.
     """
     folder = data_folder(data_dir)
     if folder is None:
@@ -43,15 +43,15 @@ def find(name: str, data_dir: Any = None) -> Path | None:
 
 
 def not_found(name: str, data_dir: Any, reason: str) -> DataError:
-    """The one line for a benchmark found nowhere: where was looked, why not, how to get it."""
+    """Return the error for a benchmark without data: places searched, reason, and remedy."""
     folder = data_folder(data_dir)
-    looked = (
+    searched = (
         f"{folder / name} (no such folder)"
         if folder is not None
         else "no data folder (neither --llm-data nor LLMEVAL_DATA is set)"
     )
     return DataError(
-        f"benchmark {name!r} not found: looked in {looked}; {reason};"
+        f"benchmark {name!r} not found: looked in {searched}; {reason};"
         f" give its files with --llm-data DIR, as DIR/{name}/"
     )
 
@@ -62,11 +62,11 @@ def load_first(
     from_folder: Callable[[Path], Dataset],
     from_hub: Callable[[], Dataset],
 ) -> Dataset:
-    """A benchmark's data: from ``DIR/<name>`` where the data folder has it, else from the hub.
+    """Return a benchmark's data from ``DIR/<name>`` in the data folder if it exists, else the hub.
 
-    Raises DataError where it is found nowhere, and whatever the two readers raise.
+    Raises DataError if neither has the data; exceptions of ``from_folder`` are not caught.
     """
-    folder = find(name, data_dir)
+    folder = benchmark_folder(name, data_dir)
     if folder is not None:
         return from_folder(folder)
     try:
@@ -76,22 +76,22 @@ def load_first(
 
 
 def first_file(folder: Path, *names: str) -> Path | None:
-    """The first of the named files (relative to the folder) that exists."""
+    """Return the first of the files (names relative to the folder) that exists, or None."""
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 def check_sizes(
     name: str, where: str, sizes: Iterable[tuple[str, Mapping[str, int], Mapping[str, int]]]
 ) -> None:
-    """Raise DataError for a copy that is not the complete set, naming the parts that differ.
+    """Raise DataError for an incomplete copy, with the parts that differ.
 
-    ``sizes``: split, rows found by subject, rows published by subject.
+    ``sizes``: (split, subject → rows in the copy, subject → rows as published).
     """
     faults = [
-        f"{split} {subject} has {found.get(subject, 0):,} of {published.get(subject, 0):,} rows"
-        for split, found, published in sizes
-        for subject in dict.fromkeys((*published, *found))
-        if found.get(subject, 0) != published.get(subject, 0)
+        f"{split} {subject} has {rows.get(subject, 0):,} of {published.get(subject, 0):,} rows"
+        for split, rows, published in sizes
+        for subject in dict.fromkeys((*published, *rows))
+        if rows.get(subject, 0) != published.get(subject, 0)
     ]
     if faults:
         more = f" and {len(faults) - 5} more" if len(faults) > 5 else ""

@@ -1,17 +1,17 @@
-"""Questions that mean nothing: random words, after NonsenseQA (Nowak et al. 2026).
+"""Meaningless questions of random words, after NonsenseQA (Nowak et al. 2026).
 
-Source: arXiv:2602.17445. Its questions were not published, nor the list of words and the
-distributions of lengths; what is known (1,000 questions of random words, four options, golds
-uniform over the positions, the shape of one example) is kept, the rest is this recipe:
+Source: arXiv:2602.17445. Its questions, list of words and distributions of lengths were not
+published. The published properties (1,000 questions of random words, four options, golds uniform
+over the positions, the form of one example) are reproduced; the rest is this recipe:
 
-- a question is 8 to 16 words, an option 1 to 6, each number as likely; the first letter is a
+- a question has 8 to 16 words, an option 1 to 6, uniformly distributed; the first letter is a
   capital, and the question ends in a question mark;
 - no word occurs twice in an item, so no two options are equal;
-- the golds of the items are the positions in turn, shuffled: as many at each as can be. Those
-  of the shots are shuffled four by four, so that the first few show every position.
+- the golds of the items are a shuffled sequence with all positions equally often (up to one).
+  Those of the shots are shuffled in groups of four, so that the first shots show every position.
 
-Words are drawn from ``words.txt`` (its licence stands beside it), every word as likely. An item
-depends on recipe, seed and its number alone. ``RECIPE`` grows when anything here changes an item.
+Words are sampled uniformly from ``words.txt`` (its licence is in the same folder). An item depends
+only on recipe, seed and its number. ``RECIPE`` is increased when a change here changes an item.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from importlib import resources
 
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
-from pytest_llmeval.core.seeded_random import Draws
+from pytest_llmeval.core.seeded_random import SeededRandom
 from pytest_llmeval.sources.item_ids import row_id
 
 RECIPE = "1"
 SUBJECT = "miscellaneous"
-"""Shown in the headers of prompts; one that says what the questions are would be a hint."""
+"""Subject in the headers of prompts; a subject that describes the questions would be a hint."""
 
 OPTIONS = 4
 _QUESTION_WORDS = range(8, 17)
@@ -35,8 +35,8 @@ _OPTION_WORDS = range(1, 7)
 
 
 def nonsense(items: int = 1000, shots: int = 20, seed: int = 0) -> Dataset:
-    """The items ``nonsense-0000`` … and a pool of shots for them."""
-    golds = Draws("nonsense", RECIPE, seed, "golds").shuffled(_in_turn(items))
+    """Return the generated data set: items ``nonsense-0000`` … and a pool of shots."""
+    golds = SeededRandom("nonsense", RECIPE, seed, "golds").shuffled(_cyclic_positions(items))
     return Dataset(
         items=tuple(_item("nonsense", seed, number, gold) for number, gold in enumerate(golds)),
         pool={
@@ -49,32 +49,32 @@ def nonsense(items: int = 1000, shots: int = 20, seed: int = 0) -> Dataset:
 
 
 def _item(kind: str, seed: int, number: int, gold: int) -> Item:
-    draws = Draws("nonsense", RECIPE, seed, kind, number)
-    sizes = [draws.one_of(_QUESTION_WORDS)]
-    sizes += [draws.one_of(_OPTION_WORDS) for _ in range(OPTIONS)]
-    drawn = draws.some_of(words(), sum(sizes))
+    generator = SeededRandom("nonsense", RECIPE, seed, kind, number)
+    sizes = [generator.choice(_QUESTION_WORDS)]
+    sizes += [generator.choice(_OPTION_WORDS) for _ in range(OPTIONS)]
+    sample = generator.sample(words(), sum(sizes))
     texts = []
     for size in sizes:
-        texts.append(" ".join(drawn[:size]).capitalize())
-        del drawn[:size]
+        texts.append(" ".join(sample[:size]).capitalize())
+        del sample[:size]
     question, *options = texts
     return Item(row_id(kind, number), SUBJECT, f"{question}?", gold, tuple(options))
 
 
-def _in_turn(number: int) -> Sequence[int]:
-    return [place % OPTIONS for place in range(number)]
+def _cyclic_positions(number: int) -> Sequence[int]:
+    return [index % OPTIONS for index in range(number)]
 
 
 def _shot_golds(number: int, seed: int) -> list[int]:
-    draws = Draws("nonsense", RECIPE, seed, "shot golds")
+    generator = SeededRandom("nonsense", RECIPE, seed, "shot golds")
     golds: list[int] = []
     while len(golds) < number:
-        golds += draws.shuffled(range(OPTIONS))
+        golds += generator.shuffled(range(OPTIONS))
     return golds[:number]
 
 
 @cache
 def words() -> tuple[str, ...]:
-    """The packaged list: 3,896 common English words."""
+    """Return the packaged list: 3,896 common English words."""
     text = resources.files(__package__).joinpath("words.txt").read_text(encoding="ascii")
     return tuple(text.split())

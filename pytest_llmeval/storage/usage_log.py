@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core.prices import Prices
-from pytest_llmeval.core.prices import priced_as
+from pytest_llmeval.core.prices import price_key
 from pytest_llmeval.core.usage import Price
 from pytest_llmeval.storage.line_writer import LineWriter
 from pytest_llmeval.storage.line_writer import whole_lines
@@ -57,7 +57,7 @@ def with_prices(
 ) -> dict[str, Any]:
     """``run.json`` with the prices of these models; earlier ones are kept where none has one."""
     priced = {
-        priced_as(model): asdict(price)
+        price_key(model): asdict(price)
         for model in models
         if (price := prices.of(model)) is not None
     }

@@ -12,11 +12,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from pytest_llmeval.bias.arms import Arm
-from pytest_llmeval.bias.arms import Move
+from pytest_llmeval.bias.arms import Reordering
 from pytest_llmeval.bias.arms import arms
 from pytest_llmeval.bias.arms import arrange
-from pytest_llmeval.bias.arms import inverse
-from pytest_llmeval.bias.arms import order
+from pytest_llmeval.bias.arms import inverse_order
+from pytest_llmeval.bias.arms import option_order
 from pytest_llmeval.bias.arms import position_of
 from pytest_llmeval.bias.arms import usual_options
 from pytest_llmeval.core import ConfigError
@@ -43,7 +43,7 @@ def test_every_arm_shows_every_option_once_and_finds_the_gold(
     if kind.isdecimal() and int(kind) > factorial(usual):
         return
     for arm in arms(kind, usual, seed):
-        shown = order(item, arm.item)
+        shown = option_order(item, arm.item)
         arranged = arrange(item, arm.item)
         if shown is None:
             assert arranged is None
@@ -52,7 +52,7 @@ def test_every_arm_shows_every_option_once_and_finds_the_gold(
         assert sorted(shown) == list(range(len(item.options)))
         assert arranged.options == tuple(item.options[index] for index in shown)
         assert arranged.options[arranged.gold] == item.options[item.gold]  # type: ignore[index]
-        assert [shown[place] for place in inverse(shown)] == sorted(shown)
+        assert [shown[place] for place in inverse_order(shown)] == sorted(shown)
         assert (arranged.id, arranged.question) == (item.id, item.question)
         back = replace(arranged, options=item.options, gold=item.gold)
         assert back == item
@@ -84,15 +84,15 @@ def test_names_and_numbers_of_arms() -> None:
 
 def test_orders_by_hand() -> None:
     item = an_item(4, gold=1)
-    assert order(item, Move("rotate", 1)) == (1, 2, 3, 0)
-    assert order(item, Move("swap", 3)) == (0, 3, 2, 1)
-    assert order(item, Move("swap", 1)) == (0, 1, 2, 3)
-    assert order(item, Move("fixed", order=(3, 2, 1, 0))) == (3, 2, 1, 0)
+    assert option_order(item, Reordering("rotate", 1)) == (1, 2, 3, 0)
+    assert option_order(item, Reordering("swap", 3)) == (0, 3, 2, 1)
+    assert option_order(item, Reordering("swap", 1)) == (0, 1, 2, 3)
+    assert option_order(item, Reordering("fixed", order=(3, 2, 1, 0))) == (3, 2, 1, 0)
 
 
 @given(ITEMS, st.integers(0, 5))
 def test_a_swap_moves_the_gold_and_the_option_there_only(item: Item, place: int) -> None:
-    arranged = arrange(item, Move("swap", place))
+    arranged = arrange(item, Reordering("swap", place))
     if place >= len(item.options):
         assert arranged is None
         return
@@ -105,7 +105,7 @@ def test_a_swap_moves_the_gold_and_the_option_there_only(item: Item, place: int)
 
 
 def left_out(asked: Iterable[Item], arm: Arm) -> int:
-    return sum(order(item, arm.item) is None for item in asked)
+    return sum(option_order(item, arm.item) is None for item in asked)
 
 
 def test_items_without_the_position_are_left_out() -> None:
@@ -122,7 +122,7 @@ def test_items_without_the_position_are_left_out() -> None:
 
 def test_shots_that_cannot_be_moved_are_left_out() -> None:
     pool = [an_item(4, 0, "a"), an_item(3, 0, "b"), an_item(5, 2, "c")]
-    moved = [arrange(shot, Move("swap", 3)) for shot in pool]
+    moved = [arrange(shot, Reordering("swap", 3)) for shot in pool]
     assert [shot and (shot.id, shot.gold) for shot in moved] == [("a", 3), None, ("c", 3)]
 
 
@@ -130,17 +130,17 @@ def test_shots_that_cannot_be_moved_are_left_out() -> None:
 @given(st.text(max_size=8), st.integers(0, 5))
 def test_drawn_orders_are_all_different_and_do_not_depend_on_how_many(name: str, seed: int) -> None:
     item = an_item(3, name=name)
-    every = [order(item, arm.item) for arm in arms("6", 3, seed)]
+    every = [option_order(item, arm.item) for arm in arms("6", 3, seed)]
     assert len(set(every)) == 6
-    assert [order(item, arm.item) for arm in arms("3", 3, seed)] == every[:3]
+    assert [option_order(item, arm.item) for arm in arms("3", 3, seed)] == every[:3]
 
 
 def test_draws_depend_on_seed_and_item() -> None:
     move, other = arms("2", 5, seed=1)[1].item, arms("2", 5, seed=2)[1].item
     names = [f"item-{n}" for n in range(20)]
-    orders = [order(an_item(5, name=name), move) for name in names]
+    orders = [option_order(an_item(5, name=name), move) for name in names]
     assert len(set(orders)) > 10
-    assert orders != [order(an_item(5, name=name), other) for name in names]
+    assert orders != [option_order(an_item(5, name=name), other) for name in names]
     # Held fast: these orders are part of what a stored audit means.
     assert orders[:3] == GOLDEN
 
@@ -151,7 +151,7 @@ GOLDEN: list[tuple[int, ...]] = [(4, 3, 1, 2, 0), (2, 3, 4, 0, 1), (4, 1, 2, 0, 
 def test_letters_of_a_recorded_reasoning_follow_their_options() -> None:
     text = "A (a) is no letter; (C) is right, (B) is not, nor (J). The answer is (C)."
     shot = replace(an_item(4, gold=2), fields={"cot": text, "other": "(C)"})
-    moved = arrange(shot, Move("swap", 0))
+    moved = arrange(shot, Reordering("swap", 0))
     assert moved is not None
     assert moved.fields == {
         "cot": "A (a) is no letter; (A) is right, (B) is not, nor (J). The answer is (A).",
@@ -166,8 +166,8 @@ def test_letters_of_a_recorded_reasoning_follow_their_options() -> None:
         ("full", 10, "3,628,800 arms"),
         ("cylic", 4, "unknown permutations 'cylic'; did you mean 'cyclic'?"),
         ("", 4, "unknown permutations ''"),
-        ("1", 4, "permutations: 1 of 4 options; 2 to 24 were expected"),
-        ("25", 4, "permutations: 25 of 4 options; 2 to 24"),
+        ("1", 4, "permutations: 1 of 4 options; write 2 to 24"),
+        ("25", 4, "permutations: 25 of 4 options; write 2 to 24"),
         ("-3", 4, "unknown permutations '-3'"),
         ("cyclic", 1, "at least 2 options, not 1"),
     ],

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval.bias.debiasing import FLOOR
-from pytest_llmeval.bias.debiasing import averaged
+from pytest_llmeval.bias.debiasing import averaged_probabilities
 from pytest_llmeval.bias.debiasing import batch_calibrated
 from pytest_llmeval.bias.debiasing import contextually_calibrated
 from pytest_llmeval.bias.debiasing import estimation_items
@@ -33,22 +33,24 @@ def observed(knowledge: list[float], bias: list[float], order: tuple[int, ...]) 
 
 def test_average_by_hand() -> None:
     # Order 0 1: 0.6, 0.4. Order 1 0: 0.5 on option 1, 0.5 on option 0.
-    assert averaged(logs((0.6, 0.4), (0.5, 0.5)), [(0, 1), (1, 0)]) == pytest.approx([0.55, 0.45])
+    assert averaged_probabilities(logs((0.6, 0.4), (0.5, 0.5)), [(0, 1), (1, 0)]) == pytest.approx(
+        [0.55, 0.45]
+    )
     three = logs((0.7, 0.2, 0.1), (0.6, 0.3, 0.1), (0.8, 0.1, 0.1))
-    assert averaged(three, [(0, 1, 2), (1, 2, 0), (2, 0, 1)]) == pytest.approx(
+    assert averaged_probabilities(three, [(0, 1, 2), (1, 2, 0), (2, 0, 1)]) == pytest.approx(
         [(0.7 + 0.1 + 0.1) / 3, (0.2 + 0.6 + 0.1) / 3, (0.1 + 0.3 + 0.8) / 3]
     )
 
 
 def test_labels_share_what_is_theirs() -> None:
     # 0.3 and 0.1 with other tokens taking the rest: three quarters and one.
-    assert averaged(logs((0.3, 0.1)), [(0, 1)]) == pytest.approx([0.75, 0.25])
+    assert averaged_probabilities(logs((0.3, 0.1)), [(0, 1)]) == pytest.approx([0.75, 0.25])
 
 
 @pytest.mark.parametrize("orders", [ROTATIONS[3], list(permutations(range(3)))])
 def test_averaging_makes_a_pure_preference_uniform(orders: list[tuple[int, ...]]) -> None:
     always_first = logs(*[(1.0, 0.0, 0.0)] * len(orders))
-    assert averaged(always_first, orders) == pytest.approx([1 / 3] * 3)
+    assert averaged_probabilities(always_first, orders) == pytest.approx([1 / 3] * 3)
 
 
 def test_prior_by_hand() -> None:
@@ -132,7 +134,7 @@ def test_batch_calibration_by_hand() -> None:
 
 
 def test_missing_probabilities_count_as_small() -> None:
-    assert averaged(logs((1.0, 0.0)), [(0, 1)])[1] == pytest.approx(FLOOR)
+    assert averaged_probabilities(logs((1.0, 0.0)), [(0, 1)])[1] == pytest.approx(FLOOR)
     assert np.isfinite(batch_calibrated(logs((1.0, 0.0), (0.5, 0.5)))).all()
 
 
@@ -147,4 +149,4 @@ def test_nonsense_is_refused(rows: list[list[float]]) -> None:
 @pytest.mark.parametrize("orders", [[(0, 1)], [(0, 1), (0, 0)], [(0, 1), (1, 2)], [(0,), (1,)]])
 def test_invalid_orders_are_refused(orders: list[tuple[int, ...]]) -> None:
     with pytest.raises(ValueError, match="2 orders of 2 options"):
-        averaged([[0.0, 0.0], [0.0, 0.0]], orders)
+        averaged_probabilities([[0.0, 0.0], [0.0, 0.0]], orders)

@@ -38,7 +38,7 @@ def test_shots_are_the_first_of_the_dev_split(
     dataset = CMMLU.load(CMMLU.write(tmp_path))
     letter, lmeval = cmmlu().protocols[:2]
     item = dataset.items[0]
-    shots = letter.draw_shots(item, dataset.pool[item.subject])
+    shots = letter.select_shots(item, dataset.pool[item.subject])
     assert [shot.id for shot in shots] == [f"dev-logical-{n:04d}" for n in range(5)]
     assert (lmeval.shots, lmeval.template) == (0, letter.template)
 

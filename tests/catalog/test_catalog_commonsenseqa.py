@@ -42,5 +42,5 @@ def test_a_shot_with_the_same_question_is_replaced_by_the_next(
     copy = COMMONSENSEQA.write(tmp_path, {**COMMONSENSEQA.splits, "train": train})
     dataset = COMMONSENSEQA.load(copy)
     letter = commonsenseqa().protocols[0]
-    shots = letter.draw_shots(dataset.items[1], dataset.pool["commonsenseqa"])
+    shots = letter.select_shots(dataset.items[1], dataset.pool["commonsenseqa"])
     assert [shot.id for shot in shots] == [f"train-validation_{n}" for n in (0, 2, 3, 4, 5)]

@@ -40,7 +40,7 @@ def test_shots_are_of_the_language_of_the_item(tmp_path: Path) -> None:
     )
     letter, lmeval = include().protocols[:2]
     item = dataset.items[0]
-    shots = letter.draw_shots(item, dataset.pool[item.subject])
+    shots = letter.select_shots(item, dataset.pool[item.subject])
     assert [shot.id for shot in shots] == [f"validation-Albanian-{n:04d}" for n in range(5)]
     assert [shot.question for shot in shots] == [f"Albanian validation {n}?" for n in range(5)]
     # A language without shots gets none of another.

@@ -69,7 +69,7 @@ def test_shots_are_the_three_of_the_paper(data: Path, benchmark: Benchmark) -> N
     for protocol in benchmark.protocols:
         if protocol.shots:
             for item in dataset.items[:20]:
-                shots = protocol.draw_shots(item, dataset.pool["mbpp"])
+                shots = protocol.select_shots(item, dataset.pool["mbpp"])
                 assert [shot.id for shot in shots] == ["mbpp-0002", "mbpp-0003", "mbpp-0004"]
 
 

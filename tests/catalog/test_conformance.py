@@ -220,7 +220,7 @@ def test_every_protocol_renders_every_item(copy: CatalogCopy, dataset: Dataset) 
             request = bound.request(item, pool)
             requests.append(request)
             assert request.id == item.id
-            shots = bound.draw_shots(item, pool)
+            shots = bound.select_shots(item, pool)
             assert len(shots) == len(request.prompt.shots) == protocol.shots
             assert {shot.id for shot in shots} <= {shot.id for shot in (*pool, *protocol.examples)}
             assert len(request.choices) == (len(item.options) if protocol.ask == "choices" else 0)

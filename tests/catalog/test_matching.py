@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from pytest_llmeval.catalog.matched_protocols import GREEDY
 from pytest_llmeval.catalog.matched_protocols import SAMPLED
-from pytest_llmeval.catalog.matched_protocols import matching
+from pytest_llmeval.catalog.matched_protocols import matched_protocols
 from pytest_llmeval.catalog.nonsenseqa import nonsenseqa
 from pytest_llmeval.prompts.uniform_labels import LETTERED
 from pytest_llmeval.prompts.uniform_labels import randomly_labelled
 
 
 def test_names_scorers_and_decoding() -> None:
-    protocols = {protocol.name: protocol for protocol in matching()}
+    protocols = {protocol.name: protocol for protocol in matched_protocols()}
     assert list(protocols) == ["matched", "matched_greedy", "lettered", "lettered_greedy"]
     assert protocols["matched"].scorer == "matched"
     assert protocols["lettered"].scorer == "choice"
@@ -26,11 +26,11 @@ def test_names_scorers_and_decoding() -> None:
 
 
 def test_variants() -> None:
-    matched, *_, lettered = matching(shots=0, reasoning=False, embedding="minilm")
+    matched, *_, lettered = matched_protocols(shots=0, reasoning=False, embedding="minilm")
     assert (matched.scorer, matched.shots) == ("matched+minilm", 0)
     assert matched.template.name == "dashed"
     assert lettered.template is LETTERED
-    labelled = matching(template=randomly_labelled())[0]
+    labelled = matched_protocols(template=randomly_labelled())[0]
     assert labelled.template.name == "random-labels-cot"
 
 

@@ -33,17 +33,17 @@ def test_a_generated_letter_is_another_protocol():
 def test_shots_leave_out_the_item_and_copies_of_it():
     """Neither the item nor the same question under another id."""
     copies = [POOL[0], POOL[1], POOL[2], replace(POOL[0], id="q3")]
-    assert [shot.id for shot in PROTOCOL.draw_shots(POOL[0], copies)] == ["q1", "q2"]
+    assert [shot.id for shot in PROTOCOL.select_shots(POOL[0], copies)] == ["q1", "q2"]
     lenient = replace(PROTOCOL, allow_copies=True)
-    assert [shot.id for shot in lenient.draw_shots(POOL[0], copies)] == ["q0", "q1"]
+    assert [shot.id for shot in lenient.select_shots(POOL[0], copies)] == ["q0", "q1"]
 
 
 def test_examples_of_its_own_take_the_place_of_the_pool():
     own = tuple(replace(ITEM, id=f"own{number}", question=f"Own {number}?") for number in (1, 2, 3))
     protocol = replace(PROTOCOL, examples=own)
-    assert [shot.id for shot in protocol.draw_shots(ITEM, POOL)] == ["own1", "own2"]
-    assert [shot.id for shot in protocol.draw_shots(own[0], ())] == ["own2", "own3"]
-    assert replace(protocol, shots=0).draw_shots(ITEM, POOL) == ()
+    assert [shot.id for shot in protocol.select_shots(ITEM, POOL)] == ["own1", "own2"]
+    assert [shot.id for shot in protocol.select_shots(own[0], ())] == ["own2", "own3"]
+    assert replace(protocol, shots=0).select_shots(ITEM, POOL) == ()
 
 
 LMEVAL = replace(PROTOCOL, draw="lmeval")
@@ -57,7 +57,8 @@ def drawn(items, protocol=LMEVAL):
     """Item id → ids of its shots, under the protocol bound to these items."""
     bound = protocol.bound_to(Dataset(tuple(items), POOLS))
     return {
-        item.id: [shot.id for shot in bound.draw_shots(item, POOLS[item.subject])] for item in items
+        item.id: [shot.id for shot in bound.select_shots(item, POOLS[item.subject])]
+        for item in items
     }
 
 
@@ -68,9 +69,9 @@ def test_lmeval_draws_by_the_place_in_the_data_set():
     generator = random.Random(1234)
     for item in items:
         expected = [POOLS["s"][n] for n in generator.sample(range(100), 2)]
-        assert list(bound.draw_shots(item, POOLS["s"])) == expected
-    again = {item.id: bound.draw_shots(item, POOLS["s"]) for item in reversed(items[5:])}
-    assert again["i7"] == bound.draw_shots(items[7], POOLS["s"])
+        assert list(bound.select_shots(item, POOLS["s"])) == expected
+    again = {item.id: bound.select_shots(item, POOLS["s"]) for item in reversed(items[5:])}
+    assert again["i7"] == bound.select_shots(items[7], POOLS["s"])
 
 
 def test_lmeval_has_a_generator_for_every_subject():
@@ -85,19 +86,19 @@ def test_lmeval_has_a_generator_for_every_subject():
 
 def test_lmeval_takes_a_small_pool_whole():
     bound = replace(LMEVAL, shots=9).bound_to(Dataset((ITEM,), {"s": tuple(POOL)}))
-    assert {shot.id for shot in bound.draw_shots(ITEM, POOL)} == {"q0", "q1", "q2", "q3"}
+    assert {shot.id for shot in bound.select_shots(ITEM, POOL)} == {"q0", "q1", "q2", "q3"}
 
 
 def test_lmeval_shots_of_an_item_that_has_no_place_are_refused():
-    with pytest.raises(ConfigError, match=r"'p' draws 2 shots by the item's place.* with 'q0'"):
-        LMEVAL.draw_shots(ITEM, POOL)
+    with pytest.raises(ConfigError, match=r"'p' selects 2 shots by the item's place.* with 'q0'"):
+        LMEVAL.select_shots(ITEM, POOL)
     other = LMEVAL.bound_to(Dataset((replace(ITEM, id="other"),), POOLS))
     # What was drawn for another number of shots is not a part of what this one draws.
     changed = replace(LMEVAL.bound_to(Dataset((ITEM,), POOLS)), shots=3)
     for protocol in (other, changed):
-        with pytest.raises(ConfigError, match="not bound to one with 'q0'"):
-            protocol.draw_shots(ITEM, POOLS["s"])
-    assert replace(LMEVAL, shots=0).draw_shots(ITEM, POOL) == ()
+        with pytest.raises(ConfigError, match="not bound to a data set with 'q0'"):
+            protocol.select_shots(ITEM, POOLS["s"])
+    assert replace(LMEVAL, shots=0).select_shots(ITEM, POOL) == ()
 
 
 def test_a_prompt_drops_whole_shots_from_the_end():
@@ -223,7 +224,7 @@ def test_without_such_texts_every_choice_has_the_same_prompt():
 
 
 def test_every_choice_has_a_text_of_its_own_or_none_has():
-    with pytest.raises(ValueError, match="1 texts given for 2 choices"):
+    with pytest.raises(ValueError, match="given has 1 texts for 2 choices"):
         replace(PROTOCOL.request(ITEM, POOL), given=("x",))
 
 

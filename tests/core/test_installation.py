@@ -117,7 +117,7 @@ def test_a_wheel_of_this_machine(tmp_path: Path) -> None:
     wheel.touch()
     found = origin_of({"url": wheel.as_uri(), "archive_info": {}})
     assert (found.url, found.path) == (None, wheel)
-    assert found.note == f"{wheel} is on this machine only"
+    assert found.note == f"{wheel} exists only on this machine"
 
 
 def test_a_checkout_is_pinned_to_its_commit(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_checkout_is_pinned_to_its_commit(tmp_path: Path) -> None:
     found = origin_of(recorded)
     assert found == (f"git+https://example.com/o/p.git@{commit}", tmp_path / "p", commit, "")
     (tmp_path / "p/file").write_text("b")
-    assert "changes that are not committed" in origin_of(recorded).note
+    assert "uncommitted changes" in origin_of(recorded).note
     git(tmp_path / "p", "commit", "--quiet", "--all", "--message=b")
     assert "is not on https://example.com/o/p.git: push it first" in origin_of(recorded).note
 
@@ -143,7 +143,7 @@ def test_a_checkout_that_no_other_machine_reaches(remote, tmp_path: Path) -> Non
     commit = checkout(tmp_path / "p", remote)
     found = origin_of({"url": (tmp_path / "p").as_uri(), "dir_info": {}})
     assert (found.url, found.commit) == (None, commit)
-    assert found.note.endswith("has no remote that other machines reach")
+    assert found.note.endswith("has no remote that other machines can reach")
 
 
 def test_a_folder_without_git(tmp_path: Path) -> None:

@@ -305,7 +305,7 @@ def test_a_protocol_without_one_prompt_for_all_is_refused(planted):
     result = planted.run(CONTEXTUAL)
     assert result.ret == 4
     result.stderr.fnmatch_lines(
-        ["*--llm-debias contextual asks once a subject*'letters' shows more*"]
+        ["*--llm-debias contextual sends one prompt per subject*'letters' shows more*"]
     )
 
 

@@ -307,10 +307,12 @@ def test_a_source_that_is_named(repository, capsys):
 def test_a_source_of_this_machine_leaves_a_placeholder_that_is_replaced(
     repository, monkeypatch, capsys
 ):
-    monkeypatch.setattr(init_command, "origin", lambda: Origin(note="/x is on this machine only"))
+    monkeypatch.setattr(
+        init_command, "origin", lambda: Origin(note="/x exists only on this machine")
+    )
     init()
     assert PLACEHOLDER in Path(REQUIREMENTS_FILE).read_text()
-    assert "note: /x is on this machine only: CI cannot install" in capsys.readouterr().out
+    assert "note: /x exists only on this machine: CI cannot install" in capsys.readouterr().out
     init()
     assert f"kept  {REQUIREMENTS_FILE}" in capsys.readouterr().out
     init("--from-repo", "https://example.com/o/p@v1")

@@ -12,7 +12,7 @@ from pytest_llmeval.gates import check_names
 from pytest_llmeval.gates import noise_warnings
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.metrics import Counts
-from pytest_llmeval.metrics import hybrid_of
+from pytest_llmeval.metrics import hybrid_or_reason
 from support.gate_results import LETTERS
 from support.gate_results import result
 from support.gate_results import verdicts
@@ -57,7 +57,7 @@ def test_the_interval_decides_where_there_is_a_confidence(least: float, status: 
     found = judged(gate, **scorers)
     assert found.status == status
     outcomes = {s: {str(n): LETTERS[one] for n, one in enumerate(v)} for s, v in scorers.items()}
-    expected = hybrid_of({"matched": 0.7, "letter": 0.3}, outcomes, 0.9)
+    expected = hybrid_or_reason({"matched": 0.7, "letter": 0.3}, outcomes, 0.9)
     assert not isinstance(expected, str)
     assert found.interval == expected.interval
 
@@ -94,7 +94,7 @@ def test_undecided_hybrid_gates(scorers: dict[str, str], total: int | None, reas
             '"0.7*matched+0.4*letter" = 0.5',
             r"hybrids\.\"0\.7\*matched\+0\.4\*letter\": the weights sum to 1\.1, not 1",
         ),
-        ('"letter" = 0.5', "'letter' is no hybrid such as"),
+        ('"letter" = 0.5', "'letter' is not a hybrid such as"),
         (f'"{NAME}" = 1.5', r"outside \[0, 1\]"),
         (f'"{NAME}" = {{ chance = true }}', "only accuracy"),
         (f'"{NAME}" = 0.5\n"0.3 letter + 0.7 matched" = 0.4', "is gated twice"),

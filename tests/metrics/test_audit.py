@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from pytest_llmeval.bias.arms import arms
 from pytest_llmeval.bias.arms import same_options
 from pytest_llmeval.core import Item
-from pytest_llmeval.metrics import Answer
+from pytest_llmeval.metrics import ArmAnswer
 from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics import FamilyResult
-from pytest_llmeval.metrics import answered
+from pytest_llmeval.metrics import arm_answer
 from pytest_llmeval.metrics import audit_table
 from pytest_llmeval.metrics import diagnose
 from support.planted import Double
@@ -174,7 +174,7 @@ def test_full_permutations_of_three() -> None:
         (always_last, "always answers the last option, position D: 100.0 %"),
         (
             flips_on_third,
-            "flips on position C: finds 0.0 % of the answers that stand there, 100.0 %",
+            "flips on position C: finds 0.0 % of the answers at that position, 100.0 %",
         ),
         (knows, None),
         (silent, None),
@@ -192,7 +192,7 @@ def test_diagnosis_names_what_was_planted(double: Double, sentence: str | None, 
 def test_copying_differs_from_a_preference() -> None:
     audit = run(copies_last_shot)
     assert (diagnose(audit) or "").startswith(
-        "copies the position of the shots' answers: 100.0 % of its answers stand there; 25.0 %"
+        "copies the position of the shots' answers: 100.0 % of its answers are at that position; 25.0 %"
     )
     # Where the shots do not move, copying them is answering their position.
     still = table(ASKED, SHOTS, arms("attack", 4, shots=False), copies_last_shot)
@@ -271,13 +271,13 @@ def test_an_audit_is_json_and_back() -> None:
 
 def test_an_answer_is_mapped_back_to_its_content() -> None:
     swapped = (2, 1, 0, 3)
-    assert answered(swapped, 2, 2, True) == Answer(2, True, 0, 0, swapped)
-    assert answered(swapped, 2, 0, False) == Answer(0, False, 2, 0, swapped)
-    assert answered(swapped, 2, None, False) == Answer(None, False, None, 0, swapped)
+    assert arm_answer(swapped, 2, 2, True) == ArmAnswer(2, True, 0, 0, swapped)
+    assert arm_answer(swapped, 2, 0, False) == ArmAnswer(0, False, 2, 0, swapped)
+    assert arm_answer(swapped, 2, None, False) == ArmAnswer(None, False, None, 0, swapped)
     twins = Item("t", "s", "?", 0, ("x", "y", "y"))
     same = same_options(twins)
-    assert [answered((1, 2, 0), 0, n, False, same).chosen for n in (1, 2, 0)] == [1, 1, 0]
-    assert answered((1, 2, 0), 0, 2, False, same).position == 1
+    assert [arm_answer((1, 2, 0), 0, n, False, same).chosen for n in (1, 2, 0)] == [1, 1, 0]
+    assert arm_answer((1, 2, 0), 0, 2, False, same).position == 1
     assert same_options(Item("t", "s", "?", 0, ("x", "y", "z"))) == ()
 
 
@@ -353,9 +353,9 @@ def test_the_order_in_which_answers_came_does_not_settle_a_tie() -> None:
 def test_the_recall_at_a_rare_position_is_left_out() -> None:
     """Of 41 items one has five options, and its answer at the fifth is missed."""
     table = {
-        f"i{n}": {"original": Answer(n % 4, True, n % 4, n % 4, (0, 1, 2, 3))} for n in range(40)
+        f"i{n}": {"original": ArmAnswer(n % 4, True, n % 4, n % 4, (0, 1, 2, 3))} for n in range(40)
     }
-    table["odd"] = {"original": Answer(0, False, 0, 4, (0, 1, 2, 3, 4))}
+    table["odd"] = {"original": ArmAnswer(0, False, 0, 4, (0, 1, 2, 3, 4))}
     assert audit_table(table).recall_std == 0.0
 
 

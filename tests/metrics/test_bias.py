@@ -13,7 +13,7 @@ from statsmodels.stats.contingency_tables import cochrans_q
 
 from pytest_llmeval.metrics import cochran_q
 from pytest_llmeval.metrics import consistency_rate
-from pytest_llmeval.metrics import majority
+from pytest_llmeval.metrics import majority_choice
 from pytest_llmeval.metrics import recall_std
 from pytest_llmeval.metrics import variance_ratio
 from pytest_llmeval.metrics.bias.positions import population_variance
@@ -112,7 +112,7 @@ def test_variance_ratio() -> None:
 @given(st.lists(CHOICE, max_size=9))
 def test_majority_is_a_mode_and_the_first_of_equals(choices: list[int | None]) -> None:
     said = [choice for choice in choices if choice is not None]
-    got = majority(choices)
+    got = majority_choice(choices)
     if not said:
         assert got is None
         return

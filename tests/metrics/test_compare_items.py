@@ -120,7 +120,7 @@ def test_unsampled_items_enter_the_interval() -> None:
     before |= run("t", **{f"t{n}": "c" for n in range(20)})
     after = before | run("s", s0="w", s1="w")
     sizes = {"s": 900, "t": 100}
-    drawn = compared(before, after, sizes, drawn=True).overall
+    drawn = compared(before, after, sizes, sampled=True).overall
     parts = [(0.9, {1: 2, 0: 18}), (0.1, {0: 20})]
     assert (drawn.interval, drawn.p_value) == stratified_change(parts)
     assert drawn.detectable == pytest.approx(detectable_stratified_change(parts))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.metrics import Hybrid
 from pytest_llmeval.metrics import hybrid_name
-from pytest_llmeval.metrics import hybrid_of
+from pytest_llmeval.metrics import hybrid_or_reason
 from pytest_llmeval.metrics import hybrid_score
 from pytest_llmeval.metrics import hybrid_weights
 from pytest_llmeval.metrics import wilson_interval
@@ -118,13 +118,13 @@ def test_other_spellings_of_a_name(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("letter", "'letter' is no hybrid such as"),
-        ("", "is no hybrid"),
+        ("letter", "'letter' is not a hybrid such as"),
+        ("", "is not a hybrid"),
         ("0.7*matched+letter", "sum to 0.7, not 1"),  # a scorer's name may hold a plus
         ("0.7*matched+0.4*letter", "sum to 1.1, not 1"),
         ("1*matched+0*letter", "not all positive"),
         ("0.5*letter+0.5*letter", "names 'letter' twice"),
-        ("0.5.5*matched+0.5*letter", "is no hybrid"),
+        ("0.5.5*matched+0.5*letter", "is not a hybrid"),
     ],
 )
 def test_invalid_hybrid_names(text: str, message: str) -> None:
@@ -135,13 +135,13 @@ def test_invalid_hybrid_names(text: str, message: str) -> None:
 def test_unlike_parts_are_no_score() -> None:
     right, error = Outcome.CORRECT, Outcome.ERROR
     whole = {"matched": {"a": right, "b": Outcome.UNPARSED}, "letter": {"a": right, "b": right}}
-    found = hybrid_of(WEIGHTS, whole)
+    found = hybrid_or_reason(WEIGHTS, whole)
     assert isinstance(found, Hybrid)
     assert found.value == pytest.approx((1 + 0.3) / 2)
-    assert hybrid_of(WEIGHTS, {"letter": {}}) == "scorer 'matched' did not run"
+    assert hybrid_or_reason(WEIGHTS, {"letter": {}}) == "scorer 'matched' did not run"
     lost = {**whole, "letter": {"a": right, "b": error}}
-    assert hybrid_of(WEIGHTS, lost) == "its scorers have 1 error"
-    assert hybrid_of(WEIGHTS, {**whole, "letter": {"a": right}}) == (
+    assert hybrid_or_reason(WEIGHTS, lost) == "its scorers have 1 error"
+    assert hybrid_or_reason(WEIGHTS, {**whole, "letter": {"a": right}}) == (
         "its scorers have different items"
     )
-    assert hybrid_of(WEIGHTS, {"letter": {}, "matched": {}}) == "no item was run"
+    assert hybrid_or_reason(WEIGHTS, {"letter": {}, "matched": {}}) == "no item was run"

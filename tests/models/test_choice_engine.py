@@ -77,7 +77,7 @@ def test_choices_with_contexts_of_their_own_are_read_after_them(
     after = "is longest."
     given = ("air", "sea and the sky")
     asked = Request("given", prompt, (after, after), given=given)
-    alone = [Request(text, prompt.ending_in(text), (after, "is not.")) for text in given]
+    alone = [Request(text, prompt.with_question_suffix(text), (after, "is not.")) for text in given]
     apart = scores(engine, alone)
     expected = tuple(apart[text][0] for text in given)
     assert abs(expected[0] - expected[1]) > 1e-3

@@ -148,7 +148,7 @@ def test_shots_of_lmeval_are_a_function_of_the_place_in_the_whole_set() -> None:
     items = tuple(replace(SUM, id=f"i{n}", question=f"i{n}?") for n in range(4))
     data = Dataset(items, {"gsm8k": pool})
     bound = protocol(gsm8k(), "lmeval").bound_to(data)
-    drawn = {item.id: [shot.id for shot in bound.draw_shots(item, pool)] for item in items}
+    drawn = {item.id: [shot.id for shot in bound.select_shots(item, pool)] for item in items}
     assert drawn["i0"] == ["t99", "t56", "t14", "t0", "t11"]
     assert drawn["i1"] == ["t74", "t4", "t85", "t88", "t10"]
     assert len({tuple(shots) for shots in drawn.values()}) == 4

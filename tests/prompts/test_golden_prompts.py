@@ -86,5 +86,5 @@ def test_the_formats_have_different_fingerprints() -> None:
 def test_the_item_and_its_copy_are_not_among_the_shots() -> None:
     # The item q3 is a copy of q0 under another id.
     pool = [Item(f"q{n}", "s", text, 0, ("x", "y")) for n, text in enumerate("abca")]
-    drawn = Protocol("p", LMEVAL_MMLU, scorer="letter", shots=2).draw_shots(pool[0], pool)
+    drawn = Protocol("p", LMEVAL_MMLU, scorer="letter", shots=2).select_shots(pool[0], pool)
     assert [shot.id for shot in drawn] == ["q1", "q2"]

@@ -147,10 +147,10 @@ def test_time_and_tokens_are_of_the_answers_that_have_them():
 
 @given(st.floats(1e-12, 1e9))
 def test_an_amount_is_shown_with_two_digits_that_count(amount):
-    shown = EUR.money(amount).removesuffix(" EUR").replace(",", "")
+    shown = EUR.format_amount(amount).removesuffix(" EUR").replace(",", "")
     assert float(shown) == pytest.approx(amount, rel=0.06)
 
 
 def test_amounts():
-    shown = [EUR.money(amount) for amount in (0, 0.0000123, 0.0123, 1.5, 1234.5)]
+    shown = [EUR.format_amount(amount) for amount in (0, 0.0000123, 0.0123, 1.5, 1234.5)]
     assert shown == ["0.00 EUR", "0.000012 EUR", "0.0123 EUR", "1.5000 EUR", "1,234.50 EUR"]

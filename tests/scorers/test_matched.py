@@ -12,7 +12,7 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
-from pytest_llmeval.core.matched_detail import Reading
+from pytest_llmeval.core.matched_detail import MatchedReading
 from pytest_llmeval.core.matched_detail import summarise
 from pytest_llmeval.scorers import get_scorer
 from pytest_llmeval.scorers.matched import equal_options
@@ -104,7 +104,7 @@ def test_a_text_that_is_an_option_needs_no_model(
 def test_other_texts_go_to_the_most_similar_option() -> None:
     score = matched_by(letters)(item(), reply("The answer is lyonnn"))
     assert (score.answer, score.outcome) == ("B", Outcome.CORRECT)
-    reading = Reading.from_text(score.detail)
+    reading = MatchedReading.from_text(score.detail)
     assert reading is not None
     rows = letters(["lyonnn", *CITIES])
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -172,13 +172,13 @@ def test_texts_are_compared_once_however_often_an_option_occurs() -> None:
 
 def test_readings_are_written_and_read() -> None:
     for reading in (
-        Reading("stated", "text"),
-        Reading("last", "similarity", 0.5, 0.25),
-        Reading("colon", "similarity", -0.125, 0.0),
+        MatchedReading("stated", "text"),
+        MatchedReading("last", "similarity", 0.5, 0.25),
+        MatchedReading("colon", "similarity", -0.125, 0.0),
     ):
-        assert Reading.from_text(reading.text) == reading
+        assert MatchedReading.from_text(reading.text) == reading
     for text in ("", "stated", "stated guess", "nowhere text", "last similarity 1 margin 2"):
-        assert Reading.from_text(text) is None
+        assert MatchedReading.from_text(text) is None
 
 
 def test_summary() -> None:

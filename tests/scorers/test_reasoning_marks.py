@@ -15,7 +15,7 @@ from pytest_llmeval.core.reasoning import is_cut_off
 from pytest_llmeval.core.reasoning import split_reasoning
 from pytest_llmeval.core.reasoning_marks import FAMILIES
 from pytest_llmeval.core.reasoning_marks import mark_tokens
-from pytest_llmeval.core.reasoning_marks import open_at_the_end
+from pytest_llmeval.core.reasoning_marks import open_reasoning_mark
 from pytest_llmeval.evaluation.scoring import filled_in
 from pytest_llmeval.scorers import extract_choice
 from pytest_llmeval.scorers import extract_code
@@ -226,14 +226,14 @@ def test_every_family_is_documented() -> None:
 
 
 def test_a_prompt_may_end_within_reasoning() -> None:
-    assert open_at_the_end("<assistant><think>\n") == "<think>"
-    assert open_at_the_end("<assistant>[THINK]") == "[THINK]"
-    assert open_at_the_end("<|START_THINKING|>") == "<|START_THINKING|>"
-    assert open_at_the_end("<|start|>assistant<|channel|>analysis<|message|>")
-    assert open_at_the_end("<think>\n\n</think>\n\n") is None
-    assert open_at_the_end("<|START_THINKING|><|END_THINKING|>") is None
-    assert open_at_the_end("<|start|>assistant") is None
-    assert open_at_the_end("analysisThe answer is") is None
+    assert open_reasoning_mark("<assistant><think>\n") == "<think>"
+    assert open_reasoning_mark("<assistant>[THINK]") == "[THINK]"
+    assert open_reasoning_mark("<|START_THINKING|>") == "<|START_THINKING|>"
+    assert open_reasoning_mark("<|start|>assistant<|channel|>analysis<|message|>")
+    assert open_reasoning_mark("<think>\n\n</think>\n\n") is None
+    assert open_reasoning_mark("<|START_THINKING|><|END_THINKING|>") is None
+    assert open_reasoning_mark("<|start|>assistant") is None
+    assert open_reasoning_mark("analysisThe answer is") is None
 
 
 def test_special_tokens_are_marks_of_families_that_are_complete() -> None:

@@ -22,8 +22,8 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.prompts import LMEVAL_MMLU
 from pytest_llmeval.sources import jsonl
-from pytest_llmeval.sources.data_warnings import doubts
-from pytest_llmeval.sources.exclusion import without
+from pytest_llmeval.sources.data_warnings import item_warnings
+from pytest_llmeval.sources.exclusion import exclude_items
 
 PROTOCOL = Protocol("letter", LMEVAL_MMLU, scorer="letter")
 
@@ -50,7 +50,7 @@ def dataset() -> Dataset:
 
 
 def left(exclude: Any) -> list[str]:
-    rest, _ = without("b", dataset(), benchmark(exclude).exclusion)
+    rest, _ = exclude_items("b", dataset(), benchmark(exclude).exclusion)
     return [item.id.removeprefix("tea-") for item in rest.items]
 
 
@@ -81,7 +81,7 @@ def test_items_are_left_out_where_any_field_has_one_of_the_values(exclude: Any, 
 
 def test_the_words_have_counts_and_the_spellings_of_the_data() -> None:
     def words(exclude: Any) -> str:
-        return without("b", dataset(), benchmark(exclude).exclusion)[1]
+        return exclude_items("b", dataset(), benchmark(exclude).exclusion)[1]
 
     assert words(()) == ""
     assert words({"error_type": ["bad key"], "year": [2020]}) == (
@@ -129,8 +129,8 @@ def test_invalid_exclusions_are_refused(exclude: Any, message: str) -> None:
 
 def test_hash_and_pool() -> None:
     whole = dataset()
-    rest, _ = without("b", whole, (("subject", ("milk",)),))
-    same, _ = without("b", whole, (("id", ("tea-4", "tea-5")),))
+    rest, _ = exclude_items("b", whole, (("subject", ("milk",)),))
+    same, _ = exclude_items("b", whole, (("id", ("tea-4", "tea-5")),))
     assert rest.content_hash() == same.content_hash() != whole.content_hash()
     assert rest.pool == whole.pool
     # What is only known of the items is no part of their content.
@@ -145,14 +145,14 @@ def test_doubts_are_those_of_the_items_that_are_left() -> None:
         )
         for n in range(4)
     )
-    whole = Dataset(items, warnings=(*doubts("b", items), "b: half of it is lost"))
+    whole = Dataset(items, warnings=(*item_warnings("b", items), "b: half of it is lost"))
     assert len(whole.warnings) == 3
-    rest, _ = without("b", whole, (("id", ("i2",)),))
+    rest, _ = exclude_items("b", whole, (("id", ("i2",)),))
     assert rest.warnings == (
         "b: 1 question has keys that contradict each other (i0 = i1)",
         "b: half of it is lost",
     )
-    assert without("b", rest, (("id", ("i0",)),))[0].warnings == ("b: half of it is lost",)
+    assert exclude_items("b", rest, (("id", ("i0",)),))[0].warnings == ("b: half of it is lost",)
 
 
 # MMLU-Redux -------------------------------------------------------------------------------
@@ -187,20 +187,20 @@ def test_wrong_keys_of_mmlu_redux_are_left_out_in_every_spelling(redux: Path) ->
     }
     assert len(wrong) > 1
     whole = jsonl(redux)(None)
-    rest, words = without("redux", whole, (("error_type", ("wrong_groundtruth",)),))
+    rest, words = exclude_items("redux", whole, (("error_type", ("wrong_groundtruth",)),))
     assert len(whole.items) == sum(spelt.values()) == 5700
     assert len(rest.items) == 5700 - sum(wrong.values())
     assert words.startswith(f"excluded {sum(wrong.values()):,} of 5,700 items: error_type = ")
     assert {item.row["error_type"] for item in rest.items}.isdisjoint(wrong)
     with pytest.raises(DataError, match="did you mean 'wrong_groundtruth"):
-        without("redux", whole, (("error_type", ("wrong_ground_truht",)),))
+        exclude_items("redux", whole, (("error_type", ("wrong_ground_truht",)),))
 
 
 def test_ids_of_a_benchmark_of_the_catalog(data: Path) -> None:
     one = replace(mmlu(), exclude=["anatomy-0003"])
     whole = one.source(data)
-    rest, words = without(one.name, whole, one.exclusion)
+    rest, words = exclude_items(one.name, whole, one.exclusion)
     assert words == "excluded 1 of 14,042 items: id = anatomy-0003"
     assert (rest.subject_sizes()["anatomy"], rest.pool) == (134, whole.pool)
     with pytest.raises(DataError, match=r"no item has id 'anatomy-0999'; did you mean 'anatomy-0"):
-        without(one.name, whole, (("id", ("anatomy-0999",)),))
+        exclude_items(one.name, whole, (("id", ("anatomy-0999",)),))

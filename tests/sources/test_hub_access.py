@@ -95,7 +95,7 @@ def test_no_answer_in_time(silent):
 
 def test_a_name_that_takes_long_to_resolve(monkeypatch):
     waiting = threading.Event()
-    monkeypatch.setattr(access, "_ask", lambda endpoint, timeout: waiting.wait(30))
+    monkeypatch.setattr(access, "_probe", lambda endpoint, timeout: waiting.wait(30))
     assert unreachable("http://slow.invalid", 0.1) == (
         "http://slow.invalid did not answer within 0.1 s"
     )

@@ -15,7 +15,7 @@ from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import check_dataset
 from pytest_llmeval.prompts import LMEVAL_MMLU
-from pytest_llmeval.sources import find
+from pytest_llmeval.sources import benchmark_folder
 from pytest_llmeval.sources import jsonl
 
 
@@ -297,11 +297,11 @@ def test_the_data_folder_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_find_looks_in_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine").mkdir()
-    assert find("mine", tmp_path) == tmp_path / "mine"
-    assert find("other", tmp_path) is None
-    assert find("mine") is None
+    assert benchmark_folder("mine", tmp_path) == tmp_path / "mine"
+    assert benchmark_folder("other", tmp_path) is None
+    assert benchmark_folder("mine") is None
     monkeypatch.setenv("LLMEVAL_DATA", str(tmp_path))
-    assert find("mine") == tmp_path / "mine"
+    assert benchmark_folder("mine") == tmp_path / "mine"
     monkeypatch.setenv("LLMEVAL_DATA", str(tmp_path / "mime"))
     with pytest.raises(DataError, match=r"mime \(LLMEVAL_DATA\) does not exist; did you mean"):
-        find("mine")
+        benchmark_folder("mine")

@@ -245,11 +245,11 @@ MBPP = CatalogCopy(
         ({"task_id": "11"}, "task_id is not a whole number"),
         ({"task_id": 11}, "task_id 11 occurs twice"),
         ({"text": None}, "texts text and code were expected"),
-        ({"test_list": "assert"}, "test_list is not a list of texts"),
-        ({"test_list": []}, "test_list is not a list of texts"),
-        ({"test_setup_code": 1}, "test_list is not a list of texts"),
+        ({"test_list": "assert"}, "test_list and test_imports must be lists of texts"),
+        ({"test_list": []}, "test_list and test_imports must be lists of texts"),
+        ({"test_setup_code": 1}, "test_list and test_imports must be lists of texts"),
         ({"code": "def f(:"}, "code or tests are not Python"),
-        ({"test_list": ["assert g(1)"]}, "the tests call no function of the code"),
+        ({"test_list": ["assert g(1)"]}, "the tests do not call a function of the code"),
     ),
     read=lambda folder: _mbpp_groups(read_jsonl(folder / "mbpp.jsonl")),
 )
@@ -268,7 +268,7 @@ MBPP_SANITIZED = replace(
     second_row=r"sanitized-mbpp\.json, row 1",
     unusable=(
         ({"prompt": None}, "texts prompt and code were expected"),
-        ({"test_imports": [1]}, "test_list is not a list of texts, or what it needs is no text"),
+        ({"test_imports": [1]}, "test_list and test_imports must be lists of texts"),
     ),
     read=lambda folder: _mbpp_groups(
         json.loads((folder / "sanitized-mbpp.json").read_text(encoding="utf-8"))

@@ -8,10 +8,10 @@ from random import Random
 
 from pytest_llmeval.bias.arms import Arm
 from pytest_llmeval.bias.arms import arrange
-from pytest_llmeval.bias.arms import order
+from pytest_llmeval.bias.arms import option_order
 from pytest_llmeval.core import Item
-from pytest_llmeval.metrics import Answer
-from pytest_llmeval.metrics import answered
+from pytest_llmeval.metrics import ArmAnswer
+from pytest_llmeval.metrics import arm_answer
 
 Double = Callable[[Item, Sequence[Item]], int | None]
 
@@ -68,16 +68,16 @@ def leaning(seed: int, weights: Sequence[float]) -> Double:
 
 def table(
     asked: Sequence[Item], shots: Sequence[Item], arms: Sequence[Arm], double: Double
-) -> dict[str, dict[str, Answer]]:
-    found: dict[str, dict[str, Answer]] = {item.id: {} for item in asked}
+) -> dict[str, dict[str, ArmAnswer]]:
+    found: dict[str, dict[str, ArmAnswer]] = {item.id: {} for item in asked}
     for arm in arms:
         pool = [moved for shot in shots if (moved := arrange(shot, arm.shots)) is not None]
         for item in asked:
-            shown, places = arrange(item, arm.item), order(item, arm.item)
+            shown, places = arrange(item, arm.item), option_order(item, arm.item)
             if shown is None or places is None:
                 continue
             position = double(shown, pool)
             chosen = None if position is None else places[position]
             correct = position == shown.gold
-            found[item.id][arm.name] = answered(places, item.gold, chosen, correct)
+            found[item.id][arm.name] = arm_answer(places, item.gold, chosen, correct)
     return found

@@ -1,7 +1,7 @@
-"""A permutation audit as numbers: what each arm scored, and how far the arms agree.
+"""Results of a permutation audit: the accuracy of every arm, and the agreement of the arms.
 
-Computed from a plain table: item → arm → what was chosen. What compares arms with one another is
-over the items that have an answer in all of them, each family of arms with the original.
+Computed from a table item → arm → answer. Comparisons of arms are over the items with an answer in
+all of them, and include the original arm in each family.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from pytest_llmeval.bias.arms import ORIGINAL
 from pytest_llmeval.bias.arms import position_of
 from pytest_llmeval.core.plan import family_of
-from pytest_llmeval.metrics.bias.positions import Answer
+from pytest_llmeval.metrics.bias.positions import ArmAnswer
 from pytest_llmeval.metrics.bias.positions import CopyResult
 from pytest_llmeval.metrics.bias.positions import PositionResult
 from pytest_llmeval.metrics.bias.positions import Rows
@@ -26,7 +26,7 @@ from pytest_llmeval.metrics.bias.positions import agreement
 from pytest_llmeval.metrics.bias.positions import cochran_q
 from pytest_llmeval.metrics.bias.positions import consistency_rate
 from pytest_llmeval.metrics.bias.positions import copy_result
-from pytest_llmeval.metrics.bias.positions import majority
+from pytest_llmeval.metrics.bias.positions import majority_choice
 from pytest_llmeval.metrics.bias.positions import population_std
 from pytest_llmeval.metrics.bias.positions import population_variance
 from pytest_llmeval.metrics.bias.positions import position_recalls
@@ -40,7 +40,7 @@ from pytest_llmeval.metrics.proportions import wilson_interval
 
 @dataclass(frozen=True, slots=True)
 class ArmResult:
-    """One arm by itself, over all items that have an answer in it."""
+    """The result of a single arm, over all items with an answer in it."""
 
     name: str
     items: int
@@ -52,18 +52,17 @@ class ArmResult:
 
 @dataclass(frozen=True, slots=True)
 class FamilyResult:
-    """Arms that are compared with one another, over the ``items`` that have all of them.
+    """The comparison of the arms of a family, over the ``items`` with an answer in all of them.
 
-    ``mean``, ``variance`` (population), ``range`` (largest minus smallest), ``worst_case`` (right
-    in all), ``majority`` (the option chosen most often, a tie going to the original order) and
-    ``p_value`` (Cochran's Q) are over the arms and the original. ``moved_mean`` and
-    ``consistency`` (SCORE) are over the arms without the original where these move the answer,
-    over all otherwise. ``gap`` is ``moved_mean`` minus the original's accuracy. ``recall_std``
-    and ``positions`` are over the arms of ``moved_mean``, pooled, the first over the items with the
-    usual number of options. ``position_range`` is how much oftener the answer is found at one
-    position than at another: ``range`` where an arm stands for a position, else the same of the
-    recalls that ``recall_std`` is of (every position of a rotation has every gold once, so that
-    accuracies are equal whatever is preferred).
+    ``mean``, ``variance`` (population), ``range`` (largest minus smallest accuracy), ``worst_case``
+    (right in all arms), ``majority`` (accuracy of the option chosen most often, with ties broken by
+    the original order) and ``p_value`` (Cochran's Q) include the original arm. ``moved_mean`` and
+    ``consistency`` (SCORE) exclude it if the arms move the answer. ``gap`` is ``moved_mean`` minus
+    the accuracy of the original arm. ``recall_std`` and ``positions`` pool the arms of
+    ``moved_mean``, the former over the items with the usual number of options. ``position_range``
+    is the largest difference between positions: ``range`` if an arm corresponds to a position,
+    else the range of the recalls in ``recall_std`` (with rotations, every position has every gold
+    once, so that accuracies are equal for any preference).
     """
 
     name: str
@@ -90,7 +89,10 @@ class FamilyResult:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """A whole audit. ``items`` have an answer in some arm; ``recall_std`` is the original's."""
+    """The result of an audit.
+
+    ``items``: number of items with an answer in some arm. ``recall_std``: that of the original arm.
+    """
 
     items: int
     arms: tuple[ArmResult, ...]
@@ -100,25 +102,26 @@ class Audit:
 
     @property
     def main(self) -> FamilyResult | None:
-        """The family that stands for the audit: ``both``, else ``test``, else the first."""
+        """The family that represents the audit: ``both``, else ``test``, else the first."""
         by_name = {family.name: family for family in self.families}
         first = self.families[0] if self.families else None
         return by_name.get("both") or by_name.get("test") or first
 
     def as_json(self) -> dict[str, Any]:
-        """The audit as plain JSON values."""
+        """Return the audit as plain JSON values."""
         return {name: _plain(value) for name, value in asdict(self).items()}
 
 
 def audit_table(table: Table, confidence: float = 0.95, arms: Sequence[str] = ()) -> Audit:
-    """The numbers of a table. ValueError for an empty one, or one without the original arm.
+    """Return the audit of a table.
 
-    ``arms``: their order, which settles ties of the majority; else that in which they occur.
-    Intervals of accuracies are Wilson's, that of the mean has the items as clusters, those of
-    consistency and gap are over items too (bootstrap, Bonett and Price).
+    ``arms``: the order of the arms, which breaks ties of the majority; by default that of their
+    first occurrence. Intervals of accuracies are Wilson's; that of the mean has items as clusters;
+    those of consistency and gap are over items (bootstrap; Bonett and Price). Raises ValueError
+    for a table that is empty or without the original arm.
     """
     rows = [
-        {name: Answer(*answer) for name, answer in answers.items()} for answers in table.values()
+        {name: ArmAnswer(*answer) for name, answer in answers.items()} for answers in table.values()
     ]
     seen = dict.fromkeys(name for row in rows for name in row)
     names = list(dict.fromkeys((*(arm for arm in arms if arm in seen), *seen)))
@@ -128,12 +131,12 @@ def audit_table(table: Table, confidence: float = 0.95, arms: Sequence[str] = ()
     for name in names:
         if name != ORIGINAL:
             families.setdefault(family_of(name), []).append(name)
-    judged = [_family(name, members, rows, confidence) for name, members in families.items()]
+    results = [_family(name, members, rows, confidence) for name, members in families.items()]
     original = [row[ORIGINAL] for row in rows if ORIGINAL in row]
     return Audit(
         items=sum(bool(row) for row in rows),
         arms=tuple(_arm(name, rows, confidence) for name in sorted(names, key=_original_first)),
-        families=tuple(family for family in judged if family is not None),
+        families=tuple(family for family in results if family is not None),
         recall_std=population_std(_recalls(original)),
         copying=copy_result(families.get("shots", ()), rows),
     )
@@ -161,7 +164,7 @@ def _family(name: str, arms: Sequence[str], every: Rows, confidence: float) -> F
     rows = [row for row in every if all(arm in row for arm in everything)]
     if not rows:
         return None
-    # The original is one of the rotations, but no arm that moves the answer.
+    # The original arm is one of the rotations, but not one of the arms that move the answer.
     by_position = position_of(arms[0]) is not None
     moved = tuple(arms) if by_position else everything
     items = len(rows)
@@ -198,34 +201,33 @@ def _family(name: str, arms: Sequence[str], every: Rows, confidence: float) -> F
         worst_case_interval=wilson_interval(worst, items, confidence),
         majority=voted / items,
         majority_interval=wilson_interval(voted, items, confidence),
-        # Copied shots move the answers in these too, which says nothing of positions.
+        # In these families copying from shots also moves answers, so positions are not reported.
         positions=() if family_of(arms[0]) in ("shots", "both") else position_results(moved, rows),
     )
 
 
-def _majority_is_right(row: Mapping[str, Answer], arms: Sequence[str]) -> bool:
-    chosen = majority([row[arm].chosen for arm in arms])
+def _majority_is_right(row: Mapping[str, ArmAnswer], arms: Sequence[str]) -> bool:
+    chosen = majority_choice([row[arm].chosen for arm in arms])
     if chosen is None:
         return False
     return any(row[arm].correct for arm in arms if row[arm].chosen == chosen)
 
 
-def _recalls(answers: Sequence[Answer]) -> list[float]:
-    """The recall of each position, over the items with the usual number of options.
+def _recalls(answers: Sequence[ArmAnswer]) -> list[float]:
+    """Return the recall of each position, over the items with the usual number of options.
 
-    The few with another number would make a recall of their own, at a position of which they
-    alone tell.
+    The few items with more options would otherwise determine the recall of a position alone.
     """
     placed = [answer for answer in answers if answer.gold is not None]
-    sizes = Counter(len(answer.shown) for answer in placed)
+    sizes = Counter(len(answer.options) for answer in placed)
     usual = max(sizes, key=lambda size: (sizes[size], size), default=0)
-    alike = [answer for answer in placed if len(answer.shown) == usual]
-    found = position_recalls(
-        [answer.gold for answer in alike if answer.gold is not None],
-        [answer.position for answer in alike],
+    usual_answers = [answer for answer in placed if len(answer.options) == usual]
+    recalls = position_recalls(
+        [answer.gold for answer in usual_answers if answer.gold is not None],
+        [answer.position for answer in usual_answers],
         usual,
     )
-    return [recall for recall in found if recall is not None]
+    return [recall for recall in recalls if recall is not None]
 
 
 def _range(values: Sequence[float]) -> float | None:
@@ -239,17 +241,17 @@ def _plain(value: Any) -> Any:
 
 
 _ALWAYS = 0.95
-_QUESTIONS = 3  # of copying, of positions, of accuracies that differ
+_TESTS = 3  # of copying, of positions, of differences in accuracy
 
 
 def diagnose(audit: Audit, alpha: float = 0.01) -> str | None:
-    """The bias that the audit shows, as one plain sentence; None where it shows none.
+    """Return a description of the bias that the audit shows, or None.
 
-    ``alpha``: how often a sentence may be told of a model that has no bias, over all that is
-    looked at. Of copying and preference the stronger one is told; copying where they are equal,
-    since whoever copies from shots that stand still answers one position.
+    ``alpha``: probability of a description for a model without bias, over all tests. Of copying
+    and preference for a position, the stronger one is described; copying if they are equal, since
+    a model that copies from shots with fixed positions always answers one position.
     """
-    level = alpha / _QUESTIONS
+    level = alpha / _TESTS
     copying = audit.copying
     by_copying = _deviation(copying.share, copying.expected) if copying else 0.0
     position = _odd_one_out([p for family in audit.families for p in family.positions], alpha=level)
@@ -258,65 +260,60 @@ def diagnose(audit: Audit, alpha: float = 0.01) -> str | None:
         verb = "copies" if copying.share > copying.expected else "avoids"
         return (
             f"{verb} the position of the shots' answers: {_percent(copying.share)} of its answers"
-            f" stand there; {_percent(copying.expected)} would without looking at it"
+            f" are at that position; {_percent(copying.expected)} without copying"
         )
     if position:
-        return _of_position(*position)
-    return _of_spread(audit, level)
+        return _describe_position(*position)
+    return _describe_spread(audit, level)
 
 
 def _odd_one_out(
     positions: Sequence[PositionResult], alpha: float
 ) -> tuple[PositionResult, float | None, bool] | None:
-    """The position that differs, the mean recall of the others, and whether it is the last.
+    """Return the position that differs, the mean recall of the others, and whether it is the last.
 
-    Of the significant ones that without which the others are most alike: a model that never
-    finds the answer at C also answers the others more often than by chance.
+    Of the significant positions, it is the one without which the others differ least: a model
+    that never finds the answer at C also answers the others more often than expected.
     """
-    significant = [one for one in positions if one.p_value < alpha]
+    significant = [result for result in positions if result.p_value < alpha]
     if not significant:
         return None
-    recalls = {one.position: one.recall for one in positions if one.position != "last"}
+    recalls = {result.position: result.recall for result in positions if result.position != "last"}
 
-    def unlike(one: PositionResult) -> tuple[float, float]:
-        others = [r for place, r in recalls.items() if place != one.position and r is not None]
+    def spread_without(result: PositionResult) -> tuple[float, float]:
+        others = [r for place, r in recalls.items() if place != result.position and r is not None]
         mean = math.fsum(others) / len(others) if others else 0.0
         spread = math.fsum((r - mean) ** 2 for r in others)
-        return spread, -(one.share - one.expected)
+        return spread, -(result.share - result.expected)
 
-    odd = min(significant, key=unlike)
+    odd = min(significant, key=spread_without)
     others = [r for place, r in recalls.items() if place != odd.position and r is not None]
     mean = math.fsum(others) / len(others) if others else None
     return odd, mean, odd.position in ("last", list(recalls)[-1])
 
 
-def _of_position(one: PositionResult, elsewhere: float | None, last: bool) -> str:
-    if one.recall is None or elsewhere is None:
-        higher = one.share > one.expected
+def _describe_position(result: PositionResult, elsewhere: float | None, last: bool) -> str:
+    if result.recall is None or elsewhere is None:
+        higher = result.share > result.expected
     else:
-        higher = one.recall > elsewhere
-    name = "the last option" if one.position == "last" else f"position {one.position}"
-    if last and one.position != "last":
+        higher = result.recall > elsewhere
+    name = "the last option" if result.position == "last" else f"position {result.position}"
+    if last and result.position != "last":
         name = f"the last option, {name}"
-    if higher and one.share >= _ALWAYS:
-        return f"always answers {name}: {_percent(one.share)} of its answers, whatever stands there"
+    share, expected = _percent(result.share), _percent(result.expected)
+    if higher and result.share >= _ALWAYS:
+        return f"always answers {name}: {share} of its answers, whatever the option"
     if higher:
-        return (
-            f"prefers {name}: {_percent(one.share)} of its answers;"
-            f" {_percent(one.expected)} without a preference"
-        )
-    if one.recall is None or elsewhere is None:
-        return (
-            f"avoids {name}: {_percent(one.share)} of its answers;"
-            f" {_percent(one.expected)} without a preference"
-        )
+        return f"prefers {name}: {share} of its answers; {expected} without a preference"
+    if result.recall is None or elsewhere is None:
+        return f"avoids {name}: {share} of its answers; {expected} without a preference"
     return (
-        f"flips on {name}: finds {_percent(one.recall)} of the answers that stand there,"
+        f"flips on {name}: finds {_percent(result.recall)} of the answers at that position,"
         f" {_percent(elsewhere)} of those elsewhere"
     )
 
 
-def _of_spread(audit: Audit, alpha: float) -> str | None:
+def _describe_spread(audit: Audit, alpha: float) -> str | None:
     family = audit.main
     if family is None or family.p_value >= alpha:
         return None

@@ -15,7 +15,7 @@ from pytest_llmeval.core import LlmevalError
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
-from pytest_llmeval.core.reasoning_marks import open_at_the_end
+from pytest_llmeval.core.reasoning_marks import open_reasoning_mark
 from pytest_llmeval.models.hf.batching import Opening
 from pytest_llmeval.models.hf.batching import Question
 from pytest_llmeval.models.hf.batching import tree_of
@@ -191,7 +191,7 @@ class Encoder:
     def _draft(self, index: int, request: Request, prompt: Prompt, dropped: int) -> _Draft:
         if request.given:
             texts = [
-                self._text(request, prompt.ending_in(given), (choice,))
+                self._text(request, prompt.with_question_suffix(given), (choice,))
                 for given, choice in zip(request.given, request.choices, strict=True)
             ]
         else:
@@ -418,7 +418,7 @@ def fold_system(messages: list[dict[str, str]]) -> list[dict[str, str]]:
 def _open_mark(text: str, question: str) -> str | None:
     """The mark behind the question that leaves reasoning open where the answer would start."""
     tail = text[text.rfind(question) + len(question) :] if question in text else text
-    return open_at_the_end(tail)
+    return open_reasoning_mark(tail)
 
 
 def _lead(tokenizer: Any) -> tuple[int, ...]:

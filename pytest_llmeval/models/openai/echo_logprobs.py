@@ -20,7 +20,7 @@ from typing import Any
 
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
-from pytest_llmeval.core import mend
+from pytest_llmeval.core import replace_lone_surrogates
 from pytest_llmeval.models.openai.echo_alignment import Token
 from pytest_llmeval.models.openai.echo_alignment import tail_of
 from pytest_llmeval.models.openai.top_logprobs import as_logprob
@@ -75,8 +75,10 @@ def texts_of(request: Request) -> list[tuple[str, int]]:
     """
     texts = []
     for prompt, choice in zip(request.prompts, request.choices, strict=True):
-        context = mend(prompt.text)
-        texts.append((context + mend(prompt.delimiter + choice), len(context.rstrip())))
+        context = replace_lone_surrogates(prompt.text)
+        texts.append(
+            (context + replace_lone_surrogates(prompt.delimiter + choice), len(context.rstrip()))
+        )
     return texts
 
 

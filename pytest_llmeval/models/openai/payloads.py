@@ -11,7 +11,7 @@ from dataclasses import field
 from pytest_llmeval.core import FILTERED as FILTERED
 from pytest_llmeval.core import REFUSED
 from pytest_llmeval.core import Request
-from pytest_llmeval.core import mend
+from pytest_llmeval.core import replace_lone_surrogates
 from pytest_llmeval.core.usage import TokenUsage
 from pytest_llmeval.models.hf.sampling import end_of
 from pytest_llmeval.models.hf.sampling import parts_of
@@ -164,12 +164,19 @@ def _call(spec: Spec, body: Body) -> Call:
 
 def _prompt(spec: Spec, request: Request) -> Body:
     if spec.api == "completions":
-        return {"prompt": mend(request.prompt.text)}
+        return {"prompt": replace_lone_surrogates(request.prompt.text)}
     if not request.chat:
         # A protocol of plain text, put to a chat: all of it is what the user says.
-        return {"messages": [{"role": "user", "content": mend(request.prompt.text)}]}
+        return {
+            "messages": [{"role": "user", "content": replace_lone_surrogates(request.prompt.text)}]
+        }
     messages = request.prompt.messages()
-    return {"messages": [{**message, "content": mend(message["content"])} for message in messages]}
+    return {
+        "messages": [
+            {**message, "content": replace_lone_surrogates(message["content"])}
+            for message in messages
+        ]
+    }
 
 
 # --- answers

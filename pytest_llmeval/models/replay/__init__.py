@@ -62,7 +62,7 @@ from pytest_llmeval.sources.files import READ_ERRORS
 from pytest_llmeval.sources.files import nearest_sibling
 from pytest_llmeval.sources.files import open_binary
 from pytest_llmeval.sources.files import parse_object
-from pytest_llmeval.sources.files import unreadable
+from pytest_llmeval.sources.files import read_error
 from pytest_llmeval.sources.item_ids import safe_id
 
 # Records looked at to see what kind of answers a file holds.
@@ -191,7 +191,7 @@ class Replay(Model):
                     failed = failed or bool(row.get("error"))
                     last = row
         except _DAMAGED as error:
-            raise unreadable(self._path, error) from None
+            raise read_error(self._path, error) from None
         if empty:
             raise DataError(f"{self._path}: no recorded answers")
         for key in ("text", "logprobs"):
@@ -250,7 +250,7 @@ class Replay(Model):
                     sampled = (sample or 0) + element
                     index.put(item, Place(arm, sampled, prompt, offset, number, element))
         except _DAMAGED as error:
-            raise unreadable(self._path, error) from None
+            raise read_error(self._path, error) from None
         return index
 
 

@@ -108,7 +108,7 @@ def _facts(manifest: Mapping[str, Any]) -> list[list[str]]:
         ("started", manifest.get("started")),
         ("finished", manifest.get("finished")),
         ("took", None if seconds is None else duration(seconds)),
-        ("cost", None if amount is None else prices_of(manifest).money(amount)),
+        ("cost", None if amount is None else prices_of(manifest).format_amount(amount)),
         ("seed", manifest.get("seed")),
         ("limit", manifest.get("limit") and f"{manifest['limit']} items of every subject"),
         ("shard", shard and f"{shard[0]} of {shard[1]}"),
@@ -135,7 +135,7 @@ def _usage(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = []
     for (model, benchmark), counts in rows_of(manifest).items():
         amount = cost(model, counts, prices)
-        money = "–" if amount is None else prices.money(amount)
+        money = "–" if amount is None else prices.format_amount(amount)
         about = {"model": model, "benchmark": benchmark, "counts": counts}
         rows.append({**about, "cost": money if prices.models else None})
     return rows
@@ -151,7 +151,7 @@ def _used(run: Run, results: Sequence[Key]) -> list[dict[str, Any]]:
         used.append(
             {
                 **asdict(took.get(key, Spent())),
-                "cost": None if own is None else prices.money(own.amount),
+                "cost": None if own is None else prices.format_amount(own.amount),
                 "together": [f"{key[1]}[{scorer}]" for scorer in sharing if len(sharing) > 1],
             }
         )

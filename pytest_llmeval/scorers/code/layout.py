@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pytest_llmeval.core.quoted import FENCE
-from pytest_llmeval.core.quoted import Quoted
-from pytest_llmeval.core.quoted import literals
+from pytest_llmeval.core.quoted import QuotedRegions
+from pytest_llmeval.core.quoted import string_literals
 from pytest_llmeval.scorers.code.syntax import looks_like_code
 from pytest_llmeval.scorers.response_text import without_reasoning
 
@@ -59,7 +59,7 @@ def visible(text: str) -> str:
     shown = shown[:_LONGEST].replace("\r\n", "\n").replace("\r", "\n")
     shown = _BEGIN.sub("", shown, count=1)
     ends = list(_END.finditer(shown))
-    quoted = Quoted(shown) if ends else None
+    quoted = QuotedRegions(shown) if ends else None
     end = next((one for one in ends if quoted and quoted.literal(one.start()) is None), None)
     if end is not None:
         shown = shown[: end.start()]
@@ -82,7 +82,7 @@ def begun_inside(text: str) -> str | None:
     A protocol that opens the fence itself leaves the model only to close it. None where the text
     has no fence, or the first one names a language and so opens a block.
     """
-    fences = Quoted(text).fences
+    fences = QuotedRegions(text).fences
     if not fences or fences[0].info:
         return None
     head = text[: fences[0].opening]
@@ -99,7 +99,7 @@ def between_fences(text: str) -> str | None:
 
 def _cut(text: str, *, nested: bool = True) -> Iterator[Piece]:
     position = 0
-    for fence in Quoted(text).fences:
+    for fence in QuotedRegions(text).fences:
         yield Piece(text[position : fence.opening], fenced=False)
         inside = _without_margin(text[fence.start : fence.end].rstrip(" \t"), fence.margin)
         language = fence.info.split(" ")[0].strip("{}.").lower()
@@ -210,7 +210,7 @@ def _lines_in_literals(text: str) -> set[int]:
     """The numbers, from 0, of the lines that begin within a string literal."""
     inside: set[int] = set()
     line = position = 0
-    for start, end in literals(text):
+    for start, end in string_literals(text):
         if end > len(text):
             break
         line += text.count("\n", position, start)

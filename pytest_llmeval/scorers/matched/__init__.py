@@ -1,7 +1,7 @@
 """``matched``: the answer's text compared with the options' texts, as one text and by meaning.
 
 The scorer of Nowak et al. 2026 (arXiv:2602.17445) for prompts whose options have no letters
-(``prompts.dashed``). A text that is an option, but for case and punctuation, is that option; the
+(``prompts.uniform_labels``). A text that is an option, but for case and punctuation, is that option; the
 others go to the option with the most similar sentence embedding, whatever the similarity. Options
 of equal text, and equal similarities, are told apart by a draw that depends on the item and sample
 alone: taking the first would be a position bias. Where the paper guesses, a reply without a word is
@@ -21,8 +21,8 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
-from pytest_llmeval.core.matched_detail import Reading
-from pytest_llmeval.core.seeded_random import Draws
+from pytest_llmeval.core.matched_detail import MatchedReading
+from pytest_llmeval.core.seeded_random import SeededRandom
 from pytest_llmeval.scorers import normalization
 from pytest_llmeval.scorers.choice import phrases
 from pytest_llmeval.scorers.matched.embedding import DEFAULT
@@ -79,15 +79,15 @@ def _scored(item: Item, response: Response, load: Callable[[], Embed]) -> Score:
     span = find_span(reply, item.options) if reply else None
     if span is None:
         return Score(Outcome.UNPARSED)
-    draws = Draws("matched", item.id, response.sample or 0)
+    draws = SeededRandom("matched", item.id, response.sample or 0)
     same = span.options or equal_options(span.text, item.options)
-    reading, seconds = Reading(span.level, "text"), 0.0
+    reading, seconds = MatchedReading(span.level, "text"), 0.0
     if not same:
         embed = load()
         started = time.perf_counter()
         same, reading = _most_similar(span, item.options, embed)
         seconds = time.perf_counter() - started
-    index = draws.one_of(same)
+    index = draws.choice(same)
     return Score(
         Outcome.CORRECT if index == item.gold else Outcome.WRONG,
         answer=LABELS[index],
@@ -104,7 +104,7 @@ def _names_an_answer(text: str, options: Sequence[str]) -> bool:
 
 def _most_similar(
     span: Span, options: Sequence[str], embed: Embed
-) -> tuple[tuple[int, ...], Reading]:
+) -> tuple[tuple[int, ...], MatchedReading]:
     """The options that are nearest in meaning to what the span says, and how sure that is."""
     texts = list(dict.fromkeys(options))
     similarities = _cosines(embed([_tidy(span.text), *texts]))
@@ -113,7 +113,7 @@ def _most_similar(
     others = [s for t, s in zip(texts, similarities, strict=True) if t not in nearest]
     same = tuple(n for n, option in enumerate(options) if option in nearest)
     margin = 0.0 if len(nearest) > 1 else highest - max(others, default=highest)
-    return same, Reading(span.level, "similarity", highest, margin)
+    return same, MatchedReading(span.level, "similarity", highest, margin)
 
 
 def equal_options(text: str, options: Sequence[str]) -> tuple[int, ...]:
