@@ -238,7 +238,7 @@ def part_work(options: argparse.Namespace) -> None:
     from transformers import AutoTokenizer
 
     from pytest_llmeval.catalog import mmlu
-    from pytest_llmeval.models.hf.batching import group
+    from pytest_llmeval.models.hf.batching import group_by_prefix
     from pytest_llmeval.models.hf.encoding import Encoder
 
     benchmark = mmlu()
@@ -247,7 +247,7 @@ def part_work(options: argparse.Namespace) -> None:
     items = [item for item in dataset.items if item.subject == SUBJECT][: options.items]
     requests = [protocol.request(item, dataset.pool[SUBJECT]) for item in items]
     encoder = Encoder(AutoTokenizer.from_pretrained(options.weights), None)
-    questions, _ = encoder.questions(requests)
+    questions, _ = encoder.encode_questions(requests)
 
     config = AutoConfig.from_pretrained(options.weights)
     layers, hidden = config.num_hidden_layers, config.hidden_size
@@ -256,7 +256,7 @@ def part_work(options: argparse.Namespace) -> None:
     mlp = 3 * hidden * config.intermediate_size
     attention = 2 * hidden * size * (heads + config.num_key_value_heads)
     tokens = rows = seen = 0
-    for part in group(questions):
+    for part in group_by_prefix(questions):
         tokens += part.shared
         seen += part.shared * (part.shared + 1) // 2
         for question in part.questions:

@@ -19,25 +19,25 @@ __all__ = ["Model", "as_model", "backends", "load_model"]
 def load_model(spec: str, **options: Any) -> Model:
     """Open the model that a spec names: ``hf:…``, ``openai:NAME``, ``replay:FILE``, ``demo``.
 
-    The part before the first colon is a module of this folder, the rest is its business.
-    Opening is cheap and checks the spec; weights are loaded by the first ``answer``. Of the
-    ``options`` a backend is given those that it has (an endpoint its ``base_url``, say): one
-    session may evaluate several kinds of model.
+    The part before the first colon names a module of this package, whose ``open_model`` parses
+    the rest. Opening checks the spec and is cheap; the first ``answer`` loads the weights.
+    Each backend receives only the ``options`` that its ``open_model`` accepts (``base_url`` for
+    an endpoint), because one session may evaluate several kinds of model.
 
-    Raises ConfigError, in one line, for an unknown scheme and for whatever the backend
-    finds wrong (missing extra, missing folder, unknown option).
+    Raises ConfigError, in one line, for an unknown scheme and for every error of the backend
+    (missing extra, missing folder, unknown option).
     """
     scheme, _, rest = spec.partition(":")
     if scheme not in _modules() or not _is_backend(scheme):
-        raise ConfigError(_unknown(spec, scheme, backends()))
+        raise ConfigError(_unknown_scheme(spec, scheme, backends()))
     backend = importlib.import_module(f"{__name__}.{scheme}")
-    known = inspect.signature(backend.open_model).parameters
-    own = {name: value for name, value in options.items() if name in known}
-    return as_model(backend.open_model(rest, **own))
+    parameters = inspect.signature(backend.open_model).parameters
+    accepted = {name: value for name, value in options.items() if name in parameters}
+    return as_model(backend.open_model(rest, **accepted))
 
 
 def backends() -> list[str]:
-    """The kinds of models, as specs name them before the colon."""
+    """Return the schemes of all backends: the part of a spec before the colon."""
     return [name for name in _modules() if _is_backend(name)]
 
 
@@ -48,11 +48,11 @@ def _modules() -> list[str]:
 def _is_backend(name: str) -> bool:
     try:
         return hasattr(importlib.import_module(f"{__name__}.{name}"), "open_model")
-    except ImportError:  # an engine module whose extra is not installed
+    except ImportError:  # a backend whose extra is not installed
         return False
 
 
-def _unknown(spec: str, scheme: str, schemes: list[str]) -> str:
+def _unknown_scheme(spec: str, scheme: str, schemes: list[str]) -> str:
     hint = suggestion(scheme, schemes)
     if nearest(scheme, schemes) is None and ("/" in spec or spec.endswith(".gguf")):
         hint = f"; did you mean 'hf:{spec}'?"

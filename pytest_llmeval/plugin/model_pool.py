@@ -41,17 +41,17 @@ class LoadedModels:
         if self._exchange is not None:
             options["shared_limits"] = self._exchange.limits(spec)
         if "max_cost" in options:
-            options["spent"] = self._spent()
+            options["spend_state"] = self._spent()
         model = load_model(spec, **options)
         self._specs[id(model)] = spec
         return model
 
     def _spent(self) -> object:
         """Where all models of all processes add up what the run has cost, earlier sessions too."""
-        from pytest_llmeval.models.openai.limits import Shared
+        from pytest_llmeval.models.openai.limits import SharedState
 
         if self._money is None:
-            shared = Shared(self._exchange.spent if self._exchange is not None else None)
+            shared = SharedState(self._exchange.spent if self._exchange is not None else None)
             earlier = total_cost(self._folder().read("run.json"), self._settings.prices) or 0.0
             # By the first process; the sums of run.json are those of earlier sessions until the end.
             shared.update(lambda state: state.setdefault("spent", earlier))

@@ -32,7 +32,7 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.metrics.intervals import tally_interval
 from pytest_llmeval.models.hf import LOADING
-from pytest_llmeval.models.hf import Loading
+from pytest_llmeval.models.hf import LoadingTimer
 from pytest_llmeval.reports.formatting import harmless
 
 _ANY = ""  # a project's own model is one, whatever its records call it
@@ -184,7 +184,7 @@ class Progress:
         tracking: Tracking,
         tty: bool,
         loads: bool = False,
-        loading: Loading = LOADING,
+        loading: LoadingTimer = LOADING,
     ) -> None:
         """``loads``: weights are to be loaded; ``loading``: how long that took in this process."""
         self._stream = stream
@@ -298,7 +298,7 @@ class Progress:
         text = f"{done:,} of {total:,} ({share:.0%})"
         loading = self._loading.seconds - self._loaded_before
         elapsed = time.monotonic() - self._began - loading
-        if self._loading.now or self._loads_elsewhere():
+        if self._loading.is_running or self._loads_elsewhere():
             text += ", loading weights"
         elif done > self._first and elapsed > 0:
             rate = (done - self._first) / elapsed

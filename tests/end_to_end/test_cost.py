@@ -93,7 +93,7 @@ def test_a_run_stops_before_it_costs_more_and_goes_on_later(endpoint, workers):
     with serve(Script(latency=0.02)) as server:
         result = run(endpoint, server, "--llm-max-cost=1.0", "-n", workers)
         assert result.ret == 1
-        result.stdout.fnmatch_lines(["*--llm-max-cost 1 is used up*--llm-resume goes on*"])
+        result.stdout.fnmatch_lines(["*--llm-max-cost 1 is used up*continue with --llm-resume*"])
         assert endpoint.document("run.json")["status"] == "interrupted"
         assert 0.5 < spent(endpoint) <= 1.0
         # What was paid for is on disk, also of chunks that were begun ahead.

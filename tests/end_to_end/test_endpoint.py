@@ -56,7 +56,7 @@ def test_an_endpoint_that_refuses_everything_ends_the_run_soon(endpoint):
     with serve(Script(key="another")) as server:
         result = run(endpoint, server)
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["*20 requests in a row failed in the same way*401*"])
+    result.stdout.fnmatch_lines(["*20 consecutive requests failed in the same way*401*"])
     assert len(server.arrivals) < 60
 
 

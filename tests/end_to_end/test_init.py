@@ -276,7 +276,11 @@ def test_a_model_outside_of_the_repository_is_noted(tmp_path):
         ("openai:name?key_env=GITHUB_KEY", None, "cannot be the name of a secret"),
         ("openai:name?key_env=MY-KEY", None, "cannot be the name of a secret"),
         ("openai:name", "m.example.com", "use http://HOST:PORT/v1"),
-        ("openai:name", "https://me:secret@m.example.com/v1", "more than an address"),
+        (
+            "openai:name",
+            "https://me:secret@m.example.com/v1",
+            "has user info, a query or a fragment",
+        ),
         ("demo", "https://m.example.com/v1", "--base-url is the address of an openai: endpoint"),
         ("openai:na\nme", None, "a workflow cannot hold"),
         ("openai:${{ github.token }}", None, "a workflow cannot hold"),

@@ -17,7 +17,7 @@ import pytest
 
 from pytest_llmeval.catalog import starter
 from pytest_llmeval.core import LETTER_DECODING
-from pytest_llmeval.models.hf.sampling import end_of
+from pytest_llmeval.models.hf.sampling import stop_position
 from support.served import demo_folder
 from support.served import running
 
@@ -96,4 +96,4 @@ def generated(model: Any, tokenizer: Any, text: str) -> tuple[str, int]:
     asked = tokens["input_ids"].shape[1]
     whole = model.generate(**tokens, max_new_tokens=LETTER_DECODING.max_tokens, do_sample=False)
     said = tokenizer.decode(whole[0, asked:], skip_special_tokens=True)
-    return said[: end_of(said, LETTER_DECODING.stop)], asked
+    return said[: stop_position(said, LETTER_DECODING.stop)], asked

@@ -119,10 +119,10 @@ def requests() -> list[Request]:
 def make_text_engine(torch: Any, llama: Any, tokenizer: Any) -> Any:
     """``make_text_engine(model, rows=8)``: an engine with the tiny model, or another."""
     from pytest_llmeval.models.hf.generation import TextEngine
-    from pytest_llmeval.models.hf.loading import Loaded
+    from pytest_llmeval.models.hf.loading import LoadedModel
 
     def make(model: Any = llama, own_tokenizer: Any = tokenizer, **settings: Any) -> TextEngine:
-        return TextEngine(Loaded(model, own_tokenizer, torch.device("cpu")), **settings)
+        return TextEngine(LoadedModel(model, own_tokenizer, torch.device("cpu")), **settings)
 
     return make
 

@@ -14,14 +14,14 @@ from pytest_llmeval.core import Request
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytest.importorskip("transformers", reason="the extra hf is not installed")
 
-from pytest_llmeval.models.hf.loading import Loaded
+from pytest_llmeval.models.hf.loading import LoadedModel
 from pytest_llmeval.models.hf.loglikelihood import ChoiceEngine
 from pytest_llmeval.models.hf.model_limits import is_out_of_memory
 
 
 @pytest.fixture
 def engine(torch: Any, llama: Any, tokenizer: Any) -> ChoiceEngine:
-    return ChoiceEngine(Loaded(llama, tokenizer, torch.device("cpu")))
+    return ChoiceEngine(LoadedModel(llama, tokenizer, torch.device("cpu")))
 
 
 def scores(engine: ChoiceEngine, requests: list[Request]) -> dict[str, tuple[float, ...]]:
@@ -51,7 +51,7 @@ def test_every_request_is_answered_in_the_order_of_asking(
 def test_results_do_not_depend_on_batches_chunks_or_order(
     torch: Any, llama: Any, tokenizer: Any, requests: list[Request], budget: int
 ) -> None:
-    loaded = Loaded(llama, tokenizer, torch.device("cpu"))
+    loaded = LoadedModel(llama, tokenizer, torch.device("cpu"))
     expected = scores(ChoiceEngine(loaded), requests)
     engine = ChoiceEngine(loaded, budget)
     assert same(scores(engine, requests), expected)
@@ -91,7 +91,7 @@ def test_a_window_between_decides_question_by_question(
 ) -> None:
     """Sliding window: short questions packed, long ones in full, as if all were in full."""
     model = build("Mistral", sliding_window=40)
-    engine = ChoiceEngine(Loaded(model, tokenizer, torch.device("cpu")))
+    engine = ChoiceEngine(LoadedModel(model, tokenizer, torch.device("cpu")))
     assert engine._reach == 40
     short = Request("short", Prompt("", (), "Is this short?\nAnswer:"), ("A", "B"))
     mixed = scores(engine, [*requests, short])
@@ -102,7 +102,7 @@ def test_a_window_between_decides_question_by_question(
 def test_first_responses_come_before_the_last_batch(
     torch: Any, llama: Any, tokenizer: Any, requests: list[Request]
 ) -> None:
-    engine = ChoiceEngine(Loaded(llama, tokenizer, torch.device("cpu")), 60)
+    engine = ChoiceEngine(LoadedModel(llama, tokenizer, torch.device("cpu")), 60)
     calls = count_calls(engine)
     answers = engine.answer(requests)
     next(answers)
@@ -171,7 +171,7 @@ def test_out_of_memory_halves_the_batch(
 def test_batches_stay_smaller_after_out_of_memory(
     torch: Any, llama: Any, tokenizer: Any, requests: list[Request], caplog: Any
 ) -> None:
-    engine = ChoiceEngine(Loaded(llama, tokenizer, torch.device("cpu")), 100)
+    engine = ChoiceEngine(LoadedModel(llama, tokenizer, torch.device("cpu")), 100)
     sizes = count_calls(engine)
     assert engine._packed is not None
     score = engine._packed.score
@@ -267,7 +267,7 @@ def test_a_model_full_of_nan_gives_errors(
 ) -> None:
     model = build("Llama")
     model.model.norm.weight.data.fill_(math.nan)
-    engine = ChoiceEngine(Loaded(model, tokenizer, torch.device("cpu")))
+    engine = ChoiceEngine(LoadedModel(model, tokenizer, torch.device("cpu")))
     responses = list(engine.answer(requests))
     assert len(responses) == len(requests)
     assert all("NaN" in str(response.error) for response in responses)
@@ -277,7 +277,7 @@ def test_too_long_prompts_lose_shots_and_report_it(
     torch: Any, build: Any, tokenizer: Any, requests: list[Request]
 ) -> None:
     model = build("Llama", max_position_embeddings=90)
-    engine = ChoiceEngine(Loaded(model, tokenizer, torch.device("cpu")))
+    engine = ChoiceEngine(LoadedModel(model, tokenizer, torch.device("cpu")))
     long = Request("long", Prompt("", (), "word " * 200), ("A", "B"))
     responses = {response.id: response for response in engine.answer([*requests, long])}
     assert len(responses) == len(requests) + 1

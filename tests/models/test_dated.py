@@ -26,9 +26,9 @@ pytest.importorskip("transformers", reason="the extra hf is not installed")
 import transformers.utils.chat_template_utils as rendering
 
 from pytest_llmeval.models.hf.encoding import Encoder
-from pytest_llmeval.models.hf.loading import Loaded
+from pytest_llmeval.models.hf.loading import LoadedModel
 from pytest_llmeval.models.hf.loglikelihood import ChoiceEngine
-from pytest_llmeval.models.hf.weights_fingerprint import at
+from pytest_llmeval.models.hf.weights_fingerprint import template_clock
 
 TURNS = (
     "{% for m in messages %}[{{ m['role'] }}]{{ m['content'] }}\n{% endfor %}"
@@ -71,7 +71,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
 
 def rows(tokenizer: Any, day: date | None = None) -> list[str]:
     encoder = Encoder(tokenizer, None) if day is None else Encoder(tokenizer, None, day)
-    (question,), refused = encoder.questions([QUESTION])
+    (question,), refused = encoder.encode_questions([QUESTION])
     assert not refused
     return [tokenizer.decode(row) for row in question.rows]
 
@@ -95,7 +95,9 @@ def test_a_prompt_is_the_same_on_every_day(
     # Without being set it is another prompt, as it is for other programs, and still is outside.
     assert rendered(tokenizer) != by_itself
     assert rows(tokenizer, date(2026, 11, 30)) != first
-    openings, _ = Encoder(tokenizer, None).openings([Request("q", QUESTION.prompt, chat=True)])
+    openings, _ = Encoder(tokenizer, None).encode_prompts(
+        [Request("q", QUESTION.prompt, chat=True)]
+    )
     assert SHOWN[kind] in tokenizer.decode(openings[0].tokens)
 
 
@@ -106,10 +108,10 @@ def test_log_likelihoods_are_the_same_on_every_day(
     found = []
     for day in ((2025, 1, 2), (2026, 11, 30)):
         clock(*day)
-        engine = ChoiceEngine(Loaded(llama, tokenizer, torch.device("cpu")))
+        engine = ChoiceEngine(LoadedModel(llama, tokenizer, torch.device("cpu")))
         found += [response.logprobs for response in engine.answer([QUESTION])]
     assert found[0] == found[1]
-    other = ChoiceEngine(Loaded(llama, tokenizer, torch.device("cpu"), date(2026, 11, 30)))
+    other = ChoiceEngine(LoadedModel(llama, tokenizer, torch.device("cpu"), date(2026, 11, 30)))
     assert [response.logprobs for response in other.answer([QUESTION])] != found[:1]
 
 
@@ -143,7 +145,7 @@ def test_random_parts_of_a_template_are_repeatable(
 
 def test_the_clock_goes_on_after_a_template_that_fails() -> None:
     before = rendering.datetime
-    with pytest.raises(ZeroDivisionError), at(date(2024, 7, 26)):
+    with pytest.raises(ZeroDivisionError), template_clock(date(2024, 7, 26)):
         raise ZeroDivisionError
     assert rendering.datetime is before
 
@@ -162,10 +164,10 @@ def test_a_clock_that_cannot_be_set_is_an_error(
         def apply_chat_template(self, messages: Any, **options: Any) -> str:
             return "2025-01-02" if "chat_template" in options else "[user]Hello[assistant]"
 
-    with pytest.raises(ModelError, match="reads '2025-01-02' instead of 2024-07-26"):
-        Encoder(Elsewhere(), None).questions([QUESTION])
+    with pytest.raises(ModelError, match="returns '2025-01-02' instead of 2024-07-26"):
+        Encoder(Elsewhere(), None).encode_questions([QUESTION])
     monkeypatch.setattr(Elsewhere, "chat_template", TURNS)
-    assert Encoder(Elsewhere(), None).questions([QUESTION])[0]
+    assert Encoder(Elsewhere(), None).encode_questions([QUESTION])[0]
 
 
 # --- what a run records

@@ -11,19 +11,19 @@ import pytest
 from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
-from pytest_llmeval.models.hf.batching import Opening
+from pytest_llmeval.models.hf.batching import EncodedPrompt
 from pytest_llmeval.models.hf.batching import Question
 from pytest_llmeval.models.hf.encoding import Encoder
 
 
 def encode(tokenizer: Any, request: Request, window: int | None = None) -> Question:
-    (question,), refused = Encoder(tokenizer, window).questions([request])
+    (question,), refused = Encoder(tokenizer, window).encode_questions([request])
     assert not refused
     return question
 
 
 def refusal(tokenizer: Any, request: Request, window: int | None = None) -> str:
-    questions, (response,) = Encoder(tokenizer, window).questions([request])
+    questions, (response,) = Encoder(tokenizer, window).encode_questions([request])
     assert not questions
     assert response.error
     assert response.id == request.id
@@ -84,7 +84,7 @@ def test_encoding_in_parts_equals_encoding_in_whole(tokenizer: Any, kind: str) -
         for _ in range(20)
     ]
     encoder = Encoder(tokenizer, None)
-    questions, refused = encoder.questions(asked)
+    questions, refused = encoder.encode_questions(asked)
     assert len(questions) > 100
     for question in questions:
         prompt = asked[question.index].prompt
@@ -108,7 +108,7 @@ def test_contexts_are_read_once_not_once_a_choice(tokenizer: Any) -> None:
     counting = Counting()
     long = "Which of these bones is longest? " * 20
     asked = [ask(f"{long}{n}\nAnswer:", "A", "B", "C", "D") for n in range(50)]
-    questions, _ = Encoder(counting, None).questions(asked)
+    questions, _ = Encoder(counting, None).encode_questions(asked)
     assert len(questions) == 50
     assert counting.characters < 1.2 * 50 * len(asked[0].prompt.text)
 
@@ -169,7 +169,7 @@ def test_a_choice_without_a_token_of_its_own_is_an_error(tokenizer: Any) -> None
 
 def test_a_lone_surrogate_spoils_only_its_own_request(tokenizer: Any) -> None:
     bad, good = ask("\ud83d", "A", "B"), ask("Answer:", "A", "B")
-    questions, refused = Encoder(tokenizer, None).questions([bad, good])
+    questions, refused = Encoder(tokenizer, None).encode_questions([bad, good])
     assert [question.index for question in questions] == [1]
     assert "Unicode" in str(refused[0].error)
 
@@ -201,7 +201,7 @@ def test_a_system_message_that_is_refused_joins_the_first_turn(
     with_template(tokenizer, template, monkeypatch)
     request = Request("q", Prompt("Be brief.\n\n", (), "2+2?", ""), ("A", "B"), chat=True)
     encoder = Encoder(tokenizer, None)
-    (first, second), refused = encoder.questions([request, request])
+    (first, second), refused = encoder.encode_questions([request, request])
     assert not refused
     assert first.rows == second.rows
     assert tokenizer.decode(first.rows[0][1:]) == "[user]Be brief.\n\n2+2?[assistant]A"
@@ -273,7 +273,7 @@ def test_a_question_that_does_not_fit_is_an_error(tokenizer: Any) -> None:
     shots are dropped, and a question that does not fit without any is an error.
     """
     request = Request("q", Prompt("", (("1+1?", "2"),), "a long question " * 20 + "?"), ("A", "B"))
-    questions, (response,) = Encoder(tokenizer, 10).questions([request])
+    questions, (response,) = Encoder(tokenizer, 10).encode_questions([request])
     assert not questions
     assert "the model's window is 10" in str(response.error)
     assert response.dropped_shots == 1
@@ -282,8 +282,8 @@ def test_a_question_that_does_not_fit_is_an_error(tokenizer: Any) -> None:
 # --- prompts that are continued
 
 
-def opening(tokenizer: Any, request: Request, window: int | None = None) -> Opening:
-    (found,), refused = Encoder(tokenizer, window).openings([request])
+def opening(tokenizer: Any, request: Request, window: int | None = None) -> EncodedPrompt:
+    (found,), refused = Encoder(tokenizer, window).encode_prompts([request])
     assert not refused
     return found
 
@@ -315,7 +315,7 @@ def test_the_window_holds_prompt_and_text(tokenizer: Any) -> None:
     # Without shots to leave out, the text gets what room there is.
     less = opening(tokenizer, request, len(bare.tokens) + 7)
     assert (less.dropped_shots, less.limit) == (5, 7)
-    found, (response,) = Encoder(tokenizer, len(bare.tokens)).openings([request])
+    found, (response,) = Encoder(tokenizer, len(bare.tokens)).encode_prompts([request])
     assert not found
     assert f"the question alone takes {len(bare.tokens)} tokens" in str(response.error)
     assert response.dropped_shots == 5
@@ -357,7 +357,7 @@ def test_samples_are_encoded_once_and_keep_their_places(tokenizer: Any) -> None:
         for name, text in (("a", "One?"), ("b", "Two?"), ("c", "\ud83d"), ("d", "Two?"))
         for sample in range(3)
     ]
-    found, refused = Encoder(Counting(), None).openings(asked)
+    found, refused = Encoder(Counting(), None).encode_prompts(asked)
     assert len(calls) == 4
     assert [one.index for one in found] == [0, 1, 2, 3, 4, 5, 9, 10, 11]
     assert found[0].tokens == found[2].tokens != found[3].tokens == found[8].tokens
@@ -386,7 +386,7 @@ def test_contexts_of_their_own_among_others_and_too_long_ones(tokenizer: Any) ->
     prompt = Prompt("", (("q", "a " * 30),), "The sky is ")
     given = Request("q", prompt, ("blue", "deep"), given=("very", "not so"))
     plain = ask("2+2?", "4", "5")
-    questions, refused = Encoder(tokenizer, 40).questions([plain, given, plain])
+    questions, refused = Encoder(tokenizer, 40).encode_questions([plain, given, plain])
     assert not refused
     assert [question.index for question in questions] == [0, 1, 2]
     assert [question.dropped_shots for question in questions] == [0, 1, 0]

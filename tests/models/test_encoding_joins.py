@@ -24,7 +24,7 @@ from transformers import PreTrainedTokenizerFast
 
 from pytest_llmeval.models.hf.batching import Question
 from pytest_llmeval.models.hf.encoding import Encoder
-from pytest_llmeval.models.hf.loading import Loaded
+from pytest_llmeval.models.hf.loading import LoadedModel
 from pytest_llmeval.models.hf.loglikelihood import ChoiceEngine
 
 Merges = Sequence[tuple[str, str]]
@@ -93,7 +93,7 @@ def ask(text: str, *choices: str, delimiter: str = "", name: str = "q") -> Reque
 
 
 def encode(tokenizer: Any, request: Request) -> Question:
-    (question,), refused = Encoder(tokenizer, None).questions([request])
+    (question,), refused = Encoder(tokenizer, None).encode_questions([request])
     assert not refused
     return question
 
@@ -165,7 +165,7 @@ def test_rows_are_whole_texts_or_context_and_choice(tokenizer: Any) -> None:
             )
             for _ in range(300)
         ]
-        questions, refused = Encoder(one, None).questions(requests)
+        questions, refused = Encoder(one, None).encode_questions(requests)
         assert not refused
         spanned = 0
         for question in questions:
@@ -192,7 +192,9 @@ def test_rows_are_whole_texts_or_context_and_choice(tokenizer: Any) -> None:
 def test_a_choice_without_any_token_is_refused(choice: str) -> None:
     """``wordpiece`` drops blanks: nothing is left to score, and nothing is made up."""
     good = ask("blu", "e", "r", name="good")
-    questions, (response,) = Encoder(wordpiece(), None).questions([ask("blu", "e", choice), good])
+    questions, (response,) = Encoder(wordpiece(), None).encode_questions(
+        [ask("blu", "e", choice), good]
+    )
     assert [question.index for question in questions] == [1]
     assert "no token of its own" in str(response.error)
 
@@ -212,7 +214,7 @@ def test_nothing_merges_with_an_empty_context() -> None:
 
 @pytest.fixture
 def engine(torch: Any, llama: Any) -> ChoiceEngine:
-    return ChoiceEngine(Loaded(llama, plain(), torch.device("cpu")))
+    return ChoiceEngine(LoadedModel(llama, plain(), torch.device("cpu")))
 
 
 def test_both_paths_and_all_batches_give_what_the_model_gives(

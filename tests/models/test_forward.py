@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.models.hf.batching import Question
-from pytest_llmeval.models.hf.batching import tree_of
+from pytest_llmeval.models.hf.batching import build_tree
 
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytest.importorskip("transformers", reason="the extra hf is not installed")
 
 from pytest_llmeval.models.hf.forward import FullForward
 from pytest_llmeval.models.hf.forward import PackedForward
+from pytest_llmeval.models.hf.model_limits import context_window
 from pytest_llmeval.models.hf.model_limits import packed_reach
-from pytest_llmeval.models.hf.model_limits import window_of
-from pytest_llmeval.models.hf.self_check import proven
+from pytest_llmeval.models.hf.self_check import verify_packed_forward
 
 WORDS = 300
 
 
 def question(context: tuple[int, ...], *choices: tuple[int, ...], index: int = 0) -> Question:
     rows = tuple(context + choice for choice in choices)
-    return Question(index, rows, (len(context),) * len(rows), tree_of(rows), len(context))
+    return Question(index, rows, (len(context),) * len(rows), build_tree(rows), len(context))
 
 
 def words(rng: random.Random, count: int) -> tuple[int, ...]:
@@ -80,7 +80,7 @@ def test_packed_equals_full_equals_one_by_one(
     expected = one_by_one(torch, model, questions)
     full = FullForward(model, torch.device("cpu"))
     assert difference(full.score(questions), expected) <= 1e-5
-    packed = proven(model, torch.device("cpu"), full)
+    packed = verify_packed_forward(model, torch.device("cpu"), full)
     assert packed is not None
     assert packed_reach(model) >= 60
     for shared in (prefix, prefix[:7], ()):
@@ -187,7 +187,10 @@ def test_attention_with_a_softcap_is_computed_in_full(
 ) -> None:
     model = build("Gemma2", head_dim=8, sliding_window=64)
     assert packed_reach(model) == 64
-    assert proven(model, torch.device("cpu"), FullForward(model, torch.device("cpu"))) is None
+    assert (
+        verify_packed_forward(model, torch.device("cpu"), FullForward(model, torch.device("cpu")))
+        is None
+    )
     assert "computed in full" in caplog.text
 
 
@@ -202,7 +205,10 @@ def test_a_model_that_ignores_positions_is_found_out(
         "forward",
         lambda x, position_ids: original(x, torch.arange(x.shape[1])[None]),
     )
-    assert proven(model, torch.device("cpu"), FullForward(model, torch.device("cpu"))) is None
+    assert (
+        verify_packed_forward(model, torch.device("cpu"), FullForward(model, torch.device("cpu")))
+        is None
+    )
 
 
 def test_a_model_is_left_as_it_was(torch: Any, build: Any, questions: list[Question]) -> None:
@@ -234,6 +240,6 @@ def test_windows() -> None:
     class Unbounded:
         model_max_length = int(1e30)
 
-    assert window_of(Config(), Tokenizer()) == 2048
-    assert window_of(object(), Tokenizer()) == 512
-    assert window_of(object(), Unbounded()) is None
+    assert context_window(Config(), Tokenizer()) == 2048
+    assert context_window(object(), Tokenizer()) == 512
+    assert context_window(object(), Unbounded()) is None

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
-from pytest_llmeval.models.hf.batching import Opening
+from pytest_llmeval.models.hf.batching import EncodedPrompt
 from pytest_llmeval.models.hf.generation_state import Generation
 from pytest_llmeval.models.hf.generation_state import Schedule
-from pytest_llmeval.models.hf.generation_state import key_of
-from pytest_llmeval.models.hf.sampling import Watch
+from pytest_llmeval.models.hf.generation_state import sampling_key
+from pytest_llmeval.models.hf.sampling import StopWatcher
 
 END = 9
 
@@ -31,8 +31,8 @@ def text(
     key: bytes = b"",
 ) -> Generation:
     decoding = Decoding(temperature=temperature, stop=stop)
-    watch = Watch(lambda ids: "".join(map(str, ids)), stop)
-    opening = Opening(number, prompt, limit)
+    watch = StopWatcher(lambda ids: "".join(map(str, ids)), stop)
+    opening = EncodedPrompt(number, prompt, limit)
     return Generation(opening, decoding, frozenset({END}), watch, key, shared)
 
 
@@ -52,7 +52,7 @@ def test_a_text_ends_with_an_end_token_a_stop_string_or_its_limit() -> None:
         one.add(given_tokens[-1])
         assert one.done
         assert (one.finish, one.content) == (finish, content)
-        assert one.read == (1, 2, 3, *given_tokens)
+        assert one.all_tokens == (1, 2, 3, *given_tokens)
 
 
 def test_no_token_is_an_error() -> None:
@@ -66,7 +66,7 @@ def test_no_token_is_an_error() -> None:
 def test_random_numbers_depend_on_seed_id_sample_arm_and_place_alone() -> None:
     request = Request("q", Prompt("", (), "?"))
     keys = {
-        key_of(one)
+        sampling_key(one)
         for one in (
             request,
             replace(request, id="r"),
@@ -79,19 +79,19 @@ def test_random_numbers_depend_on_seed_id_sample_arm_and_place_alone() -> None:
         )
     }
     assert len(keys) == 5
-    one = text(key=key_of(request))
-    first = one.draw()
-    assert one.draw() == first
+    one = text(key=sampling_key(request))
+    first = one.next_random()
+    assert one.next_random() == first
     one.add(4)
-    assert one.draw() != first
-    again = text(key=key_of(request))
-    assert again.draw() == first
+    assert one.next_random() != first
+    again = text(key=sampling_key(request))
+    assert again.next_random() == first
 
 
 def test_random_numbers_are_spread_evenly() -> None:
     found = []
     for number in range(2000):
-        found.append(text(key=str(number).encode()).draw())
+        found.append(text(key=str(number).encode()).next_random())
     assert all(0 <= value < 1 for value in found)
     for tenth in range(10):
         assert 140 < sum(tenth <= 10 * value < tenth + 1 for value in found) < 260
@@ -103,60 +103,60 @@ def test_random_numbers_are_spread_evenly() -> None:
 def schedule(
     texts: Sequence[Generation], rows: int, budget: int, *, padded: bool = False
 ) -> Schedule:
-    return Schedule(texts, rows, lambda one: one.own, budget, padded=padded)
+    return Schedule(texts, rows, lambda one: one.unshared_length, budget, padded=padded)
 
 
 def numbers(texts: Sequence[Generation]) -> list[int]:
-    return [one.opening.index for one in texts]
+    return [one.prompt.index for one in texts]
 
 
 def test_texts_are_begun_together_up_to_the_budget() -> None:
     plan = schedule([text(n, (1,) * (n + 1)) for n in range(6)], 10, 6)
-    assert numbers(plan.next()) == [0, 1, 2]
-    assert numbers(plan.next()) == [3]
+    assert numbers(plan.next_batch()) == [0, 1, 2]
+    assert numbers(plan.next_batch()) == [3]
     plan = schedule([text(n, (1,) * (n + 1)) for n in range(6)], 10, 6, padded=True)
-    assert numbers(plan.next()) == [0, 1]
+    assert numbers(plan.next_batch()) == [0, 1]
     # One that exceeds the budget by itself is begun by itself.
-    assert numbers(schedule([text(0, (1,) * 9), text(1)], 10, 6).next()) == [0]
+    assert numbers(schedule([text(0, (1,) * 9), text(1)], 10, 6).next_batch()) == [0]
 
 
 def test_texts_with_another_prefix_are_begun_apart() -> None:
     prompts = [(1, 2, 3), (1, 2, 4), (1, 5, 6)]
     plan = schedule([text(n, p, shared=2) for n, p in enumerate(prompts)], 10, 100)
-    assert [numbers(plan.next()) for _ in range(3)] == [[0, 1], [2], []]
+    assert [numbers(plan.next_batch()) for _ in range(3)] == [[0, 1], [2], []]
 
 
 def test_a_free_row_is_filled_at_once_and_of_many_rows_a_few() -> None:
     plan = schedule([text(n) for n in range(100)], 32, 1000)
-    plan.running += plan.next()
+    plan.running += plan.next_batch()
     assert len(plan.running) == 32
-    assert plan.next() == []
+    assert plan.next_batch() == []
     for row in (3, 31, 7):
         plan.running[row].finish = "stop"
     assert numbers([one for _, one in plan.release()]) == [31, 7, 3]
-    assert plan.next() == []
+    assert plan.next_batch() == []
     plan.running[0].finish = "stop"
     list(plan.release())
-    assert numbers(plan.next()) == [32, 33, 34, 35]
+    assert numbers(plan.next_batch()) == [32, 33, 34, 35]
     few = schedule([text(n) for n in range(9)], 4, 1000)
-    few.running += few.next()
+    few.running += few.next_batch()
     few.running[2].finish = "stop"
     list(few.release())
-    assert numbers(few.next()) == [4]
+    assert numbers(few.next_batch()) == [4]
 
 
 def test_the_last_waiting_are_not_held_back() -> None:
     plan = schedule([text(n) for n in range(33)], 32, 1000)
-    plan.running += plan.next()
+    plan.running += plan.next_batch()
     plan.running[5].finish = "length"
     list(plan.release())
-    assert numbers(plan.next()) == [32]
+    assert numbers(plan.next_batch()) == [32]
 
 
 def test_returned_requests_come_first_in_order() -> None:
     plan = schedule([text(n) for n in range(6)], 4, 1000)
-    plan.running += plan.next()
-    plan.stop()
+    plan.running += plan.next_batch()
+    plan.requeue_running()
     assert plan.running == []
     assert numbers(plan.waiting) == [0, 1, 2, 3, 4, 5]
 
@@ -172,7 +172,7 @@ def test_rows_stay_without_gaps_and_every_text_ends(
     mirror: list[Generation] = []
     ended: list[int] = []
     for _ in range(1000):
-        if batch := plan.next():
+        if batch := plan.next_batch():
             assert len({one.prefix for one in batch}) == 1
             plan.running += batch
             mirror += batch
@@ -185,7 +185,7 @@ def test_rows_stay_without_gaps_and_every_text_ends(
             last = mirror.pop()
             if row < len(mirror):
                 mirror[row] = last
-            ended.append(one.opening.index)
+            ended.append(one.prompt.index)
         assert mirror == plan.running
         assert len(mirror) <= rows
     assert sorted(ended) == list(range(len(lives)))

@@ -32,7 +32,7 @@ def test_products_stay_the_same(torch: Any, layers: Any) -> None:
     inputs.append(torch.randn(48, 20).T)
     with torch.inference_mode():
         expected = [layers(x) for x in inputs]
-        assert onednn_linear.lay_out(layers) == 2
+        assert onednn_linear.prepack(layers) == 2
         for x, before in zip(inputs, expected, strict=True):
             after = layers(x)
             assert after.shape == before.shape
@@ -42,7 +42,7 @@ def test_products_stay_the_same(torch: Any, layers: Any) -> None:
 
 def test_hooks_still_run(torch: Any, layers: Any) -> None:
     seen: list[int] = []
-    onednn_linear.lay_out(layers)
+    onednn_linear.prepack(layers)
     layers[2].register_forward_pre_hook(lambda _, args: seen.append(args[0].shape[-1]))
     layers(torch.randn(2, 48))
     assert seen == [96]
@@ -54,21 +54,21 @@ def test_layers_of_other_kinds_are_left_alone(torch: Any, layers: Any) -> None:
             return super().forward(x) + 1
 
     layers.append(Own(7, 7))
-    assert onednn_linear.lay_out(layers) in (0, 2)
+    assert onednn_linear.prepack(layers) in (0, 2)
     assert "forward" not in vars(layers[3])
-    assert onednn_linear.lay_out(layers.to(torch.bfloat16)) == 0
+    assert onednn_linear.prepack(layers.to(torch.bfloat16)) == 0
 
 
 def test_without_memory_or_with_other_results_nothing_is_done(
     torch: Any, layers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(onednn_linear, "available", lambda device: 1000)
-        assert onednn_linear.lay_out(layers) == 0
+        patch.setattr(onednn_linear, "available_memory", lambda device: 1000)
+        assert onednn_linear.prepack(layers) == 0
     monkeypatch.setattr(
         onednn_linear, "_product", lambda x, weight, *rest: x[..., :1].expand(1, 3, 96)
     )
-    assert onednn_linear.lay_out(layers) == 0
+    assert onednn_linear.prepack(layers) == 0
     monkeypatch.setattr(onednn_linear, "_product", None)
-    assert onednn_linear.lay_out(layers) == 0
+    assert onednn_linear.prepack(layers) == 0
     assert "forward" not in vars(layers[0])

@@ -7,17 +7,17 @@ import random
 import pytest
 
 from pytest_llmeval.models.hf.batching import Question
-from pytest_llmeval.models.hf.batching import batches
+from pytest_llmeval.models.hf.batching import build_segment
+from pytest_llmeval.models.hf.batching import build_tree
 from pytest_llmeval.models.hf.batching import common_length
-from pytest_llmeval.models.hf.batching import group
-from pytest_llmeval.models.hf.batching import joined
-from pytest_llmeval.models.hf.batching import segment_of
-from pytest_llmeval.models.hf.batching import tree_of
+from pytest_llmeval.models.hf.batching import group_by_prefix
+from pytest_llmeval.models.hf.batching import merge_questions
+from pytest_llmeval.models.hf.batching import split_batches
 
 
 def question(context: tuple[int, ...], *choices: tuple[int, ...], index: int = 0) -> Question:
     rows = tuple(context + choice for choice in choices)
-    return Question(index, rows, (len(context),) * len(rows), tree_of(rows), len(context))
+    return Question(index, rows, (len(context),) * len(rows), build_tree(rows), len(context))
 
 
 def test_each_row_predicts_the_next_token() -> None:
@@ -28,14 +28,14 @@ def test_each_row_predicts_the_next_token() -> None:
         [-2.2, -1.9, -0.7, -1.25],
         [-1.0, -1.5, -2.5, -0.8],
     ]
-    segment = segment_of(question((0, 1), (2, 3)), 0)
+    segment = build_segment(question((0, 1), (2, 3)), 0)
     assert segment.tokens == (0, 1, 2)
     assert sum(rows[item.node][item.token] for item in segment.scored) == -1.75
 
 
 def test_one_token_choices_cost_no_token() -> None:
     asked = question((7, 8, 9), (1,), (2,), (3,), (4,))
-    segment = segment_of(asked, 2)
+    segment = build_segment(asked, 2)
     assert segment.tokens == (9,)
     assert segment.positions == (2,)
     assert [(item.node, item.token) for item in segment.scored] == [(0, 1), (0, 2), (0, 3), (0, 4)]
@@ -45,7 +45,7 @@ def test_one_token_choices_cost_no_token() -> None:
 def test_longer_choices_share_the_context_and_branch() -> None:
     """Rows 5 6 | 1 2 3, 5 6 | 1 4 and 5 6 | 9: the first two also share token 1."""
     asked = question((5, 6), (1, 2, 3), (1, 4), (9,))
-    segment = segment_of(asked, 0)
+    segment = build_segment(asked, 0)
     assert segment.tokens[:2] == (5, 6)
     assert segment.positions[0:2] == (0, 1)
     # What each scored token's reader has seen, followed back by position and branch.
@@ -78,7 +78,7 @@ def test_a_subject_is_one_group() -> None:
     """Chance agreement of a few first words must not split a batch."""
     shots = tuple(range(100, 400))
     asked = [question((*shots, n % 3, n, n), (1,), (2,), index=n) for n in range(20)]
-    (only,) = group(asked)
+    (only,) = group_by_prefix(asked)
     assert only.shared == 300
     assert [q.index for q in only.questions] == list(range(20))
 
@@ -86,7 +86,7 @@ def test_a_subject_is_one_group() -> None:
 def test_subjects_requested_together_are_groups_in_order() -> None:
     subjects = [tuple(range(5)) + tuple(range(100 * s, 100 * s + 80)) for s in (9, 3, 6)]
     asked = [question((*subjects[n % 3], n, n + 1), (1,), (2,), index=n) for n in range(30)]
-    groups = group(asked)
+    groups = group_by_prefix(asked)
     assert [part.shared for part in groups] == [85, 85, 85]
     assert [part.questions[0].index for part in groups] == [0, 1, 2]
     assert sorted(q.index for part in groups for q in part.questions) == list(range(30))
@@ -94,7 +94,7 @@ def test_subjects_requested_together_are_groups_in_order() -> None:
 
 def test_a_prefix_ends_before_the_first_needed_position() -> None:
     same = [question((1, 2, 3, 4), (5,), (6,), index=n) for n in range(40)]
-    (only,) = group(same)
+    (only,) = group_by_prefix(same)
     assert only.shared == 3
 
 
@@ -111,7 +111,7 @@ def test_groups_cost_no_more_than_one_by_one(seed: int) -> None:
         )
         for n in range(rng.randrange(1, 60))
     ]
-    groups = group(asked)
+    groups = group_by_prefix(asked)
     assert sorted(q.index for part in groups for q in part.questions) == list(range(len(asked)))
     for part in groups:
         beginnings = {q.shareable[: part.shared] for q in part.questions}
@@ -127,25 +127,25 @@ def test_groups_cost_no_more_than_one_by_one(seed: int) -> None:
 def test_deeply_nested_beginnings_end() -> None:
     """Row n begins with n zeros: every prefix of every row is shared by the later ones."""
     asked = [question((0,) * n + (1, 2), (3,), (4,), index=n) for n in range(1500)]
-    groups = group(asked)
+    groups = group_by_prefix(asked)
     assert sum(len(part.questions) for part in groups) == 1500
 
 
 def test_batches_keep_the_order_where_nothing_is_padded() -> None:
     asked = [question((0,) * length, (1,), (2,), index=n) for n, length in enumerate((5, 9, 2, 7))]
-    cut = list(batches(asked, lambda q: q.tree.size - 1, lambda: 12, padded=False))
+    cut = list(split_batches(asked, lambda q: q.tree.size - 1, lambda: 12, padded=False))
     assert [[q.index for q in batch] for batch in cut] == [[0, 1], [2, 3]]
 
 
 def test_batches_sort_by_length_where_padding_costs() -> None:
     asked = [question((0,) * length, (1,), (2,), index=n) for n, length in enumerate((5, 9, 2, 7))]
-    cut = list(batches(asked, lambda q: q.full_size, lambda: 10, padded=True))
+    cut = list(split_batches(asked, lambda q: q.full_size, lambda: 10, padded=True))
     assert [[q.index for q in batch] for batch in cut] == [[2, 0], [3], [1]]
 
 
 def test_a_question_larger_than_the_budget_is_a_batch() -> None:
     asked = [question((0,) * 50, (1,), (2,), index=n) for n in range(3)]
-    cut = batches(asked, lambda q: q.tree.size, lambda: 10, padded=False)
+    cut = split_batches(asked, lambda q: q.tree.size, lambda: 10, padded=False)
     assert [len(batch) for batch in cut] == [1, 1, 1]
 
 
@@ -153,13 +153,13 @@ def test_orders_of_one_items_options_are_one_question_with_a_branch_each() -> No
     """What all orders share is computed once; the scores are those of every order by itself."""
     stem = tuple(range(50, 70))
     orders = [question((*stem, *order, 9), (1,), (2,), index=n) for n, order in enumerate(ORDERS)]
-    (together,) = joined(orders, ["one"] * 3)
+    (together,) = merge_questions(orders, ["one"] * 3)
     assert together.parts == tuple(orders)
     assert together.tree.trunk == stem
     assert len(together.tree.branches) == 3
     assert together.tree.size == 20 + 3 * 4 < sum(one.tree.size for one in orders)
     assert together.shareable == stem
-    segment = segment_of(together, 0)
+    segment = build_segment(together, 0)
     assert [(item.token, item.choice) for item in segment.scored] == [
         (token, 2 * n + token - 1) for n in range(3) for token in (1, 2)
     ]
@@ -170,12 +170,12 @@ ORDERS = ((11, 12, 13), (12, 13, 11), (13, 11, 12))
 
 def test_questions_that_share_little_or_belong_to_two_items_stay_apart() -> None:
     short = [question((5, *order), (1,), (2,), index=n) for n, order in enumerate(ORDERS)]
-    assert joined(short, ["one"] * 3) == short
+    assert merge_questions(short, ["one"] * 3) == short
     stem = tuple(range(50, 70))
     two = [question((*stem, n), (1,), (2,), index=n) for n in range(2)]
-    assert joined(two, ["one", "other"]) == two
+    assert merge_questions(two, ["one", "other"]) == two
     # Choices of several tokens: every choice of every order would be a branch with all options.
     long = [
         question((*stem, *order), (1, 2, 3), (2, 3, 4), index=n) for n, order in enumerate(ORDERS)
     ]
-    assert joined(long, ["one"] * 3) == long
+    assert merge_questions(long, ["one"] * 3) == long

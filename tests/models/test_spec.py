@@ -80,9 +80,9 @@ def test_options(models: Path) -> None:
         ("./checkpoint-9001", "no such folder checkpoint-9001; did you mean checkpoint-9000?"),
         ("checkpoint-900", "did you mean checkpoint-9000?"),
         ("tiny.Q5.gguf", "no such file tiny.Q5.gguf; did you mean tiny.Q4.gguf?"),
-        ("./empty", "holds no config.json"),
+        ("./empty", "contains no config.json"),
         ("./nowhere/at/all", "no such folder"),
-        ("not a name", "cannot be a name on the hub"),
+        ("not a name", "nor a valid name on the hub"),
         ("./checkpoint-9000?revision=main", "revision is for names on the hub"),
     ],
 )

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.models.hf.sampling import Parts
-from pytest_llmeval.models.hf.sampling import Watch
-from pytest_llmeval.models.hf.sampling import parts_of
+from pytest_llmeval.models.hf.sampling import ReplyParts
+from pytest_llmeval.models.hf.sampling import StopWatcher
+from pytest_llmeval.models.hf.sampling import split_reply
 
 
 @pytest.mark.parametrize(
@@ -36,51 +36,55 @@ from pytest_llmeval.models.hf.sampling import parts_of
 def test_text_ends_before_the_first_stop_string(
     text: str, stop: tuple[str, ...], answer: str, stopped: bool
 ) -> None:
-    assert parts_of(text, stop) == Parts(None, answer, stopped=stopped)
+    assert split_reply(text, stop) == ReplyParts(None, answer, stopped=stopped)
 
 
 @pytest.mark.parametrize(
     ("text", "opened", "expected"),
     [
-        ("<think>\nWell.\n\n</think>\n\n42\n\nmore", False, Parts("Well.", "42", stopped=True)),
-        ("\n<think>Well.</think>42", False, Parts("Well.", "42")),
-        ("Well.\n\nSo\n</think>\n42", True, Parts("Well.\n\nSo", "42")),
+        (
+            "<think>\nWell.\n\n</think>\n\n42\n\nmore",
+            False,
+            ReplyParts("Well.", "42", stopped=True),
+        ),
+        ("\n<think>Well.</think>42", False, ReplyParts("Well.", "42")),
+        ("Well.\n\nSo\n</think>\n42", True, ReplyParts("Well.\n\nSo", "42")),
         # The template has opened the thought, and the model does so once more.
-        ("<think>\nWell.</think>42", True, Parts("Well.", "42")),
+        ("<think>\nWell.</think>42", True, ReplyParts("Well.", "42")),
         # Closed, never opened: some templates open it without leaving a trace in the prompt.
-        ("Well.</think> 42", False, Parts("Well.", "42")),
-        ("<think>\n\n</think>\n\n42", False, Parts("", "42")),
-        ("[THINK]Well.\n\nSo[/THINK]42", False, Parts("Well.\n\nSo", "42")),
-        ("◁think▷Well.◁/think▷42", False, Parts("Well.", "42")),
-        ("Well.[/THINK]42", False, Parts("Well.", "42")),
+        ("Well.</think> 42", False, ReplyParts("Well.", "42")),
+        ("<think>\n\n</think>\n\n42", False, ReplyParts("", "42")),
+        ("[THINK]Well.\n\nSo[/THINK]42", False, ReplyParts("Well.\n\nSo", "42")),
+        ("◁think▷Well.◁/think▷42", False, ReplyParts("Well.", "42")),
+        ("Well.[/THINK]42", False, ReplyParts("Well.", "42")),
         # Cut short within the thought: there is no answer.
-        ("<think>It is [/THINK] 42", False, Parts("It is [/THINK] 42", "", closed=False)),
-        ("It is \0 42", True, Parts("It is \0 42", "", closed=False)),
-        ("<think>It is 42\n\nor", False, Parts("It is 42\n\nor", "", closed=False)),
-        ("It is 42", True, Parts("It is 42", "", closed=False)),
+        ("<think>It is [/THINK] 42", False, ReplyParts("It is [/THINK] 42", "", closed=False)),
+        ("It is \0 42", True, ReplyParts("It is \0 42", "", closed=False)),
+        ("<think>It is 42\n\nor", False, ReplyParts("It is 42\n\nor", "", closed=False)),
+        ("It is 42", True, ReplyParts("It is 42", "", closed=False)),
         (
             "<|channel|>analysis<|message|>So.\n\nB?<|end|>"
             "<|start|>assistant<|channel|>final<|message|>C\n\nmore",
             False,
-            Parts("So.\n\nB?", "C", stopped=True),
+            ReplyParts("So.\n\nB?", "C", stopped=True),
         ),
-        ("analysisSo.\n\nB?assistantfinalC", False, Parts("So.\n\nB?", "C")),
-        ("analysisSo.\n\nB?", False, Parts("So.\n\nB?", "", closed=False)),
-        ("<mm:think>So.\n\n</mm:think>C", False, Parts("So.", "C")),
+        ("analysisSo.\n\nB?assistantfinalC", False, ReplyParts("So.\n\nB?", "C")),
+        ("analysisSo.\n\nB?", False, ReplyParts("So.\n\nB?", "", closed=False)),
+        ("<mm:think>So.\n\n</mm:think>C", False, ReplyParts("So.", "C")),
         # A closing mark too many.
-        ("<think>So.</think>C</think>", False, Parts("So.", "C")),
+        ("<think>So.</think>C</think>", False, ReplyParts("So.", "C")),
         # The indentation of a function's body.
-        ("<think>So.</think>\n    return 1", False, Parts("So.", "    return 1")),
+        ("<think>So.</think>\n    return 1", False, ReplyParts("So.", "    return 1")),
         # What follows the end of a turn is not for the model to judge.
-        ("<think>So.</think>C</s>D", False, Parts("So.", "C</s>D")),
+        ("<think>So.</think>C</s>D", False, ReplyParts("So.", "C</s>D")),
         # Not the first word: text about thoughts.
-        ("Write <think> before it", False, Parts(None, "Write <think> before it")),
+        ("Write <think> before it", False, ReplyParts(None, "Write <think> before it")),
     ],
 )
 def test_a_thought_is_split_off_before_stop_strings(
-    text: str, opened: bool, expected: Parts
+    text: str, opened: bool, expected: ReplyParts
 ) -> None:
-    assert parts_of(text, ("\n\n",), opened=opened) == expected
+    assert split_reply(text, ("\n\n",), opened=opened) == expected
 
 
 def pieces(text: str, cuts: Sequence[int]) -> list[str]:
@@ -94,7 +98,7 @@ def pieces(text: str, cuts: Sequence[int]) -> list[str]:
 
 def stops_at(tokens: list[str], stop: tuple[str, ...], *, opened: bool = False) -> int | None:
     """The number of tokens after which a watch ends the text; tokens are their own text."""
-    watch = Watch(lambda ids: "".join(tokens[i] for i in ids), stop, opened=opened)
+    watch = StopWatcher(lambda ids: "".join(tokens[i] for i in ids), stop, opened=opened)
     for count in range(1, len(tokens) + 1):
         if watch.stopped(range(count)):
             return count
@@ -159,7 +163,7 @@ def test_watching_token_by_token_finds_what_is_in_the_whole_text(
     tokens = pieces(thought + text, cuts)
     expected = None
     for count in range(1, len(tokens) + 1):
-        if parts_of("".join(tokens[:count]), stop, opened=opened).stopped:
+        if split_reply("".join(tokens[:count]), stop, opened=opened).stopped:
             expected = count
             break
     assert stops_at(tokens, tuple(stop), opened=opened) == expected
@@ -173,10 +177,10 @@ def test_only_the_last_tokens_are_decoded() -> None:
         asked.append(len(ids))
         return "x" * len(ids)
 
-    watch = Watch(decode, ("Q:",))
+    watch = StopWatcher(decode, ("Q:",))
     for count in range(1, 1001):
         assert not watch.stopped(range(count))
     assert max(asked[2:]) < 20
     asked.clear()
-    assert not Watch(decode, ()).stopped(range(5))
+    assert not StopWatcher(decode, ()).stopped(range(5))
     assert asked == []

@@ -83,9 +83,9 @@ def test_the_window_of_attention_decides_text_by_text(
     model = build("Mistral", sliding_window=60)
     engine = make_text_engine(model)
     whole: list[int] = []
-    finish = text_module.WholeTexts.finish
+    finish = text_module.GenerateFallback.finish
     monkeypatch.setattr(
-        text_module.WholeTexts,
+        text_module.GenerateFallback,
         "finish",
         lambda self, batch: (whole.append(len(batch)), finish(self, batch))[1],
     )

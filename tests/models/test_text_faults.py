@@ -148,7 +148,7 @@ def test_a_prefix_that_cannot_be_read_is_done_without(
 
     engine._packed.read = failing
     assert texts(engine, text_requests) == expected
-    assert "going on without" in caplog.text
+    assert "continuing without" in caplog.text
 
 
 def test_a_model_full_of_nan_gives_errors(
@@ -178,7 +178,7 @@ def test_little_memory_means_fewer_rows(
     ((rows, capacity),) = opened
     assert rows == len(text_requests)
     each = capacity * engine._decoder.bytes_per_token
-    monkeypatch.setattr(text_module, "available", lambda device: 7 * each)
+    monkeypatch.setattr(text_module, "available_memory", lambda device: 7 * each)
     assert texts(engine, text_requests) == expected
     assert opened[1] == (3, capacity)
 
@@ -214,14 +214,14 @@ def test_texts_by_transformers_fail_one_by_one_too(
     settings = {"Gemma2": {"head_dim": 8, "sliding_window": 64}, "Mamba": {"state_size": 4}}
     engine = make_text_engine(build(family, **settings[family]))
     expected = texts(engine, text_requests)
-    finish = text_module.WholeTexts.finish
+    finish = text_module.GenerateFallback.finish
 
     def failing(self: Any, batch: Any) -> None:
-        if any(one.opening.index == 6 for one in batch):
+        if any(one.prompt.index == 6 for one in batch):
             raise RuntimeError("no")
         finish(self, batch)
 
-    monkeypatch.setattr(text_module.WholeTexts, "finish", failing)
+    monkeypatch.setattr(text_module.GenerateFallback, "finish", failing)
     found: list[Response] = list(engine.answer(text_requests))
     assert [response.id for response in found if response.error] == [text_requests[6].id]
     for response in found:

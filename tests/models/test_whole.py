@@ -11,15 +11,15 @@ from pytest_llmeval.core import Decoding
 pytest.importorskip("torch", reason="the extra hf is not installed")
 pytest.importorskip("transformers", reason="the extra hf is not installed")
 
-from pytest_llmeval.models.hf.batching import Opening
-from pytest_llmeval.models.hf.generate_fallback import WholeTexts
+from pytest_llmeval.models.hf.batching import EncodedPrompt
+from pytest_llmeval.models.hf.generate_fallback import GenerateFallback
 from pytest_llmeval.models.hf.generation_state import Generation
-from pytest_llmeval.models.hf.sampling import Watch
+from pytest_llmeval.models.hf.sampling import StopWatcher
 
 
 def text(prompt: tuple[int, ...], limit: int, ends: frozenset[int] = frozenset()) -> Generation:
-    watch = Watch(lambda ids: " ".join(map(str, ids)), ())
-    return Generation(Opening(0, prompt, limit), Decoding(), ends, watch, b"")
+    watch = StopWatcher(lambda ids: " ".join(map(str, ids)), ())
+    return Generation(EncodedPrompt(0, prompt, limit), Decoding(), ends, watch, b"")
 
 
 def greedy(torch: Any, model: Any, prompt: tuple[int, ...], count: int) -> list[int]:
@@ -48,12 +48,12 @@ def test_a_batch_gives_what_each_text_gives_alone(
 ) -> None:
     """Unequal prompts and limits, beyond the window that attention slides over."""
     model = build(family, **settings)
-    whole = WholeTexts(model, torch.device("cpu"))
+    whole = GenerateFallback(model, torch.device("cpu"))
     texts = [text(prompt, 12 + 3 * n) for n, prompt in enumerate(PROMPTS)]
     for batch in [texts] if whole.pads else [[one] for one in texts]:
         whole.finish(batch)
     for one, prompt in zip(texts, PROMPTS, strict=True):
-        assert one.tokens == greedy(torch, model, prompt, one.opening.limit)
+        assert one.tokens == greedy(torch, model, prompt, one.prompt.limit)
         assert one.finish == "length"
 
 
@@ -63,7 +63,7 @@ def test_a_text_that_is_begun_is_continued(torch: Any, llama: Any) -> None:
     one, other = text(PROMPTS[0], 12), text(PROMPTS[1], 4)
     for token in expected[:5]:
         one.add(token)
-    WholeTexts(llama, torch.device("cpu")).finish([other, one])
+    GenerateFallback(llama, torch.device("cpu")).finish([other, one])
     assert one.tokens == expected
     assert len(other.tokens) == 4
 
@@ -73,7 +73,7 @@ def test_a_text_that_ended_is_left_alone(torch: Any, llama: Any) -> None:
     place = next(n for n in range(1, 12) if expected[n] not in expected[:n])
     one = text(PROMPTS[0], 12, frozenset({expected[place]}))
     other = text(PROMPTS[1], 12)
-    WholeTexts(llama, torch.device("cpu")).finish([one, other])
+    GenerateFallback(llama, torch.device("cpu")).finish([one, other])
     assert one.tokens == expected[: place + 1]
     assert one.finish == "stop"
     assert other.tokens == greedy(torch, llama, PROMPTS[1], 12)
@@ -84,7 +84,7 @@ def test_padding_that_is_seen_is_found_out(
 ) -> None:
     """A model that does not look at the mask takes padding for text."""
     model = build("Llama")
-    assert WholeTexts(model, torch.device("cpu")).pads
+    assert GenerateFallback(model, torch.device("cpu")).pads
     forward = model.forward
 
     def careless(*args: Any, attention_mask: Any = None, **options: Any) -> Any:
@@ -92,5 +92,5 @@ def test_padding_that_is_seen_is_found_out(
         return forward(*args, attention_mask=torch.ones_like(attention_mask), **options)
 
     monkeypatch.setattr(model, "forward", careless)
-    assert not WholeTexts(model, torch.device("cpu")).pads
+    assert not GenerateFallback(model, torch.device("cpu")).pads
     assert "one by one" in caplog.text

@@ -63,10 +63,10 @@ def asking(value, base=Right):
     [
         (None, "the `model` fixture returned NoneType: return an object with answer(requests)"),
         ("demo", "the `model` fixture returned str: return an object"),
-        (ask, "returned an async function: return one that waits for it, such as lambda prompt:"),
+        (ask, "returned an async function: return a synchronous one, such as lambda prompt:"),
         (Right, "the `model` fixture returned the class Right: return Right(…)"),
         (Bare, "the `model` fixture returned the class Bare: return Bare(…)"),
-        (Waiting(), "Waiting.answer of the `model` fixture is async: it has to return an iterator"),
+        (Waiting(), "Waiting.answer of the `model` fixture is async: make it a synchronous method"),
         (Streaming(), "Streaming.answer of the `model` fixture is async"),
         (asking("text"), "Right.asks of the `model` fixture is 'text': write frozenset({'text'})"),
         (asking("text", Bare), "Bare.asks of the `model` fixture is 'text'"),

@@ -107,7 +107,7 @@ def chosen(values: Sequence[float]) -> int:
 
 def check(found: Sequence[Pair], encoder: Encoder) -> float:
     """Assert equality item by item; the largest difference of a log-probability."""
-    questions, refused = encoder.questions([pair.request for pair in found])
+    questions, refused = encoder.encode_questions([pair.request for pair in found])
     assert not refused
     largest = 0.0
     for pair, question in zip(found, questions, strict=True):

@@ -27,7 +27,7 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.models.hf.encoding import Encoder
 from pytest_llmeval.models.hf.generation import TextEngine
 from pytest_llmeval.models.hf.generation_state import Generation
-from pytest_llmeval.models.hf.loading import Loaded
+from pytest_llmeval.models.hf.loading import LoadedModel
 from pytest_llmeval.models.hf.loading import load
 from pytest_llmeval.models.hf.spec import parse_spec
 from pytest_llmeval.scorers import get_scorer
@@ -61,12 +61,12 @@ class Recording(TextEngine):
 
 
 @pytest.fixture(scope="module")
-def loaded(weights: Path) -> Loaded:
+def loaded(weights: Path) -> LoadedModel:
     return load(parse_spec(f"{weights}?device=cpu&dtype=float32"))
 
 
 @pytest.fixture(scope="module")
-def engine(loaded: Loaded) -> Recording:
+def engine(loaded: LoadedModel) -> Recording:
     return Recording(loaded)
 
 
@@ -142,10 +142,12 @@ def ask(
 
 
 def check(
-    found: Sequence[Pair], lm: Any, engine: Recording, loaded: Loaded, scorers: set[str]
+    found: Sequence[Pair], lm: Any, engine: Recording, loaded: LoadedModel, scorers: set[str]
 ) -> Iterator[str]:
     """Assert equality item by item; yield a line for every text that parts at a near-tie."""
-    openings, refused = Encoder(loaded.tokenizer, None).openings([pair.request for pair in found])
+    openings, refused = Encoder(loaded.tokenizer, None).encode_prompts(
+        [pair.request for pair in found]
+    )
     assert not refused
     for pair, opening in zip(found, openings, strict=True):
         name = pair.item.id
@@ -164,7 +166,7 @@ def check(
 
 def near_tie(
     name: str,
-    loaded: Loaded,
+    loaded: LoadedModel,
     prompt: tuple[int, ...],
     one: tuple[int, ...],
     other: tuple[int, ...],
@@ -187,7 +189,7 @@ def report(capsys: pytest.CaptureFixture[str], name: str, count: int, ties: list
 
 
 def test_gsm8k_five_shots(
-    data: Path, lm: Any, engine: Recording, loaded: Loaded, capsys: pytest.CaptureFixture[str]
+    data: Path, lm: Any, engine: Recording, loaded: LoadedModel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tasks = {"gsm8k": "gsm8k"}
     found = ask(lm, engine, data, gsm8k(), tasks, limit=GSM8K_ITEMS, tokens=256)
@@ -197,7 +199,7 @@ def test_gsm8k_five_shots(
 
 
 def test_mmlu_pro_five_shots(
-    data: Path, lm: Any, engine: Recording, loaded: Loaded, capsys: pytest.CaptureFixture[str]
+    data: Path, lm: Any, engine: Recording, loaded: LoadedModel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     subjects = list(mmlu_pro().source(data).subject_sizes())[:PRO_SUBJECTS]
     tasks = {f"mmlu_pro_{subject}": subject for subject in subjects}
@@ -208,7 +210,7 @@ def test_mmlu_pro_five_shots(
 
 
 def test_greedy_text_does_not_depend_on_the_batch(
-    data: Path, loaded: Loaded, capsys: pytest.CaptureFixture[str]
+    data: Path, loaded: LoadedModel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One at a time, eight at a time, and all at once."""
     dataset = gsm8k().source(data)
@@ -221,7 +223,7 @@ def test_greedy_text_does_not_depend_on_the_batch(
         engine.made = {}
         assert not [one.error for one in engine.answer(requests) if one.error]
         made.append(engine.made)
-    openings, _ = Encoder(loaded.tokenizer, None).openings(requests)
+    openings, _ = Encoder(loaded.tokenizer, None).encode_prompts(requests)
     prompts = {request.id: one.tokens for request, one in zip(requests, openings, strict=True)}
     ties = [
         near_tie(name, loaded, prompts[name], tokens, other[name])

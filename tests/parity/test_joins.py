@@ -65,7 +65,7 @@ def joined(lm: Any, weights: Path, cases: list[tuple[str, tuple[str, ...]]]) -> 
     ]
     model = load_model(f"hf:{weights}?device=cpu")
     answers = {response.id: response for response in model.answer(requests)}
-    questions, refused = Encoder(lm.tokenizer, None).questions(requests)
+    questions, refused = Encoder(lm.tokenizer, None).encode_questions(requests)
     assert not refused
     found = []
     for request, question in zip(requests, questions, strict=True):

@@ -14,7 +14,7 @@ from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import PlannedItem
 from pytest_llmeval.evaluation.planner import ways
 from pytest_llmeval.metrics import wilson_interval
-from pytest_llmeval.models.hf import Loading
+from pytest_llmeval.models.hf import LoadingTimer
 from pytest_llmeval.plugin.progress import Progress
 from pytest_llmeval.plugin.progress import Tracking
 from pytest_llmeval.storage.records import to_line
@@ -156,7 +156,7 @@ class Watched:
     def __init__(self, tmp_path, monkeypatch, plan, tty=False, loads=False):
         self.now = 100.0
         monkeypatch.setattr("pytest_llmeval.plugin.progress.time.monotonic", lambda: self.now)
-        self.loads, self.loading = loads, Loading()
+        self.loads, self.loading = loads, LoadingTimer()
         self.file = tmp_path / "records.jsonl"
         self.stream = io.StringIO()
         self.plan, self.tty = plan, tty
@@ -187,14 +187,14 @@ def test_rate_and_time_left_are_those_of_this_session(tmp_path, monkeypatch, mml
 def test_loading_weights_is_shown_and_not_counted(tmp_path, monkeypatch, mmlu):
     watched = Watched(tmp_path, monkeypatch, plan_of((mmlu, ITEMS)), loads=True).start()
     records = records_of(mmlu, "demo", ITEMS)
-    with watched.loading.take():
+    with watched.loading.measure():
         watched.now += 60
         assert watched.progress.line() == "0 of 10 (0%), loading weights"
     watched.now += 1
     assert watched.progress.line() == "0 of 10 (0%)"
     watched.write(records[:2], seconds=1)
     assert watched.progress.line().startswith("2 of 10 (20%), 1.0/s, 0:08 left")
-    with watched.loading.take():  # another model
+    with watched.loading.measure():  # another model
         watched.now += 30
         assert "20%), loading weights; mmlu" in watched.progress.line()
     watched.write(records[2:4], seconds=2)

@@ -1,9 +1,9 @@
 """``hf:NAME_OR_FOLDER_OR_GGUF[?key=value&…]``: models that transformers loads.
 
-Keys: ``device`` (cpu, cuda, cuda:N, mps), ``dtype`` (float32, bfloat16, float16), ``revision``
-(of a hub name), ``batch_tokens`` (tokens computed at a time), ``date`` (YYYY-MM-DD, the current date
-for a chat template that writes it; 2024-07-26 by default), ``name`` (in ids and reports).
-By default float32 on a CPU and bfloat16 on a GPU; one GPU per xdist worker.
+Keys: ``device`` (cpu, cuda, cuda:N, mps), ``dtype`` (float32, bfloat16, float16), ``revision`` (of
+a hub name), ``batch_tokens`` (tokens per batch), ``date`` (YYYY-MM-DD, the current date for chat
+templates that print it; 2024-07-26 by default), ``name`` (in test ids and reports). Defaults:
+float32 on a CPU, bfloat16 on a GPU, one GPU per xdist worker.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pytest_llmeval.core import Ask
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
 from pytest_llmeval.models.base import Model
-from pytest_llmeval.models.hf.spec import Spec
+from pytest_llmeval.models.hf.spec import HfSpec
 from pytest_llmeval.models.hf.spec import check_installed
 from pytest_llmeval.models.hf.spec import parse_spec
 from pytest_llmeval.models.hf.weights_fingerprint import fingerprint
@@ -33,9 +33,9 @@ log = logging.getLogger("pytest_llmeval.models.hf")
 
 
 def open_model(rest: str) -> HfModel:
-    """The model of the spec ``hf:<rest>``. Nothing is loaded, torch is not imported.
+    """Return the model of the spec ``hf:<rest>``, without loading it or importing torch.
 
-    Raises ConfigError for a missing extra and for everything that is wrong with the spec.
+    Raises ConfigError for a missing extra and for an invalid spec.
     """
     spec = parse_spec(rest)
     modules = ("torch", "transformers", *(("gguf",) if spec.kind == "gguf" else ()))
@@ -43,27 +43,27 @@ def open_model(rest: str) -> HfModel:
     return HfModel(spec)
 
 
-class Loading:
-    """How long this process has been loading weights: what progress shows, and does not count."""
+class LoadingTimer:
+    """Timer of the seconds that this process spends on loading weights."""
 
     def __init__(self) -> None:
         self._before = 0.0
         self._since: float | None = None
 
     @property
-    def now(self) -> bool:
-        """Whether weights are being loaded."""
+    def is_running(self) -> bool:
+        """True while weights are being loaded."""
         return self._since is not None
 
     @property
     def seconds(self) -> float:
-        """Seconds spent on loading so far; 0 before the first."""
+        """Seconds spent on loading so far; 0 before the first load."""
         since = self._since
         return self._before + (0.0 if since is None else time.monotonic() - since)
 
     @contextmanager
-    def take(self) -> Iterator[None]:
-        """Count the time within the context."""
+    def measure(self) -> Iterator[None]:
+        """Add the time spent in the context."""
         self._since = time.monotonic()
         try:
             yield
@@ -71,15 +71,15 @@ class Loading:
             self._before, self._since = self.seconds, None
 
 
-LOADING = Loading()
+LOADING = LoadingTimer()
 
 
 class HfModel(Model):
-    """Log-likelihoods and text by a causal language model, loaded by the first ``answer``."""
+    """Causal language model that the first ``answer`` loads: log-likelihoods and text."""
 
     asks: frozenset[Ask] = frozenset({"choices", "text"})
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: HfSpec) -> None:
         self._spec = spec
         self._engine: Engine | None = None
         self.name = spec.name
@@ -94,25 +94,25 @@ class HfModel(Model):
 
     @cached_property
     def template_date(self) -> str:
-        """The date that the chat template reads, as ``2024-07-26``; empty where it reads none."""
+        """Date that the chat template reads (``2024-07-26``); empty if it reads no date."""
         return template_date(self._spec)
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Response]:
-        """Yield a response a request, as it completes; where both kinds are asked, choices first.
+        """Yield one response per request as it is completed, choices before text.
 
-        Raises ModelError where the weights cannot be loaded.
+        Raises ModelError if the weights cannot be loaded.
         """
-        waiting = list(requests)
-        if not waiting:
+        pending = list(requests)
+        if not pending:
             return
         setup_seconds = 0.0
         if self._engine is None:
             started = time.perf_counter()
-            with LOADING.take():
+            with LOADING.measure():
                 self._engine = self._load()
             setup_seconds = time.perf_counter() - started
             log.info("%s ready after %.2f s", self._spec.text, setup_seconds)
-        yield from self._engine.answer(waiting, setup_seconds)
+        yield from self._engine.answer(pending, setup_seconds)
 
     def _load(self) -> Engine:
         from pytest_llmeval.models.hf.engine import Engine

@@ -1,7 +1,7 @@
-"""Questions as token ids, and the shape of the work on them. Pure Python: no torch here.
+"""Requests as token ids, grouped by shared prefixes and split into batches, without torch.
 
-A question's rows (context + choice, one row a choice) share their beginning. The shared part is
-the trunk, what differs are branches; the last token of a row is scored but never read.
+The rows of a question (context + choice, one row per choice) start with the same tokens. The shared
+part is the trunk, the rest are branches. The last token of a row is scored but never read.
 """
 
 from __future__ import annotations
@@ -20,49 +20,51 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-# Forming one more group costs about as much as computing this many tokens.
+# Overhead of an additional group, as a number of computed tokens.
 _GROUP_COST = 64
-# Deeper nesting of shared beginnings than this is not looked for.
+# Maximum depth of nested prefixes.
 _MAX_DEPTH = 50
-# A prefix must save this many tokens to be worth a forward of its own.
-_WORTHWHILE = 64
-# Nor is it worth asking questions together that share less.
-_WORTHWHILE_TOGETHER = 8
+# A prefix must save more tokens than this to justify its own forward pass.
+_MIN_SAVED_TOKENS = 64
+# Questions that share fewer tokens than this are not merged.
+_MIN_SHARED_TOKENS = 8
 
 
-class Beginning(Protocol):
-    """What may share its beginning with others.
-
-    ``index``: place of the request among those asked together. ``shareable``: the tokens that a
-    prefix may take over. ``trunk_length``: how many tokens are read before anything branches.
-    """
+class PrefixCandidate(Protocol):
+    """Token sequence that may start with the same prefix as others."""
 
     @property
-    def index(self) -> int: ...
+    def index(self) -> int:
+        """Position of the request in its call of ``answer``."""
+        ...
 
     @property
-    def shareable(self) -> tuple[int, ...]: ...
+    def shareable(self) -> tuple[int, ...]:
+        """Tokens that may be part of a shared prefix."""
+        ...
 
     @property
-    def trunk_length(self) -> int: ...
+    def trunk_length(self) -> int:
+        """Number of tokens before the first branch."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
-    """A prompt that is to be continued, as token ids.
+class EncodedPrompt:
+    """Prompt for text generation as token ids."""
 
-    ``limit``: the most tokens to generate. ``opened``: the prompt ends within a thought.
-    """
-
+    #: Position of the request in its call of ``answer``.
     index: int
     tokens: tuple[int, ...]
+    #: Maximum number of tokens to generate.
     limit: int
+    #: True if the prompt ends inside a reasoning block.
     opened: bool = False
     dropped_shots: int = 0
 
     @property
     def shareable(self) -> tuple[int, ...]:
-        """All tokens but the last, off which the first generated one is read."""
+        """All tokens but the last, whose logits predict the first generated token."""
         return self.tokens[:-1]
 
     @property
@@ -72,103 +74,102 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A request as token ids.
+    """Request for the likelihoods of choices as token ids."""
 
-    ``index``: place of the request among those asked together. ``rows``: context and choice as
-    the model reads them. ``starts``: where in each row the choice begins, at least 1.
-    ``tree``: the tokens to compute. ``prompt_tokens``: length of the context,
-    of the longest where choices have contexts of their own. ``encoded_apart``: choices whose text
-    would merge with the end of the context. ``parts``: the questions that this one
-    asks together, in the order of their rows.
-    """
-
+    #: Position of the request in its call of ``answer``.
     index: int
+    #: Per choice, the ids of context and choice.
     rows: tuple[tuple[int, ...], ...]
+    #: Per row, the position of the first token of the choice; at least 1.
     starts: tuple[int, ...]
+    #: The tokens to compute.
     tree: Tree
+    #: Length of the context; of the longest one if every choice has its own context.
     prompt_tokens: int
     dropped_shots: int = 0
+    #: Number of choices encoded separately because a token would span context and choice.
     encoded_apart: int = 0
+    #: The questions that this one merges, in the order of their rows.
     parts: tuple[Question, ...] = ()
 
     @property
     def length(self) -> int:
-        """TokenUsage of the longest row that the model reads; the last one is only scored."""
+        """Number of tokens to read of the longest row, whose last token is only scored."""
         return max(map(len, self.rows)) - 1
 
     @property
     def full_size(self) -> int:
-        """TokenUsage to compute where every distinct row is computed by itself, padded."""
-        ends_on_trunk = None in self.tree.taken
+        """Number of tokens to compute if every distinct row is padded and computed separately."""
+        ends_on_trunk = None in self.tree.branch_of_row
         return (len(self.tree.branches) + ends_on_trunk) * self.length
 
     @property
     def shareable(self) -> tuple[int, ...]:
-        """The tokens that a prefix may take over: before the first position that is needed."""
+        """Tokens that may be part of a shared prefix: those before the first scored position."""
         return self.tree.trunk[: min(self.starts) - 1]
 
     @property
     def trunk_length(self) -> int:
-        """TokenUsage that all rows read."""
+        """Number of tokens that all rows share."""
         return len(self.tree.trunk)
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What rows read: ``trunk``, then one of ``branches`` (distinct, none empty)."""
+    """Tokens that a question's rows read: a shared trunk, then one branch each."""
 
     trunk: tuple[int, ...]
+    #: Distinct and not empty.
     branches: tuple[tuple[int, ...], ...]
-    # Of each row, its branch, or None where it does not go beyond the trunk.
-    taken: tuple[int | None, ...]
+    #: Per row, the index of its branch; None for a row that ends on the trunk.
+    branch_of_row: tuple[int | None, ...]
 
     @property
     def size(self) -> int:
-        """TokenUsage to compute where nothing is computed yet."""
+        """Number of tokens to compute without a cached prefix."""
         return len(self.trunk) + sum(map(len, self.branches))
 
 
-def tree_of(rows: Sequence[tuple[int, ...]]) -> Tree:
-    """The tree of what the rows read."""
+def build_tree(rows: Sequence[tuple[int, ...]]) -> Tree:
+    """Build the tree of the tokens that the rows read."""
     read = [row[:-1] for row in rows]
     common = common_length(read)
     branches: dict[tuple[int, ...], int] = {}
-    taken = [
+    branch_of_row = [
         branches.setdefault(tokens[common:], len(branches)) if len(tokens) > common else None
         for tokens in read
     ]
-    return Tree(read[0][:common], tuple(branches), tuple(taken))
+    return Tree(read[0][:common], tuple(branches), tuple(branch_of_row))
 
 
-def joined(questions: Sequence[Question], names: Sequence[str]) -> list[Question]:
-    """Neighbours of one name as one question, where that computes fewer tokens.
+def merge_questions(questions: Sequence[Question], names: Sequence[str]) -> list[Question]:
+    """Merge adjacent questions of the same name if the merged question computes fewer tokens.
 
-    An item whose options are shown in several orders has the same text up to its options: one
-    trunk, and a branch for every order. ``names`` are by the questions' index.
+    An item whose options appear in several orders has the same text up to its options: one trunk,
+    and one branch per order. ``names``: item names by the index of a question.
     """
-    found: list[Question] = []
-    for _, alike in itertools.groupby(questions, key=lambda question: names[question.index]):
-        parts = tuple(alike)
-        found += _joined(parts) if len(parts) > 1 else parts
-    return found
+    merged: list[Question] = []
+    for _, same_name in itertools.groupby(questions, key=lambda question: names[question.index]):
+        parts = tuple(same_name)
+        merged += _merge_parts(parts) if len(parts) > 1 else parts
+    return merged
 
 
-def _joined(parts: tuple[Question, ...]) -> tuple[Question, ...]:
+def _merge_parts(parts: tuple[Question, ...]) -> tuple[Question, ...]:
     rows = tuple(row for part in parts for row in part.rows)
     starts = tuple(start for part in parts for start in part.starts)
-    tree = tree_of(rows)
-    # A prefix that the whole call shares is computed once in any case: what counts is what comes
-    # after the beginning that they have in common.
+    tree = build_tree(rows)
+    # The common prefix is computed once in either case: compare the tokens after it.
     common = len(tree.trunk)
-    apart = sum(part.tree.size - common for part in parts)
-    if common < _WORTHWHILE_TOGETHER or tree.size - common > apart:
+    separate = sum(part.tree.size - common for part in parts)
+    if common < _MIN_SHARED_TOKENS or tree.size - common > separate:
         return parts
     return (Question(parts[0].index, rows, starts, tree, parts[0].prompt_tokens, parts=parts),)
 
 
 def common_length(rows: Sequence[tuple[int, ...]]) -> int:
-    """How many leading tokens all rows share."""
-    # The smallest and the largest in lexicographic order differ first.
+    """Return the number of leading tokens that all rows share."""
+    # The rows that are first and last in lexicographic order differ at the earliest position.
     first, last = min(rows), max(rows)
     if first == last[: len(first)]:
         return len(first)
@@ -178,8 +179,8 @@ def common_length(rows: Sequence[tuple[int, ...]]) -> int:
     return min(len(first), len(last))
 
 
-class Scored(NamedTuple):
-    """One token to score: predicted at ``node`` of the segment, for choice ``choice``."""
+class ScoredToken(NamedTuple):
+    """Token to score: ``node`` of the segment predicts it, for choice number ``choice``."""
 
     node: int
     token: int
@@ -188,26 +189,25 @@ class Scored(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A question after a prefix of ``skip`` tokens, laid out flat: trunk, then the branches.
-
-    ``positions`` count from the beginning of the row. ``branch_of``: per token, 0 on the trunk,
-    else 1 + its branch; a token sees earlier tokens of the trunk and of its own branch.
-    """
+    """Question after a prefix, flattened: the rest of the trunk, then the branches."""
 
     tokens: tuple[int, ...]
+    #: Per token, its position in the row.
     positions: tuple[int, ...]
+    #: Per token, 0 on the trunk, else 1 + the index of its branch. A token attends to earlier
+    #: tokens of the trunk and of its own branch.
     branch_of: tuple[int, ...]
-    scored: tuple[Scored, ...]
+    scored: tuple[ScoredToken, ...]
     trunk_length: int
 
     @property
     def is_chain(self) -> bool:
-        """Whether there is nothing but a trunk (plain causal attention)."""
+        """True without branches: attention is plain causal."""
         return self.trunk_length == len(self.tokens)
 
 
-def segment_of(question: Question, skip: int) -> Segment:
-    """Lay out a question whose first ``skip`` tokens are computed already."""
+def build_segment(question: Question, skip: int) -> Segment:
+    """Flatten a question whose first ``skip`` tokens have been computed as a prefix."""
     tree = question.tree
     tokens = list(tree.trunk[skip:])
     positions = list(range(skip, len(tree.trunk)))
@@ -221,15 +221,15 @@ def segment_of(question: Question, skip: int) -> Segment:
     scored = []
     for choice, (row, start) in enumerate(zip(question.rows, question.starts, strict=True)):
         for place in range(start, len(row)):
-            # The token at a place is predicted by what was read up to the place before it.
+            # The token at a position is predicted at the previous position.
             reader = place - 1
             if reader < len(tree.trunk):
                 node = reader - skip
             else:
-                branch_number = tree.taken[choice]
+                branch_number = tree.branch_of_row[choice]
                 assert branch_number is not None  # the row reads beyond the trunk
                 node = offsets[branch_number] + reader - len(tree.trunk)
-            scored.append(Scored(node, row[place], choice))
+            scored.append(ScoredToken(node, row[place], choice))
     return Segment(
         tuple(tokens),
         tuple(positions),
@@ -240,48 +240,48 @@ def segment_of(question: Question, skip: int) -> Segment:
 
 
 S = TypeVar("S")
-T = TypeVar("T", bound=Beginning)
+T = TypeVar("T", bound=PrefixCandidate)
 
 
 @dataclass(frozen=True, slots=True)
-class Group(Generic[T]):
-    """Questions, or openings, that share their first ``shared`` tokens."""
+class PrefixGroup(Generic[T]):
+    """Questions or prompts that share their first ``shared`` tokens."""
 
     shared: int
     questions: tuple[T, ...]
 
     def prefix(self, live: int, *, alone: bool) -> tuple[int, ...]:
-        """The tokens to have read before the group's questions are computed.
+        """Return the tokens of the prefix to compute before the questions of the group.
 
-        ``live``: how many of the first question's tokens are known already. ``alone``: nothing
-        else is asked at the same time.
+        ``live``: number of leading tokens of the first question that are cached already.
+        ``alone``: True if the call has no other requests.
         """
         first = self.questions[0].shareable
         if len(self.questions) > 1:
             saved = self.shared * (len(self.questions) - 1)
-            return first[: self.shared] if self.shared <= live or saved > _WORTHWHILE else ()
+            return first[: self.shared] if self.shared <= live or saved > _MIN_SAVED_TOKENS else ()
         if 2 * live >= len(first):
             return first[:live]
-        # Asked one at a time, the next question is likely to begin as this one does.
+        # With one request per call, the next one probably starts with the same tokens.
         return first if alone else ()
 
 
-def group(questions: Sequence[T]) -> list[Group[T]]:
-    """Questions by shared beginning, so that the tokens to compute are few.
+def group_by_prefix(questions: Sequence[T]) -> list[PrefixGroup[T]]:
+    """Group questions by shared prefixes so that few tokens have to be computed.
 
-    Groups are ordered by their earliest question, and so are the questions in a group. Sharing
-    is by tokens, never by text: tokens may merge where two texts meet.
+    Groups, and the questions in a group, are in the order of ``index``. Prefixes are compared as
+    tokens, not as text, because tokens may merge where two texts are joined.
     """
     ordered = sorted(questions, key=lambda question: question.shareable)
-    shared = _neighbours([question.shareable for question in ordered])
+    shared = _shared_with_previous([question.shareable for question in ordered])
     lengths = np.array([question.trunk_length for question in ordered])
-    found = _divide(shared, lengths, 0, len(ordered), 0)
+    division = _divide(shared, lengths, 0, len(ordered), 0)
     groups = [
-        Group(
+        PrefixGroup(
             part.shared,
             tuple(sorted((ordered[i] for i in part.members), key=lambda q: q.index)),
         )
-        for part in found.parts
+        for part in division.parts
     ]
     return sorted(groups, key=lambda part: part.questions[0].index)
 
@@ -296,8 +296,8 @@ class _Division(NamedTuple):
     parts: list[_Part]
 
 
-def _neighbours(rows: Sequence[tuple[int, ...]]) -> NDArray[np.int64]:
-    """Of each row, how many leading tokens it shares with the row before (0 for the first)."""
+def _shared_with_previous(rows: Sequence[tuple[int, ...]]) -> NDArray[np.int64]:
+    """Return, per row, the number of tokens shared with the previous row (0 for the first)."""
     arrays = [np.array(row, dtype=np.int64) for row in rows]
     shared = np.zeros(len(rows), dtype=np.int64)
     for i in range(1, len(rows)):
@@ -310,10 +310,10 @@ def _neighbours(rows: Sequence[tuple[int, ...]]) -> NDArray[np.int64]:
 def _divide(
     shared: NDArray[np.int64], lengths: NDArray[np.int64], begin: int, end: int, depth: int
 ) -> _Division:
-    """The cheapest way found to group the sorted rows ``begin…end``.
+    """Divide the sorted rows ``begin…end`` into groups at low cost (greedy, recursive).
 
-    All share what the least similar neighbours do. Rows that share more are a group of their
-    own where computing their longer prefix once is worth more than staying with the others.
+    All rows share as many tokens as the least similar neighbours. Rows that share more form a
+    separate group if that computes fewer tokens than leaving them with the others.
     """
     members = tuple(range(begin, end))
     if end - begin == 1:
@@ -322,38 +322,38 @@ def _divide(
     cuts = [begin, *(begin + 1 + np.flatnonzero(shared[begin + 1 : end] == common)).tolist(), end]
     cost = 0
     parts: list[_Part] = []
-    left: list[int] = []
+    rest: list[int] = []
     for low, high in itertools.pairwise(cuts):
         together = int(lengths[low:high].sum()) - common * (high - low)
         if high - low > 1 and depth < _MAX_DEPTH:
-            apart = _divide(shared, lengths, low, high, depth + 1)
-            if apart.cost + _GROUP_COST < together:
-                cost += apart.cost + _GROUP_COST
-                parts += apart.parts
+            separate = _divide(shared, lengths, low, high, depth + 1)
+            if separate.cost + _GROUP_COST < together:
+                cost += separate.cost + _GROUP_COST
+                parts += separate.parts
                 continue
         cost += together
-        left += range(low, high)
-    if len(left) == 1:
-        parts.append(_Part(0, tuple(left)))
+        rest += range(low, high)
+    if len(rest) == 1:
+        parts.append(_Part(0, tuple(rest)))
         cost += common
-    elif left:
-        parts.append(_Part(common, tuple(left)))
+    elif rest:
+        parts.append(_Part(common, tuple(rest)))
         cost += common
     return _Division(cost, parts)
 
 
-def batches(
+def split_batches(
     questions: Iterable[S],
     size: Callable[[S], int],
     budget: Callable[[], int],
     *,
     padded: bool,
 ) -> Iterator[list[S]]:
-    """Cut questions into batches of at most ``budget()`` tokens, or of one question.
+    """Split questions into batches of at most ``budget()`` tokens, or of a single question.
 
-    ``padded``: every question of a batch costs as much as its longest; they are sorted by
-    length then. Without padding the order is kept, so that early requests are answered early.
-    The budget is asked before every batch is closed: it may shrink on the way.
+    ``padded``: every question of a batch costs as much as the longest one, so questions are sorted
+    by length. Without padding the order is preserved, and early requests are answered early.
+    ``budget`` is called for every question because it may shrink during the iteration.
     """
     if padded:
         questions = sorted(questions, key=size)

@@ -1,4 +1,4 @@
-"""Requests → questions and openings: text or chat, cut to the model's window, as token ids."""
+"""Encoding of requests as token ids: chat templates, context window, special tokens."""
 
 from __future__ import annotations
 
@@ -16,70 +16,69 @@ from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
 from pytest_llmeval.core.reasoning_marks import open_reasoning_mark
-from pytest_llmeval.models.hf.batching import Opening
+from pytest_llmeval.models.hf.batching import EncodedPrompt
 from pytest_llmeval.models.hf.batching import Question
-from pytest_llmeval.models.hf.batching import tree_of
+from pytest_llmeval.models.hf.batching import build_tree
 from pytest_llmeval.models.hf.spec import DEFAULT_DATE
-from pytest_llmeval.models.hf.weights_fingerprint import at
 from pytest_llmeval.models.hf.weights_fingerprint import check_date
+from pytest_llmeval.models.hf.weights_fingerprint import template_clock
 
-# What a text is put after to be encoded alone: the first of these that does not merge with it.
+# Texts to encode a continuation after: the first whose tokens do not merge with it is used.
 _BEFORE = ("\n", ":", "a")
 
 
 class PromptError(LlmevalError):
-    """A prompt or choice that cannot be encoded; the message is the error of its response."""
+    """Error for a prompt or choice that cannot be encoded; the response carries its message."""
 
 
 class _Text(NamedTuple):
-    """A context and what may follow it: delimiter and choice."""
+    """Context, and the continuations (delimiter + choice) to encode after it."""
 
     context: str
     continuations: tuple[str, ...] = ()
 
     @property
     def last_line(self) -> str:
-        """The context from its last line on; all of it where that begins with a blank."""
+        """Last line of the context; the whole context if that line starts with white space."""
         begin = self.context.rfind("\n") + 1
         return self.context[begin:] if self.context[begin : begin + 1].strip() else self.context
 
 
 @dataclass(slots=True)
 class _Draft:
-    """A request on its way to token ids.
-
-    ``texts``: one context with all choices, or, where every choice has a context of its own, one
-    a choice.
-    """
+    """Request before encoding, with the shots that fit into the context window."""
 
     index: int
     request: Request
     prompt: Prompt
+    #: One context with all choices, or one per choice if every choice has its own context.
     texts: tuple[_Text, ...]
+    #: Number of dropped shots.
     dropped: int = 0
 
 
 class _Ids(NamedTuple):
-    """Token ids of a context, and of each continuation after it, without special tokens.
-
-    A continuation without ids has none in the whole text: a token spans the join. ``apart``: how
-    many were encoded apart from the context for that reason.
-    """
+    """Token ids of a context and of its continuations, without special tokens."""
 
     context: tuple[int, ...]
+    #: A continuation is empty if a token spans the end of the context and its beginning.
     continuations: tuple[tuple[int, ...], ...]
+    #: Number of continuations encoded separately from the context for that reason.
     apart: int = 0
 
 
 def _after(context: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ...]:
-    """The ids that follow the context's; none where the whole text does not begin with them."""
+    """Return the ids after those of the context; empty if ``whole`` does not start with them."""
     return whole[len(context) :] if whole[: len(context)] == context else ()
 
 
-def _joined(
+def _join_last_line(
     text: _Text, context: tuple[int, ...], short: dict[str, tuple[int, ...]]
 ) -> _Ids | None:
-    """The ids put together at the last line; None where the context itself does not fit so."""
+    """Join the ids of the context and of its last line with every choice.
+
+    None if the context does not have the same ids when its last line is encoded separately.
+    """
     line = short[text.last_line]
     head = context[: len(context) - len(line)]
     if head + line != context:
@@ -91,10 +90,10 @@ def _joined(
 
 
 class Encoder:
-    """Turns requests into questions (choices) and openings (text) for one tokenizer.
+    """Encoder of requests for one tokenizer.
 
-    ``window``: the number of tokens that the model can read, or None where it has no bound.
-    ``day``: the date for a chat template that writes one.
+    ``window``: size of the context window in tokens; None if unlimited. ``day``: the date for chat
+    templates that print one.
     """
 
     def __init__(self, tokenizer: Any, window: int | None, day: date = DEFAULT_DATE) -> None:
@@ -102,17 +101,19 @@ class Encoder:
         self._window = window
         self._day = day
         self._lead = _lead(tokenizer)
-        # Whether the chat template takes a system message; None: not known yet.
+        # True if the chat template renders system messages; None until that is tested.
         self._takes_system: bool | None = None
-        # Whether the chat template is known to read this date.
-        self._dated = False
-        # Whether this tokenizer was found to start anew at the beginning of a line.
-        self._splits = True
+        # True after check_date has passed.
+        self._date_checked = False
+        # False once the tokenizer has merged tokens over the beginning of a line.
+        self._splits_lines = True
 
-    def questions(self, requests: Sequence[Request]) -> tuple[list[Question], list[Response]]:
-        """The questions that can be asked, and an error response for every other request.
+    def encode_questions(
+        self, requests: Sequence[Request]
+    ) -> tuple[list[Question], list[Response]]:
+        """Encode requests for choices; return questions, and error responses for failed requests.
 
-        A prompt longer than the window loses whole shots from the end until it fits.
+        If a prompt exceeds the window, the last shots are dropped until it fits.
         """
         questions: list[Question] = []
         refused: list[Response] = []
@@ -124,7 +125,7 @@ class Encoder:
                 refused.append(_refusal(request, error))
         while drafts:
             texts = [text for draft in drafts for text in draft.texts]
-            encoded = iter(self._joins_apart(texts, self._encoded(texts)))
+            encoded = iter(self._encode_spanned(texts, self._encode_texts(texts)))
             too_long: list[_Draft] = []
             for draft in drafts:
                 ids = tuple(islice(encoded, len(draft.texts)))
@@ -133,29 +134,31 @@ class Encoder:
                     if self._window is None or question.length <= self._window:
                         questions.append(question)
                     else:
-                        too_long.append(self._shorter(draft, question.length))
+                        too_long.append(self._drop_shot(draft, question.length))
                 except PromptError as error:
                     refused.append(_refusal(draft.request, error, draft.dropped))
             drafts = too_long
         questions.sort(key=lambda question: question.index)
         return questions, refused
 
-    def openings(self, requests: Sequence[Request]) -> tuple[list[Opening], list[Response]]:
-        """The prompts that can be continued, and an error response for every other request.
+    def encode_prompts(
+        self, requests: Sequence[Request]
+    ) -> tuple[list[EncodedPrompt], list[Response]]:
+        """Encode requests for text; return prompts, and error responses for failed requests.
 
-        A prompt that leaves less than ``max_tokens`` of the window loses whole shots from the
-        end until it does not; where no shots are left, the text gets what room there is.
+        If a prompt leaves less than ``max_tokens`` of the window, the last shots are dropped until
+        it fits. Without shots, the limit is reduced to the rest of the window.
         """
-        alike = _alike(requests)
-        openings: list[Opening] = []
+        equal = _group_equal_prompts(requests)
+        openings: list[EncodedPrompt] = []
         refused: list[Response] = []
         drafts: list[_Draft] = []
 
         def refuse(number: int, error: PromptError, dropped: int) -> None:
-            for one in (requests[index] for index in alike[number]):
-                refused.append(_refusal(one, error, dropped))
+            for index in equal[number]:
+                refused.append(_refusal(requests[index], error, dropped))
 
-        for number, indices in enumerate(alike):
+        for number, indices in enumerate(equal):
             request = requests[indices[0]]
             try:
                 drafts.append(self._draft(number, request, request.prompt, 0))
@@ -167,19 +170,19 @@ class Encoder:
             for draft in drafts:
                 context = contexts[draft.texts[0].context]
                 try:
-                    tokens = self._lead_of(context) + context
+                    tokens = self._lead_for(context) + context
                     opening = self._opening(draft, tokens)
                     if opening is None:
-                        too_long.append(self._shorter(draft, len(tokens)))
+                        too_long.append(self._drop_shot(draft, len(tokens)))
                     else:
-                        openings += [replace(opening, index=i) for i in alike[draft.index]]
+                        openings += [replace(opening, index=i) for i in equal[draft.index]]
                 except PromptError as error:
                     refuse(draft.index, error, draft.dropped)
             drafts = too_long
         openings.sort(key=lambda opening: opening.index)
         return openings, refused
 
-    def _shorter(self, draft: _Draft, length: int) -> _Draft:
+    def _drop_shot(self, draft: _Draft, length: int) -> _Draft:
         if not draft.prompt.shots:
             raise PromptError(
                 f"the question alone takes {length} tokens, the model's window is {self._window}"
@@ -214,31 +217,31 @@ class Encoder:
                 f"the chat template opens reasoning ({mark}) and does not close it: the likelihood"
                 " of an answer within reasoning means nothing; use a protocol that generates text"
             )
-        # The blank before the answer belongs to the answer: " B" is a token, "B" another.
-        kept = context.rstrip()
-        moved = context[len(kept) :]
-        return _Text(kept, tuple(moved + text for text in continuations))
+        # The blank before the answer belongs to the answer: " B" and "B" are different tokens.
+        stripped = context.rstrip()
+        blanks = context[len(stripped) :]
+        return _Text(stripped, tuple(blanks + text for text in continuations))
 
     def _chat(self, prompt: Prompt) -> str:
         messages = prompt.messages()
         if not getattr(self._tokenizer, "chat_template", None):
             raise PromptError("the model has no chat template")
-        if not self._dated:
+        if not self._date_checked:
             check_date(self._tokenizer, self._day)
-            self._dated = True
+            self._date_checked = True
         folded = fold_system(messages)
         try:
             if self._takes_system is None and folded != messages:
-                self._takes_system = self._shows_system(messages, folded)
+                self._takes_system = self._renders_system(messages, folded)
             return self._apply(messages if self._takes_system else folded) + prompt.prefix
-        except Exception as error:  # whatever a template raises is the template's refusal
+        except Exception as error:  # templates may raise any exception
             raise PromptError(f"the chat template refuses the prompt: {error}") from error
 
-    def _shows_system(self, messages: list[dict[str, str]], folded: list[dict[str, str]]) -> bool:
-        """Whether a system message is part of what the chat template makes.
+    def _renders_system(self, messages: list[dict[str, str]], folded: list[dict[str, str]]) -> bool:
+        """Return True if the chat template renders the system message.
 
-        Some templates refuse the role, some leave it out without a word. Raises what the
-        template raises where it is not the role that it refuses.
+        Some templates reject the role, others drop the message silently. Raises the template's
+        exception if it also rejects the messages without a system role.
         """
         try:
             text = self._apply(messages)
@@ -247,56 +250,56 @@ class Encoder:
             return False
         try:
             return text != self._apply(messages[1:])
-        except Exception:  # it wants one
+        except Exception:  # the template requires a system message
             return True
 
     def _apply(self, messages: list[dict[str, str]]) -> str:
-        with at(self._day):
+        with template_clock(self._day):
             text: str = self._tokenizer.apply_chat_template(
                 messages, add_generation_prompt=True, tokenize=False
             )
         return text
 
-    def _encoded(self, texts: Sequence[_Text]) -> list[_Ids]:
-        """Ids of every context, and of each continuation as far as it has tokens of its own.
+    def _encode_texts(self, texts: Sequence[_Text]) -> list[_Ids]:
+        """Encode contexts and continuations; a continuation without tokens of its own is empty.
 
-        A context is read once, not once a choice: where its last line begins, a tokenizer that
-        splits text before it merges starts anew, so only the last line is encoded again with
-        every choice (four letters after "Answer:" are four short texts for all items). That a
-        tokenizer is of this kind is not assumed: every context must come out the same in two
-        parts as in one, and so must the first text of every call with all its choices.
-        Otherwise whole texts are encoded.
+        A context is encoded once, not once per choice. A tokenizer that splits text into lines
+        before it merges does not merge over the beginning of the last line, so only the last line
+        is encoded again with every choice (four letters after "Answer:" are four short texts for
+        all items). This is verified: every context must have the same ids in two parts as in one,
+        and so must the first text of every call with all its choices. Otherwise whole texts are
+        encoded.
         """
         contexts = self._encode(text.context for text in texts)
-        found: list[_Ids | None] = [None] * len(texts)
-        if self._splits:
+        joined: list[_Ids | None] = [None] * len(texts)
+        if self._splits_lines:
             short = self._encode(
                 text.last_line + choice for text in texts for choice in ("", *text.continuations)
             )
-            found = [_joined(text, contexts[text.context], short) for text in texts]
-        doubtful = [text for text, ids in zip(texts, found, strict=True) if ids is None]
+            joined = [_join_last_line(text, contexts[text.context], short) for text in texts]
+        remaining = [text for text, ids in zip(texts, joined, strict=True) if ids is None]
         whole = self._encode(
             text.context + choice
-            for text in (*texts[:1], *doubtful)
+            for text in (*texts[:1], *remaining)
             for choice in text.continuations
         )
 
-        def in_whole(text: _Text) -> _Ids:
+        def split_whole(text: _Text) -> _Ids:
             context = contexts[text.context]
             own = (_after(context, whole[text.context + choice]) for choice in text.continuations)
             return _Ids(context, tuple(own))
 
-        if found[0] is not None and found[0] != in_whole(texts[0]):
-            self._splits = False
-            return self._encoded(texts)
-        return [ids or in_whole(text) for text, ids in zip(texts, found, strict=True)]
+        if joined[0] is not None and joined[0] != split_whole(texts[0]):
+            self._splits_lines = False
+            return self._encode_texts(texts)
+        return [ids or split_whole(text) for text, ids in zip(texts, joined, strict=True)]
 
-    def _joins_apart(self, texts: Sequence[_Text], encoded: Sequence[_Ids]) -> list[_Ids]:
-        """The ids, with every continuation encoded apart from its context where a token spans both.
+    def _encode_spanned(self, texts: Sequence[_Text], encoded: Sequence[_Ids]) -> list[_Ids]:
+        """Encode a continuation separately from its context if a token spans both.
 
-        No token of the whole text is the choice's own there: what follows the length of the
-        context is empty (lm-evaluation-harness stops: issues 1053, 1297 and 3336 of its
-        repository) or a part of the choice. Its pull request 4055 encodes the continuation alone.
+        The ids after the length of the context are then empty (lm-evaluation-harness stops: issues
+        1053, 1297 and 3336 of its repository) or only a part of the choice. Pull request 4055 of
+        lm-evaluation-harness encodes the continuation separately, too.
         """
         spanned = [
             choice
@@ -304,14 +307,14 @@ class Encoder:
             for choice, own in zip(text.continuations, ids.continuations, strict=True)
             if not own
         ]
-        alone = self._alone(spanned)
+        separate = self._encode_separately(spanned)
         return [
             ids
             if all(ids.continuations)
             else _Ids(
                 ids.context,
                 tuple(
-                    own or alone[choice]
+                    own or separate[choice]
                     for choice, own in zip(text.continuations, ids.continuations, strict=True)
                 ),
                 apart=ids.continuations.count(()),
@@ -319,24 +322,24 @@ class Encoder:
             for text, ids in zip(texts, encoded, strict=True)
         ]
 
-    def _alone(self, texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
-        """Ids of texts as they are within a longer one, after something that no token spans.
+    def _encode_separately(self, texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
+        """Encode texts after another text of which no token extends into them.
 
         At the beginning of a text some tokenizers add a blank, which the choice does not have.
         """
-        left = list(dict.fromkeys(texts))
-        found: dict[str, tuple[int, ...]] = {}
+        remaining = list(dict.fromkeys(texts))
+        ids_of: dict[str, tuple[int, ...]] = {}
         for before in _BEFORE:
-            if not left:
+            if not remaining:
                 break
-            encoded = self._encode([before, *(before + text for text in left)])
-            own = {text: _after(encoded[before], encoded[before + text]) for text in left}
-            found.update((text, ids) for text, ids in own.items() if ids and encoded[before])
-            left = [text for text in left if text not in found]
-        return found | self._encode(left)
+            encoded = self._encode([before, *(before + text for text in remaining)])
+            own = {text: _after(encoded[before], encoded[before + text]) for text in remaining}
+            ids_of.update((text, ids) for text, ids in own.items() if ids and encoded[before])
+            remaining = [text for text in remaining if text not in ids_of]
+        return ids_of | self._encode(remaining)
 
     def _encode(self, texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
-        """Ids of the texts without special tokens; each text once, all in one call."""
+        """Encode the distinct texts in one call, without special tokens."""
         distinct = list(dict.fromkeys(texts))
         if not distinct:
             return {}
@@ -345,7 +348,7 @@ class Encoder:
             add_special_tokens=False,
             return_attention_mask=False,
             return_token_type_ids=False,
-            verbose=False,  # longer than the model reads is for the caller to judge
+            verbose=False,  # the caller checks the length
         ).input_ids
         return {text: tuple(ids) for text, ids in zip(distinct, encoded, strict=True)}
 
@@ -353,7 +356,7 @@ class Encoder:
         rows: list[tuple[int, ...]] = []
         starts: list[int] = []
         for ids in encoded:
-            lead = self._lead_of(ids.context)
+            lead = self._lead_for(ids.context)
             rows += [lead + ids.context + own for own in ids.continuations]
             starts += [len(lead) + len(ids.context)] * len(ids.continuations)
         for choice, row, start in zip(draft.request.choices, rows, starts, strict=True):
@@ -363,52 +366,52 @@ class Encoder:
             index=draft.index,
             rows=tuple(rows),
             starts=tuple(starts),
-            tree=tree_of(rows),
+            tree=build_tree(rows),
             prompt_tokens=max(starts),
             dropped_shots=draft.dropped,
             encoded_apart=sum(ids.apart for ids in encoded),
         )
 
-    def _opening(self, draft: _Draft, tokens: tuple[int, ...]) -> Opening | None:
-        """The opening; None where it is too long as it is."""
+    def _opening(self, draft: _Draft, tokens: tuple[int, ...]) -> EncodedPrompt | None:
+        """Return the encoded prompt; None if a shot has to be dropped first."""
         limit = draft.request.decoding.max_tokens
         if self._window is not None and len(tokens) + limit > self._window:
             if draft.prompt.shots or len(tokens) >= self._window:
                 return None
             limit = self._window - len(tokens)
         opened = _open_mark(draft.texts[0].context, draft.prompt.question) is not None
-        return Opening(draft.index, tokens, limit, opened, draft.dropped)
+        return EncodedPrompt(draft.index, tokens, limit, opened, draft.dropped)
 
-    def _lead_of(self, context: tuple[int, ...]) -> tuple[int, ...]:
-        """What stands before a context; before an empty one there is always something."""
+    def _lead_for(self, context: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the special tokens to add before a context; never empty for an empty context."""
         if not context:
             return (self._first_token(),)
-        # A chat template may have written the BOS already: it stands there once.
+        # The chat template may have rendered the BOS token: never add a second one.
         return () if context[: len(self._lead)] == self._lead else self._lead
 
     def _first_token(self) -> int:
-        """What stands before an answer to nothing: BOS, else EOS."""
+        """Return the token that precedes an answer to an empty prompt: BOS, else EOS."""
         for token in (self._tokenizer.bos_token_id, self._tokenizer.eos_token_id):
             if token is not None:
                 return int(token)
         raise PromptError("the prompt is empty and the tokenizer has neither BOS nor EOS")
 
 
-def _alike(requests: Sequence[Request]) -> list[list[int]]:
-    """Neighbours with the same prompt, as the samples of an item are: they are encoded once."""
-    found: list[list[int]] = []
+def _group_equal_prompts(requests: Sequence[Request]) -> list[list[int]]:
+    """Group the indices of consecutive requests with equal prompts, such as samples of an item."""
+    groups: list[list[int]] = []
     for index, request in enumerate(requests):
         before = requests[index - 1]
         same = replace(request, id=before.id, sample=before.sample, arm=before.arm)
         if index and same == before:
-            found[-1].append(index)
+            groups[-1].append(index)
         else:
-            found.append([index])
-    return found
+            groups.append([index])
+    return groups
 
 
 def fold_system(messages: list[dict[str, str]]) -> list[dict[str, str]]:
-    """The messages with the system message put before the first user's, in one turn."""
+    """Return the messages with the system message prepended to the first user message."""
     if len(messages) < 2 or messages[0]["role"] != "system":
         return messages
     system, first, *rest = messages
@@ -416,15 +419,15 @@ def fold_system(messages: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 def _open_mark(text: str, question: str) -> str | None:
-    """The mark behind the question that leaves reasoning open where the answer would start."""
+    """Return the mark after the question that opens unfinished reasoning, or None."""
     tail = text[text.rfind(question) + len(question) :] if question in text else text
     return open_reasoning_mark(tail)
 
 
 def _lead(tokenizer: Any) -> tuple[int, ...]:
-    """The special tokens that the tokenizer puts before a text by itself.
+    """Return the special tokens that the tokenizer adds before a text.
 
-    What it would put after a text (an EOS) is left out: the choice follows there.
+    Tokens that it adds after a text (EOS) are omitted because the choice follows there.
     """
     plain = list(tokenizer("a", add_special_tokens=False).input_ids)
     special = list(tokenizer("a").input_ids)
@@ -435,7 +438,7 @@ def _lead(tokenizer: Any) -> tuple[int, ...]:
 
 
 def _refusal(request: Request, error: PromptError, dropped_shots: int = 0) -> Response:
-    """The response to a request that cannot be encoded."""
+    """Return the error response to a request that cannot be encoded."""
     return Response(
         request.id,
         error=str(error),

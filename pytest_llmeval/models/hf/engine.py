@@ -1,4 +1,4 @@
-"""One loaded model, asked for both: choices compared, and text."""
+"""Engine of one loaded model for both kinds of request."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
 from pytest_llmeval.models.hf.generation import TextEngine
-from pytest_llmeval.models.hf.loading import Loaded
+from pytest_llmeval.models.hf.loading import LoadedModel
 from pytest_llmeval.models.hf.loglikelihood import ChoiceEngine
 from pytest_llmeval.models.hf.self_check import find_paths
 
 
 class Engine:
-    """Answers requests of either kind; what serves a kind is prepared when it is first asked for."""
+    """Dispatcher to a ChoiceEngine and a TextEngine, each created by the first request for it."""
 
-    def __init__(self, loaded: Loaded, batch_tokens: int | None = None) -> None:
+    def __init__(self, loaded: LoadedModel, batch_tokens: int | None = None) -> None:
         self._loaded = loaded
         self._batch_tokens = batch_tokens
         self._paths = find_paths(loaded.model, loaded.device)
@@ -24,7 +24,7 @@ class Engine:
         self._text: TextEngine | None = None
 
     def answer(self, requests: Sequence[Request], setup_seconds: float = 0.0) -> Iterator[Response]:
-        """Yield a response a request; ``setup_seconds`` is spread over all of them."""
+        """Yield one response per request; ``setup_seconds`` is divided equally among them."""
         choices = [request for request in requests if request.ask == "choices"]
         texts = [request for request in requests if request.ask == "text"]
         each = setup_seconds / max(1, len(requests))

@@ -1,6 +1,6 @@
-"""Forward passes: packed behind a shared prefix, or every row in full.
+"""Forward passes: packed rows after a shared prefix, or every row in full.
 
-They give the scores of choices, and the first and next logits of texts.
+Both return the log-probabilities of choices; the packed one also the next logits of texts.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from torch import Tensor
 
 from pytest_llmeval.models.hf import packed_attention
 from pytest_llmeval.models.hf.batching import Question
-from pytest_llmeval.models.hf.batching import Scored
+from pytest_llmeval.models.hf.batching import ScoredToken
 from pytest_llmeval.models.hf.batching import Segment
+from pytest_llmeval.models.hf.batching import build_segment
 from pytest_llmeval.models.hf.batching import common_length
-from pytest_llmeval.models.hf.batching import segment_of
+from pytest_llmeval.models.hf.packed_attention import AttentionPlan
 from pytest_llmeval.models.hf.packed_attention import KeysValues
-from pytest_llmeval.models.hf.packed_attention import Layout
-from pytest_llmeval.models.hf.packed_attention import Plan
+from pytest_llmeval.models.hf.packed_attention import PackedLayout
 
-# Rows of logits turned into log-probabilities at a time: 128 × 50,000 floats are 26 MB.
+# Rows of logits to normalise at a time: 128 × 50,000 floats are 26 MB.
 _ROWS = 128
 
-Scores = list[list[float]]  # of each question, the log-probability of each choice
+Scores = list[list[float]]  # per question, the log-probability of each choice
 
 
 class FullForward:
-    """Every row of a question computed by itself, right padded. Serves any causal model."""
+    """Forward pass over separate right-padded rows, for every causal model."""
 
     def __init__(self, model: Any, device: torch.device) -> None:
         self._model = model
         self._device = device
-        self._head = _RowsOfHead(model)
+        self._head = _SelectiveHead(model)
 
     def score(self, questions: Sequence[Question]) -> Scores:
-        """Of each question, the log-probability of each choice."""
+        """Return the log-probability of each choice, per question."""
         # Rows that read the same tokens (single-token choices) are computed once.
         rows: dict[tuple[int, ...], int] = {}
         for question in questions:
@@ -54,7 +54,7 @@ class FullForward:
             mask[number, : len(row)] = 1
         scored = [
             [
-                Scored(rows[row[:-1]] * longest + place - 1, row[place], choice)
+                ScoredToken(rows[row[:-1]] * longest + place - 1, row[place], choice)
                 for choice, (row, start) in enumerate(
                     zip(question.rows, question.starts, strict=True)
                 )
@@ -63,7 +63,7 @@ class FullForward:
             for question in questions
         ]
         with torch.inference_mode():
-            return _sum_up(
+            return _sum_logprobs(
                 scored,
                 [len(question.rows) for question in questions],
                 lambda needed: self._head.logits(
@@ -76,75 +76,75 @@ class FullForward:
 
 @dataclass(slots=True)
 class Prefix:
-    """TokenUsage that were read, with the keys and values of every layer."""
+    """Computed tokens with the keys and values of every layer."""
 
     tokens: tuple[int, ...]
-    kept: list[KeysValues]
+    keys_values: list[KeysValues]
 
     def first(self, length: int) -> list[KeysValues] | None:
-        """Keys and values of the first tokens; nothing is copied."""
+        """Return views of the first ``length`` keys and values; None for 0."""
         if length == 0:
             return None
-        return [(keys[:, :, :length], values[:, :, :length]) for keys, values in self.kept]
+        return [(keys[:, :, :length], values[:, :, :length]) for keys, values in self.keys_values]
 
 
 class PackedForward:
-    """Questions in one row without padding behind a prefix that stays alive between calls.
+    """Forward pass over questions packed into one row, after a prefix that is kept between calls.
 
-    ``trims``: the last layer's MLP, too, sees only the needed positions.
+    ``trims``: compute the last layer's MLP for the needed positions only.
     """
 
     def __init__(self, model: Any, device: torch.device, *, trims: bool = True) -> None:
         packed_attention.register()
         self._model = model
         self._device = device
-        self._head = _RowsOfHead(model)
-        self._mlp = _RowsOfLastMlp(model) if trims else None
+        self._head = _SelectiveHead(model)
+        self._mlp = _SelectiveLastMlp(model) if trims else None
         self._merges = packed_attention.can_merge(device)
         self._live = Prefix((), [])
 
     @property
     def pads(self) -> bool:
-        """Whether attention pads the questions of a batch to their longest."""
+        """True if attention pads the questions of a batch to the longest one."""
         return not self._merges
 
-    def shared_with_live(self, tokens: tuple[int, ...]) -> int:
-        """How many leading tokens the live prefix already holds."""
+    def live_length(self, tokens: tuple[int, ...]) -> int:
+        """Return the number of leading tokens of ``tokens`` that the live prefix holds."""
         return common_length([tokens, self._live.tokens])
 
     def read(self, tokens: tuple[int, ...]) -> None:
-        """Make ``tokens`` the beginning of the live prefix, computing only what is new."""
-        shared = self.shared_with_live(tokens)
+        """Make the live prefix start with ``tokens``, computing only the missing ones."""
+        shared = self.live_length(tokens)
         if shared == len(tokens):
             return
-        known = self._live.first(shared)
+        cached = self._live.first(shared)
         new = tokens[shared:]
         segment = Segment(new, tuple(range(shared, len(tokens))), (0,) * len(new), (), len(new))
         captured: list[KeysValues] = []
         with torch.inference_mode():
-            self._forward([segment], known, shared, torch.empty(0, dtype=torch.long), captured)
-            if known is not None:
+            self._forward([segment], cached, shared, torch.empty(0, dtype=torch.long), captured)
+            if cached is not None:
                 captured = [
                     (torch.cat([old[0], own[0]], dim=2), torch.cat([old[1], own[1]], dim=2))
-                    for old, own in zip(known, captured, strict=True)
+                    for old, own in zip(cached, captured, strict=True)
                 ]
             else:
-                # Out of the projections' output, so that attention reads them in one piece.
+                # Copy from the projections' output, so that attention reads contiguous memory.
                 captured = [(keys.contiguous(), values.contiguous()) for keys, values in captured]
         self._live = Prefix(tokens, captured)
 
-    def kept(self, tokens: tuple[int, ...]) -> list[KeysValues] | None:
-        """Keys and values of a prefix, which is read where it is not live; None of an empty one."""
+    def keys_values(self, tokens: tuple[int, ...]) -> list[KeysValues] | None:
+        """Return keys and values of a prefix, computed if missing; None for an empty one."""
         self.read(tokens)
         return self._live.first(len(tokens))
 
     def begin(
         self, rows: Sequence[tuple[int, ...]], prefix: tuple[int, ...]
     ) -> tuple[Tensor, list[KeysValues]]:
-        """Read rows that go on after the prefix: what follows each, and what they leave behind.
+        """Compute rows after a prefix.
 
-        Logits of shape (rows, vocabulary), then of every layer the keys and values of the rows'
-        own tokens, one row after the other, of shape (1, heads, tokens, size).
+        Returns the next logits, (rows, vocabulary), and per layer the keys and values of the rows'
+        own tokens, concatenated over the rows, (1, heads, tokens, size).
         """
         seen = len(prefix)
         segments = [
@@ -154,12 +154,12 @@ class PackedForward:
         last = torch.tensor(list(itertools.accumulate(map(len, rows)))) - 1
         captured: list[KeysValues] = []
         with torch.inference_mode():
-            logits = self._forward(segments, self.kept(prefix), seen, last, captured)
+            logits = self._forward(segments, self.keys_values(prefix), seen, last, captured)
         return logits, captured
 
-    def step(self, tokens: Sequence[int], positions: Sequence[int], plan: Plan) -> Tensor:
-        """Logits after one more token of every row, of shape (rows, vocabulary)."""
-        with torch.inference_mode(), packed_attention.planned(self._model, plan):
+    def step(self, tokens: Sequence[int], positions: Sequence[int], plan: AttentionPlan) -> Tensor:
+        """Compute one more token per row; return the next logits, (rows, vocabulary)."""
+        with torch.inference_mode(), packed_attention.use_plan(self._model, plan):
             logits: Tensor = self._model(
                 input_ids=torch.tensor([tokens], device=self._device),
                 position_ids=torch.tensor([positions], device=self._device),
@@ -173,22 +173,22 @@ class PackedForward:
         self._live = Prefix((), [])
 
     def close(self) -> None:
-        """Leave the model as it was found."""
+        """Remove all hooks from the model and free the live prefix."""
         self.forget()
         if self._mlp is not None:
             self._mlp.remove()
 
     def score(self, questions: Sequence[Question], prefix: tuple[int, ...] = ()) -> Scores:
-        """Of each question, the log-probability of each choice; all begin with ``prefix``."""
+        """Return the log-probability of each choice, per question; all start with ``prefix``."""
         self.read(prefix)
-        segments = [segment_of(question, len(prefix)) for question in questions]
+        segments = [build_segment(question, len(prefix)) for question in questions]
         offsets = itertools.accumulate((len(segment.tokens) for segment in segments), initial=0)
         scored = [
             [item._replace(node=item.node + offset) for item in segment.scored]
             for segment, offset in zip(segments, offsets, strict=False)
         ]
         with torch.inference_mode():
-            return _sum_up(
+            return _sum_logprobs(
                 scored,
                 [len(question.rows) for question in questions],
                 lambda needed: self._forward(
@@ -209,17 +209,17 @@ class PackedForward:
         ends = list(itertools.accumulate(len(segment.tokens) for segment in segments))
         spans = tuple(zip([0, *ends], ends, strict=False))
         masks = tuple(_mask(segment, self._model.dtype) for segment in segments)
-        layout = Layout(
+        layout = PackedLayout(
             spans=spans,
             masks=masks,
             prefix=prefix,
             captured=captured,
-            side_by_side=None
+            padded_batch=None
             if self._merges
-            else packed_attention.side_by_side(spans, masks, seen, self._device),
+            else packed_attention.pad_batch(spans, masks, seen, self._device),
         )
         rows = needed.to(self._device)
-        with packed_attention.planned(self._model, layout), _narrowed(self._mlp, rows):
+        with packed_attention.use_plan(self._model, layout), _selected_rows(self._mlp, rows):
             return self._head.logits(
                 rows,
                 input_ids=tokens.to(self._device),
@@ -228,7 +228,10 @@ class PackedForward:
 
 
 def _mask(segment: Segment, dtype: torch.dtype) -> Tensor | None:
-    """What the tokens of a question see: earlier ones, on the trunk or on their own branch."""
+    """Return the attention mask of a question, None if causal.
+
+    Tokens attend to earlier tokens of the trunk and of their own branch.
+    """
     if segment.is_chain:
         return None
     branch = torch.tensor(segment.branch_of)
@@ -237,11 +240,13 @@ def _mask(segment: Segment, dtype: torch.dtype) -> Tensor | None:
     return torch.zeros(hidden.shape, dtype=dtype).masked_fill_(hidden, -torch.inf)[None, None]
 
 
-def _sum_up(scored: Sequence[Sequence[Scored]], choices: Sequence[int], logits_at: Any) -> Scores:
+def _sum_logprobs(
+    scored: Sequence[Sequence[ScoredToken]], choices: Sequence[int], logits_at: Any
+) -> Scores:
     """Sum the log-probabilities of the scored tokens by question and choice.
 
-    ``logits_at`` is given the distinct nodes, ascending, and returns logits of shape
-    (nodes, vocabulary). Log-softmax is computed in float32, whatever the model's dtype.
+    ``logits_at`` receives the distinct nodes in ascending order and returns logits of shape
+    (nodes, vocabulary). Log-softmax is computed in float32 for every dtype of the model.
     """
     nodes = sorted({item.node for items in scored for item in items})
     row_of = {node: row for row, node in enumerate(nodes)}
@@ -252,9 +257,9 @@ def _sum_up(scored: Sequence[Sequence[Scored]], choices: Sequence[int], logits_a
         for item in items
     )
     values = []
-    for begin, wanted in itertools.groupby(by_row, key=lambda item: item[0] // _ROWS * _ROWS):
+    for begin, entries in itertools.groupby(by_row, key=lambda item: item[0] // _ROWS * _ROWS):
         chunk = torch.log_softmax(logits[begin : begin + _ROWS].float(), dim=-1)
-        at = torch.tensor([[row - begin, token] for row, token, _, _ in wanted])
+        at = torch.tensor([[row - begin, token] for row, token, _, _ in entries])
         at = at.to(chunk.device)
         values.append(chunk[at[:, 0], at[:, 1]])
     sums = [[0.0] * count for count in choices]
@@ -263,10 +268,10 @@ def _sum_up(scored: Sequence[Sequence[Scored]], choices: Sequence[int], logits_a
     return sums
 
 
-class _RowsOfHead:
-    """Runs a model so that its output head sees only the positions that are asked for.
+class _SelectiveHead:
+    """Restriction of the output head to the positions whose logits are needed.
 
-    A hook before the head does it, because not every architecture has ``logits_to_keep``.
+    It is a hook before the head because not every architecture has ``logits_to_keep``.
     """
 
     def __init__(self, model: Any) -> None:
@@ -274,7 +279,7 @@ class _RowsOfHead:
         self._head = model.get_output_embeddings()
 
     def logits(self, rows: Tensor, **inputs: Tensor) -> Tensor:
-        """Logits of shape (rows, vocabulary); ``rows`` index the flattened positions."""
+        """Return logits, (rows, vocabulary); ``rows`` are indices of the flattened positions."""
         hook = None
         if self._head is not None:
             hook = self._head.register_forward_pre_hook(
@@ -291,8 +296,8 @@ class _RowsOfHead:
         return logits
 
 
-class _RowsOfLastMlp:
-    """Lets the last layer's MLP see only some positions; nothing reads its output elsewhere."""
+class _SelectiveLastMlp:
+    """Restriction of the last layer's MLP to the positions whose logits are needed."""
 
     def __init__(self, model: Any) -> None:
         self.rows: Tensor | None = None
@@ -310,7 +315,7 @@ class _RowsOfLastMlp:
             self._hooks.append(mlp.register_forward_hook(self._after))
 
     def remove(self) -> None:
-        """Take the hooks off the model."""
+        """Remove the hooks from the model."""
         for hook in self._hooks:
             hook.remove()
 
@@ -331,7 +336,7 @@ class _RowsOfLastMlp:
 
 
 @contextmanager
-def _narrowed(mlp: _RowsOfLastMlp | None, rows: Tensor) -> Iterator[None]:
+def _selected_rows(mlp: _SelectiveLastMlp | None, rows: Tensor) -> Iterator[None]:
     if mlp is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""Answers a list of requests for text: which texts are worked on together, at what cost."""
+"""Text generation: batches of texts that share prefixes, with recovery from failed batches."""
 
 from __future__ import annotations
 
@@ -12,184 +12,189 @@ from torch import Tensor
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
 from pytest_llmeval.core.reasoning_marks import mark_tokens
-from pytest_llmeval.models.hf.batching import Opening
-from pytest_llmeval.models.hf.batching import batches
-from pytest_llmeval.models.hf.batching import group
+from pytest_llmeval.models.hf.batching import EncodedPrompt
+from pytest_llmeval.models.hf.batching import group_by_prefix
+from pytest_llmeval.models.hf.batching import split_batches
 from pytest_llmeval.models.hf.decoder import Decoder
 from pytest_llmeval.models.hf.encoding import Encoder
-from pytest_llmeval.models.hf.generate_fallback import WholeTexts
+from pytest_llmeval.models.hf.generate_fallback import GenerateFallback
 from pytest_llmeval.models.hf.generation_state import Generation
 from pytest_llmeval.models.hf.generation_state import Schedule
-from pytest_llmeval.models.hf.generation_state import key_of
-from pytest_llmeval.models.hf.loading import Loaded
+from pytest_llmeval.models.hf.generation_state import sampling_key
+from pytest_llmeval.models.hf.loading import LoadedModel
 from pytest_llmeval.models.hf.model_limits import KEYS_PER_TOKEN
-from pytest_llmeval.models.hf.model_limits import available
-from pytest_llmeval.models.hf.model_limits import default_budget
-from pytest_llmeval.models.hf.model_limits import ends_of
-from pytest_llmeval.models.hf.model_limits import free
+from pytest_llmeval.models.hf.model_limits import available_memory
+from pytest_llmeval.models.hf.model_limits import context_window
+from pytest_llmeval.models.hf.model_limits import default_batch_tokens
+from pytest_llmeval.models.hf.model_limits import end_tokens
+from pytest_llmeval.models.hf.model_limits import error_summary
+from pytest_llmeval.models.hf.model_limits import free_memory
 from pytest_llmeval.models.hf.model_limits import is_out_of_memory
-from pytest_llmeval.models.hf.model_limits import reason_of
-from pytest_llmeval.models.hf.model_limits import window_of
-from pytest_llmeval.models.hf.sampling import Watch
-from pytest_llmeval.models.hf.sampling import choose
-from pytest_llmeval.models.hf.sampling import parts_of
-from pytest_llmeval.models.hf.self_check import Paths
+from pytest_llmeval.models.hf.sampling import StopWatcher
+from pytest_llmeval.models.hf.sampling import choose_tokens
+from pytest_llmeval.models.hf.sampling import split_reply
+from pytest_llmeval.models.hf.self_check import ForwardPaths
 from pytest_llmeval.models.hf.self_check import find_paths
-from pytest_llmeval.models.hf.self_check import proven_decoder
+from pytest_llmeval.models.hf.self_check import verify_decoder
 
 log = logging.getLogger("pytest_llmeval.models.hf")
 
-# Texts worked on at a time. More raise the speed of a CPU's matrix products no further.
+# Texts generated at a time. More do not make the matrix products of a CPU faster.
 _ROWS = {"cpu": 64}
 _ROWS_ELSEWHERE = 256
-# Of the free memory, the part that may be set aside for the texts' keys and values.
-_FOR_KEYS = 0.5
-# Texts that transformers' own loop makes at a time; one long one holds up all.
-_WHOLE_ROWS = 16
+# Share of the free memory to allocate for the keys and values of texts.
+_CACHE_SHARE = 0.5
+# Texts per batch of GenerateFallback; a batch takes as long as its longest text.
+_FALLBACK_ROWS = 16
 
 
 class TextEngine:
-    """Text with one loaded model.
+    """Engine that generates text with one loaded model.
 
-    Every text grows in a row of its own behind a prefix that it shares with others. A finished
-    one makes room for the next at once, so that a long one holds up nobody.
+    Every text has its own row after a shared prefix. A finished text is replaced by a waiting one
+    at once, so that a long text does not delay the others.
     """
 
     def __init__(
         self,
-        loaded: Loaded,
+        loaded: LoadedModel,
         batch_tokens: int | None = None,
-        paths: Paths | None = None,
+        paths: ForwardPaths | None = None,
         *,
         rows: int | None = None,
     ) -> None:
-        """``paths``: found before, by another engine with the same model.
+        """Prepare the encoder and verify the decoder.
 
-        ``rows``: most texts that are worked on at a time.
+        ``batch_tokens``: tokens to compute per batch. ``paths``: result of ``find_paths`` for the
+        model. ``rows``: maximum number of texts at a time.
         """
         self._loaded = loaded
         self._device = loaded.device
         self._tokenizer = loaded.tokenizer
-        self._budget = batch_tokens or default_budget(loaded.device)
+        self._budget = batch_tokens or default_batch_tokens(loaded.device)
         self._rows = rows or _ROWS.get(loaded.device.type, _ROWS_ELSEWHERE)
-        window = window_of(loaded.model.config, loaded.tokenizer)
+        window = context_window(loaded.model.config, loaded.tokenizer)
         self._encoder = Encoder(loaded.tokenizer, window, loaded.day)
-        self._ends = ends_of(loaded.model, loaded.tokenizer)
-        # Special tokens have no text where it is decoded.
+        self._ends = end_tokens(loaded.model, loaded.tokenizer)
+        # Decoding skips special tokens.
         self._special: dict[str, int] = {
             token.content: number
             for number, token in loaded.tokenizer.added_tokens_decoder.items()
             if token.special
         }
-        # Where reasoning begins and ends must be seen nevertheless.
+        # Except the marks at the beginning and the end of reasoning.
         self._marks = {self._special[mark]: mark for mark in mark_tokens(self._special)}
         paths = paths or find_paths(loaded.model, loaded.device)
         self._packed, self._reach = paths.packed, paths.reach
-        self._decoder = proven_decoder(loaded.model, loaded.device, paths)
-        self._whole: WholeTexts | None = None
+        self._decoder = verify_decoder(loaded.model, loaded.device, paths)
+        self._fallback: GenerateFallback | None = None
 
     def answer(self, requests: Sequence[Request], setup_seconds: float = 0.0) -> Iterator[Response]:
-        """Yield a response a request, as it is finished.
+        """Yield one response per request as it is finished.
 
-        ``setup_seconds`` (loading) is spread over the requests, as is what a prefix costs over
-        those that share it.
+        ``setup_seconds`` (loading) is divided among the requests, the time for a prefix among the
+        requests that share it.
         """
         started = time.perf_counter()
-        openings, refused = self._encoder.openings(requests)
-        generations = [self._generation(requests[one.index], one) for one in openings]
-        together = [one for one in generations if self._fits(one)]
-        apart = [one for one in generations if not self._fits(one)]
-        each = (setup_seconds + time.perf_counter() - started) / max(1, len(generations))
+        prompts, refused = self._encoder.encode_prompts(requests)
+        texts = [self._generation(requests[prompt.index], prompt) for prompt in prompts]
+        batched = [text for text in texts if self._fits(text)]
+        others = [text for text in texts if not self._fits(text)]
+        each = (setup_seconds + time.perf_counter() - started) / max(1, len(texts))
         yield from refused
-        if self._decoder is not None and together:
-            for one in self._grow(self._decoder, self._sharing(together)):
-                yield self._response(requests[one.opening.index], one, each)
-        for one in self._make_whole(apart):
-            yield self._response(requests[one.opening.index], one, each)
+        if self._decoder is not None and batched:
+            for text in self._decode_batched(self._decoder, self._assign_prefixes(batched)):
+                yield self._response(requests[text.prompt.index], text, each)
+        for text in self._generate_fallback(others):
+            yield self._response(requests[text.prompt.index], text, each)
 
-    def _fits(self, one: Generation) -> bool:
-        longest = len(one.opening.tokens) + one.opening.limit
+    def _fits(self, text: Generation) -> bool:
+        longest = len(text.prompt.tokens) + text.prompt.limit
         return self._decoder is not None and longest <= self._reach
 
-    def _generation(self, request: Request, opening: Opening) -> Generation:
+    def _generation(self, request: Request, prompt: EncodedPrompt) -> Generation:
         decoding = request.decoding
-        # A stop string that is a special token is found as that token.
+        # A stop string that is a special token is detected as that token.
         special = {self._special[word] for word in decoding.stop if word in self._special}
-        watch = Watch(self._decode, decoding.stop, opened=opening.opened)
-        return Generation(opening, decoding, self._ends | special, watch, key_of(request))
+        watcher = StopWatcher(self._decode, decoding.stop, opened=prompt.opened)
+        return Generation(prompt, decoding, self._ends | special, watcher, sampling_key(request))
 
     def _decode(self, tokens: Sequence[int]) -> str:
-        """The text of tokens, special ones left out; no blank before a comma is taken away."""
-        found: list[str] = []
+        """Decode tokens without special tokens, except reasoning marks, and without clean-up."""
+        parts: list[str] = []
         begin = 0
         for place in [*(i for i, token in enumerate(tokens) if token in self._marks), len(tokens)]:
             if place > begin:
-                part = tokens[begin:place]
-                found.append(
+                parts.append(
                     self._tokenizer.decode(
-                        part, skip_special_tokens=True, clean_up_tokenization_spaces=False
+                        tokens[begin:place],
+                        skip_special_tokens=True,
+                        clean_up_tokenization_spaces=False,
                     )
                 )
             if place < len(tokens):
-                found.append(self._marks[tokens[place]])
+                parts.append(self._marks[tokens[place]])
             begin = place + 1
-        return "".join(found)
+        return "".join(parts)
 
-    # --- texts side by side
+    # --- batched decoding
 
-    def _sharing(self, generations: Sequence[Generation]) -> list[Generation]:
-        """The texts with what each shares; those with the same prefix follow one another.
+    def _assign_prefixes(self, generations: Sequence[Generation]) -> list[Generation]:
+        """Set ``shared`` of every text and sort texts with the same prefix together.
 
-        The samples of an item count as one text.
+        Prefixes are chosen over distinct prompts: samples of an item count once.
         """
         assert self._packed is not None
-        distinct = {one.opening.tokens: one.opening for one in generations}
+        distinct = {text.prompt.tokens: text.prompt for text in generations}
         shared: dict[tuple[int, ...], int] = {}
-        for part in group(list(distinct.values())):
-            live = self._packed.shared_with_live(part.questions[0].shareable)
+        for part in group_by_prefix(list(distinct.values())):
+            live = self._packed.live_length(part.questions[0].shareable)
             prefix = part.prefix(live, alone=len(distinct) == 1)
-            shared.update((opening.tokens, len(prefix)) for opening in part.questions)
-        for one in generations:
-            one.shared = shared[one.opening.tokens]
+            shared.update((prompt.tokens, len(prefix)) for prompt in part.questions)
+        for text in generations:
+            text.shared = shared[text.prompt.tokens]
         # Early requests are still answered early.
         first: dict[tuple[int, ...], int] = {}
-        for place, one in enumerate(generations):
-            first.setdefault(one.prefix, place)
-        return sorted(generations, key=lambda one: first[one.prefix])
+        for place, text in enumerate(generations):
+            first.setdefault(text.prefix, place)
+        return sorted(generations, key=lambda text: first[text.prefix])
 
-    def _grow(self, decoder: Decoder, generations: Sequence[Generation]) -> Iterator[Generation]:
-        """Yield every text when it is done."""
+    def _decode_batched(
+        self, decoder: Decoder, generations: Sequence[Generation]
+    ) -> Iterator[Generation]:
+        """Generate the texts; yield each when it is done."""
         assert self._packed is not None
         pads = self._packed.pads
         if decoder.is_open:
-            # A caller takes another call's responses before it has taken all of the last.
-            decoder = decoder.another()
+            # The responses of the previous call have not all been consumed.
+            decoder = decoder.new_empty()
 
-        def size(one: Generation) -> int:
-            # Where texts are padded, each also gets a copy of the prefix's keys.
-            return max(one.own, len(one.read) // KEYS_PER_TOKEN) if pads else one.own
+        def size(text: Generation) -> int:
+            # With padding, every text also has a copy of the prefix's keys.
+            own = text.unshared_length
+            return max(own, len(text.all_tokens) // KEYS_PER_TOKEN) if pads else own
 
         schedule = Schedule(generations, self._rows, size, self._budget, padded=pads)
         self._open(decoder, schedule)
         try:
             while schedule.waiting or schedule.running:
-                if batch := schedule.next():
+                if batch := schedule.next_batch():
                     yield from self._begin(decoder, schedule, batch)
                 else:
                     self._step(decoder, schedule)
-                for row, one in schedule.release():
+                for row, text in schedule.release():
                     decoder.drop(row)
-                    yield one
+                    yield text
         finally:
             decoder.close()
 
     def _open(self, decoder: Decoder, schedule: Schedule) -> None:
-        """Make room for as many rows as there are texts for, and memory."""
-        capacity = max(one.capacity for one in schedule.waiting)
+        """Allocate a row per waiting text, or fewer if memory is short."""
+        capacity = max(text.capacity for text in schedule.waiting)
         rows = min(schedule.rows, len(schedule.waiting))
-        memory = available(self._device)
+        memory = available_memory(self._device)
         if memory is not None:
-            rows = min(rows, int(memory * _FOR_KEYS) // (capacity * decoder.bytes_per_token))
+            rows = min(rows, int(memory * _CACHE_SHARE) // (capacity * decoder.bytes_per_token))
         schedule.rows = max(1, rows)
         while True:
             try:
@@ -198,37 +203,37 @@ class TextEngine:
             except Exception as error:
                 if schedule.rows == 1 or not is_out_of_memory(error):
                     raise
-            free(self._device)
+            free_memory(self._device)
             schedule.rows //= 2
-        log.info("%d texts at a time, of up to %d tokens of their own", schedule.rows, capacity)
+        log.info("%d texts at a time, with up to %d unshared tokens", schedule.rows, capacity)
 
     def _begin(
         self, decoder: Decoder, schedule: Schedule, batch: list[Generation]
     ) -> Iterator[Generation]:
-        """Read prompts and choose the first token of each; yield the texts that fail."""
+        """Compute prompts and choose the first token of each; yield the texts that fail."""
         if not self._read_prefix(decoder, schedule, batch):
             return
         started = time.perf_counter()
         try:
-            logits = decoder.begin([one.read for one in batch], batch[0].prefix)
+            logits = decoder.begin([text.all_tokens for text in batch], batch[0].prefix)
             tokens = _choose(logits, batch)
             failure = None
         except Exception as error:
-            failure, memory = reason_of(error), is_out_of_memory(error)
+            failure, memory = error_summary(error), is_out_of_memory(error)
         # Outside the handler: the error's traceback keeps the failed batch's tensors alive.
         if failure is None:
             schedule.running += batch
             _extend(batch, tokens, started)
             return
-        decoder.keep(len(schedule.running))
+        decoder.truncate(len(schedule.running))
         if memory:
-            free(self._device)
+            free_memory(self._device)
         if len(batch) > 1:
             middle = len(batch) // 2
             yield from self._begin(decoder, schedule, batch[:middle])
             yield from self._begin(decoder, schedule, batch[middle:])
         elif memory and schedule.running:
-            schedule.put_back(batch)
+            schedule.requeue(batch)
             schedule.rows = len(schedule.running)
         else:
             batch[0].error = failure
@@ -237,131 +242,140 @@ class TextEngine:
     def _read_prefix(
         self, decoder: Decoder, schedule: Schedule, batch: Sequence[Generation]
     ) -> bool:
-        """Whether the batch can go on; where its prefix cannot be read, it waits without one."""
+        """Compute the prefix of a batch; if that fails, requeue the texts without it.
+
+        Returns False if the batch was requeued.
+        """
         packed, prefix = self._packed, batch[0].prefix
         assert packed is not None
-        if packed.shared_with_live(prefix) == len(prefix):
+        if packed.live_length(prefix) == len(prefix):
             return True
-        same = [*batch, *(one for one in schedule.waiting if one.prefix == prefix)]
+        same = [*batch, *(text for text in schedule.waiting if text.prefix == prefix)]
         started = time.perf_counter()
         try:
             packed.read(prefix)
-            failed = None
+            failure = None
         except Exception as error:
-            failed = reason_of(error)
-        if failed is None:
+            failure = error_summary(error)
+        if failure is None:
             each = (time.perf_counter() - started) / len(same)
-            for one in same:
-                one.seconds += each
+            for text in same:
+                text.seconds += each
             return True
-        log.warning("the shared prefix could not be computed (%s); going on without", failed)
+        log.warning("cannot compute the shared prefix (%s): continuing without it", failure)
         packed.forget()
-        schedule.put_back(batch)
-        schedule.stop()
+        schedule.requeue(batch)
+        schedule.requeue_running()
         decoder.close()
-        free(self._device)
-        for one in same:
-            one.shared = 0
+        free_memory(self._device)
+        for text in same:
+            text.shared = 0
         self._open(decoder, schedule)
         return False
 
     def _step(self, decoder: Decoder, schedule: Schedule) -> None:
-        """One more token for every running text."""
+        """Generate the next token of every running text."""
         running = schedule.running
         started = time.perf_counter()
         try:
-            tokens = _choose(decoder.step([one.tokens[-1] for one in running]), running)
+            tokens = _choose(decoder.step([text.tokens[-1] for text in running]), running)
             failure = None
         except Exception as error:
-            failure, memory = reason_of(error), is_out_of_memory(error)
+            failure, memory = error_summary(error), is_out_of_memory(error)
         if failure is None:
             _extend(running, tokens, started)
             return
         if memory:
-            free(self._device)
+            free_memory(self._device)
         if len(running) == 1:
             running[0].error = failure
             return
-        # Begun again from what they have, and fewer at a time, so that only what fails alone
-        # is an error.
+        # Restart all texts from their current tokens with half the rows: a text is an error only if
+        # it fails as a single row.
         schedule.rows = max(1, len(running) // 2)
-        schedule.stop()
-        decoder.keep(0)
-        log.warning("%s; going on with %d texts at a time", failure, schedule.rows)
+        schedule.requeue_running()
+        decoder.truncate(0)
+        log.warning("%s: continuing with %d texts at a time", failure, schedule.rows)
 
-    # --- texts by transformers' own loop
+    # --- fallback: transformers' generate
 
-    def _make_whole(self, generations: Sequence[Generation]) -> Iterator[Generation]:
+    def _generate_fallback(self, generations: Sequence[Generation]) -> Iterator[Generation]:
         if not generations:
             return
-        if self._whole is None:
-            self._whole = WholeTexts(self._loaded.model, self._device)
-        least = -(-self._budget // _WHOLE_ROWS) if self._whole.pads else self._budget
-        for batch in batches(
+        if self._fallback is None:
+            self._fallback = GenerateFallback(self._loaded.model, self._device)
+        least = -(-self._budget // _FALLBACK_ROWS) if self._fallback.pads else self._budget
+        for batch in split_batches(
             generations,
-            lambda one: max(len(one.opening.tokens), least),
+            lambda text: max(len(text.prompt.tokens), least),
             lambda: self._budget,
             padded=True,
         ):
-            yield from self._finish(self._whole, batch)
+            yield from self._finish(self._fallback, batch)
 
-    def _finish(self, whole: WholeTexts, batch: Sequence[Generation]) -> Iterator[Generation]:
-        """Finish a batch; one that fails is halved, and only what fails alone is an error."""
+    def _finish(
+        self, fallback: GenerateFallback, batch: Sequence[Generation]
+    ) -> Iterator[Generation]:
+        """Generate a batch; halve it if it fails, so that only single texts become errors."""
         started = time.perf_counter()
         try:
-            whole.finish(batch)
+            fallback.finish(batch)
             failure = None
         except Exception as error:
-            failure, memory = reason_of(error), is_out_of_memory(error)
+            failure, memory = error_summary(error), is_out_of_memory(error)
         each = (time.perf_counter() - started) / len(batch)
-        for one in batch:
-            one.seconds += each
+        for text in batch:
+            text.seconds += each
         if failure is not None and memory:
-            free(self._device)
-        left = [one for one in batch if not one.done]
-        yield from (one for one in batch if one.done)
-        if len(left) == 1:
-            left[0].error = failure
-            yield left[0]
-        elif left:
-            middle = len(left) // 2
-            yield from self._finish(whole, left[:middle])
-            yield from self._finish(whole, left[middle:])
+            free_memory(self._device)
+        unfinished = [text for text in batch if not text.done]
+        yield from (text for text in batch if text.done)
+        if len(unfinished) == 1:
+            unfinished[0].error = failure
+            yield unfinished[0]
+        elif unfinished:
+            middle = len(unfinished) // 2
+            yield from self._finish(fallback, unfinished[:middle])
+            yield from self._finish(fallback, unfinished[middle:])
 
     # ---
 
-    def _response(self, request: Request, one: Generation, each: float) -> Response:
-        parts = parts_of(self._decode(one.content), one.decoding.stop, opened=one.opening.opened)
-        failed = one.error is not None
-        # What ends within its reasoning was cut off, wherever it ends.
-        finish = "stop" if parts.stopped else one.finish if parts.closed else "length"
+    def _response(self, request: Request, text: Generation, each: float) -> Response:
+        parts = split_reply(
+            self._decode(text.content), text.decoding.stop, opened=text.prompt.opened
+        )
+        failed = text.error is not None
+        # A text that ends inside its reasoning counts as truncated, whatever ended it.
+        finish = "stop" if parts.stopped else text.finish if parts.closed else "length"
         return Response(
             request.id,
             text=None if failed else parts.answer,
             reasoning=None if failed else parts.reasoning,
             finish_reason=None if failed else finish,
-            prompt_tokens=len(one.opening.tokens),
-            completion_tokens=len(one.tokens),
-            dropped_shots=one.opening.dropped_shots,
-            seconds=one.seconds + each,
-            error=one.error,
+            prompt_tokens=len(text.prompt.tokens),
+            completion_tokens=len(text.tokens),
+            dropped_shots=text.prompt.dropped_shots,
+            seconds=text.seconds + each,
+            error=text.error,
             sample=request.sample,
             arm=request.arm,
         )
 
 
 def _choose(logits: Tensor, generations: Sequence[Generation]) -> list[int | None]:
-    return choose(
-        logits, [one.decoding for one in generations], [one.draw() for one in generations]
+    return choose_tokens(
+        logits,
+        [text.decoding for text in generations],
+        [text.next_random() for text in generations],
     )
 
 
 def _extend(
     generations: Sequence[Generation], tokens: Sequence[int | None], started: float
 ) -> None:
-    """Give every text its token and its share of the time."""
-    for one, token in zip(generations, tokens, strict=True):
-        one.add(token)
+    """Add to every text its token and its share of the time."""
+    for text, token in zip(generations, tokens, strict=True):
+        text.add(token)
     each = (time.perf_counter() - started) / len(generations)
-    for one in generations:
-        one.seconds += each
+    for text in generations:
+        text.seconds += each

@@ -1,4 +1,4 @@
-"""Texts in the making, and which of them are worked on together. Pure Python: no torch here."""
+"""State of the texts being generated, and the schedule of their batches, without torch."""
 
 from __future__ import annotations
 
@@ -14,54 +14,55 @@ from dataclasses import field
 from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import canonical_json
-from pytest_llmeval.models.hf.batching import Opening
-from pytest_llmeval.models.hf.sampling import Watch
+from pytest_llmeval.models.hf.batching import EncodedPrompt
+from pytest_llmeval.models.hf.sampling import StopWatcher
 
-# Of so many places in the batch one must be free before new texts are begun: beginning them one
-# at a time would cost as much as a step for all.
+# New texts start when at least one of this many rows is free: starting them one by one would cost
+# as much as a step for all rows.
 _REFILL = 8
 
 
 @dataclass(slots=True, eq=False)
 class Generation:
-    """One text as it grows.
+    """State of one text that is being generated."""
 
-    ``opening``: the prompt as tokens, of which the first ``shared`` are read once for all that
-    begin so. ``ends``: tokens that end a text. ``key``: what its random numbers are made of. ``tokens``: what was generated, the one that
-    ended it included. ``finish``: ``stop`` or ``length`` once it is finished. ``error``: why it
-    never will be. ``seconds``: its share of the work so far.
-    """
-
-    opening: Opening
+    prompt: EncodedPrompt
     decoding: Decoding
+    #: Tokens that end the text.
     ends: frozenset[int]
-    watch: Watch
+    watcher: StopWatcher
+    #: Seed of the random numbers, from ``sampling_key``.
     key: bytes
+    #: Number of leading prompt tokens that are computed once for several texts.
     shared: int = 0
+    #: Generated tokens, including the one that ended the text.
     tokens: list[int] = field(default_factory=list)
+    #: ``stop`` or ``length``; None until the text is finished.
     finish: str | None = None
+    #: Reason why the text cannot be finished.
     error: str | None = None
+    #: Share of the computing time so far.
     seconds: float = 0.0
 
     @property
     def prefix(self) -> tuple[int, ...]:
-        """The shared beginning of the prompt."""
-        return self.opening.tokens[: self.shared]
+        """Shared prefix of the prompt."""
+        return self.prompt.tokens[: self.shared]
 
     @property
-    def read(self) -> tuple[int, ...]:
-        """What the model must have read before the next token is chosen."""
-        return (*self.opening.tokens, *self.tokens)
+    def all_tokens(self) -> tuple[int, ...]:
+        """Prompt and generated tokens: the input for the next token."""
+        return (*self.prompt.tokens, *self.tokens)
 
     @property
-    def own(self) -> int:
-        """How many tokens are to be read beyond the shared ones."""
-        return len(self.opening.tokens) - self.shared + len(self.tokens)
+    def unshared_length(self) -> int:
+        """Number of tokens after the shared prefix."""
+        return len(self.prompt.tokens) - self.shared + len(self.tokens)
 
     @property
     def capacity(self) -> int:
-        """The most tokens that it will read beyond the shared ones."""
-        return len(self.opening.tokens) - self.shared + self.opening.limit
+        """Maximum number of tokens after the shared prefix."""
+        return len(self.prompt.tokens) - self.shared + self.prompt.limit
 
     @property
     def done(self) -> bool:
@@ -69,38 +70,39 @@ class Generation:
 
     @property
     def content(self) -> list[int]:
-        """The generated tokens without the one that stands for the end."""
+        """Generated tokens without the end token."""
         return self.tokens[:-1] if self.tokens and self.tokens[-1] in self.ends else self.tokens
 
-    def draw(self) -> float:
-        """A number from [0, 1) for the next token: a function of the key and the token's place."""
+    def next_random(self) -> float:
+        """Return a number from [0, 1) that depends only on the key and the token's position."""
         digest = hashlib.sha256(self.key + len(self.tokens).to_bytes(8)).digest()
         return float((int.from_bytes(digest[:8]) >> 11) * 2.0**-53)
 
     def add(self, token: int | None) -> None:
-        """Take the next token; None is what no token could be chosen from."""
+        """Append the next token; None reports that no token could be chosen."""
         if token is None:
             self.error = "the model's logits are not numbers (NaN): no token can be chosen"
             return
         self.tokens.append(token)
-        if token in self.ends or self.watch.stopped(self.tokens):
+        if token in self.ends or self.watcher.stopped(self.tokens):
             self.finish = "stop"
-        elif len(self.tokens) >= self.opening.limit:
+        elif len(self.tokens) >= self.prompt.limit:
             self.finish = "length"
 
 
-def key_of(request: Request) -> bytes:
-    """What a request's random numbers are made of: seed, id, sample and arm, and nothing else."""
+def sampling_key(request: Request) -> bytes:
+    """Return the seed of a request's random numbers: its seed, id, sample and arm."""
     arm = [request.arm] if request.arm else []
     return canonical_json([request.seed, request.id, request.sample, *arm])
 
 
 class Schedule:
-    """Which texts wait, which are worked on, and which are begun next.
+    """Queue of waiting texts and list of running ones.
 
-    The texts worked on stand in rows without gaps: a row that becomes free is taken by the last
-    one. ``size``: what beginning a text costs, in tokens; at most ``budget()`` are begun
-    together, or one text. ``padded``: each costs as much as the dearest.
+    Running texts occupy consecutive rows: the last one moves to a row that becomes free.
+    ``rows``: maximum number of running texts. ``size``: cost in tokens of starting a text.
+    ``budget``: maximum cost of a batch to start, unless it is a single text. ``padded``: every
+    text of a batch costs as much as the most expensive one.
     """
 
     def __init__(
@@ -123,29 +125,32 @@ class Schedule:
     def waiting(self) -> Sequence[Generation]:
         return self._waiting
 
-    def next(self) -> list[Generation]:
-        """Take the texts to be begun now: neighbours with the same prefix. None: go on stepping."""
+    def next_batch(self) -> list[Generation]:
+        """Remove and return the texts to start now: consecutive ones with the same prefix.
+
+        Empty if the running texts should continue first.
+        """
         free = self.rows - len(self.running)
         enough = free * _REFILL >= self.rows or free >= len(self._waiting)
         if not self._waiting or free <= 0 or (self.running and not enough):
             return []
         prefix = self._waiting[0].prefix
-        taken: list[Generation] = []
-        dearest = total = 0
-        while self._waiting and len(taken) < free and self._waiting[0].prefix == prefix:
+        batch: list[Generation] = []
+        highest = total = 0
+        while self._waiting and len(batch) < free and self._waiting[0].prefix == prefix:
             cost = self._size(self._waiting[0])
-            dearest, total = max(dearest, cost), total + cost
-            if taken and (dearest * (len(taken) + 1) if self._padded else total) > self._budget:
+            highest, total = max(highest, cost), total + cost
+            if batch and (highest * (len(batch) + 1) if self._padded else total) > self._budget:
                 break
-            taken.append(self._waiting.popleft())
-        return taken
+            batch.append(self._waiting.popleft())
+        return batch
 
-    def put_back(self, generations: Sequence[Generation]) -> None:
-        """Let texts wait again, before all others."""
+    def requeue(self, generations: Sequence[Generation]) -> None:
+        """Insert texts at the front of the queue."""
         self._waiting.extendleft(reversed(generations))
 
     def release(self) -> Iterator[tuple[int, Generation]]:
-        """Take out every finished text; yield the row that the last one is to be moved to."""
+        """Remove every finished text; yield it with its row, to which the last row has to move."""
         for row in reversed(range(len(self.running))):
             generation = self.running[row]
             if generation.done:
@@ -154,7 +159,7 @@ class Schedule:
                     self.running[row] = last
                 yield row, generation
 
-    def stop(self) -> None:
-        """Let every running text wait."""
-        self.put_back(self.running)
+    def requeue_running(self) -> None:
+        """Insert all running texts at the front of the queue."""
+        self.requeue(self.running)
         self.running = []

@@ -1,4 +1,4 @@
-"""Weights and tokenizer from a spec. The only module that loads anything through transformers."""
+"""Loading of weights and tokenizers through transformers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from unittest import mock
 import torch
 
 from pytest_llmeval.core import ModelError
-from pytest_llmeval.models.hf.model_limits import worker
-from pytest_llmeval.models.hf.onednn_linear import lay_out
+from pytest_llmeval.models.hf.model_limits import xdist_worker
+from pytest_llmeval.models.hf.onednn_linear import prepack
+from pytest_llmeval.models.hf.spec import DATE_FUNCTION
 from pytest_llmeval.models.hf.spec import DEFAULT_DATE
-from pytest_llmeval.models.hf.spec import READS_DATE
-from pytest_llmeval.models.hf.spec import Spec
+from pytest_llmeval.models.hf.spec import HfSpec
 from pytest_llmeval.models.hf.weights_fingerprint import dtype_used
 from pytest_llmeval.sources.hub import hub_access
 
@@ -31,10 +31,10 @@ log = logging.getLogger("pytest_llmeval.models.hf")
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """A model ready to be asked: in evaluation mode, on its device, with its tokenizer.
+class LoadedModel:
+    """Model in evaluation mode on its device, with its tokenizer.
 
-    ``day``: the date for a chat template that writes one.
+    ``day``: the date for chat templates that print one.
     """
 
     model: Any
@@ -43,19 +43,19 @@ class Loaded:
     day: date = DEFAULT_DATE
 
 
-def load(spec: Spec) -> Loaded:
-    """Load what the spec names.
+def load(spec: HfSpec) -> LoadedModel:
+    """Load the weights and the tokenizer of a spec.
 
-    Under pytest-xdist worker i takes CUDA device i modulo their number, and CPU threads are
-    divided among the workers. Raises ModelError, in one line, where loading fails.
+    Under pytest-xdist, worker i uses CUDA device i modulo the number of devices, and CPU threads
+    are divided among the workers. Raises ModelError, in one line, if loading fails.
     """
-    # The tokenizers library deadlocks in a forked child of a process whose threads it uses.
-    # It reads the variable when it is first used; a user's own choice stands.
+    # The tokenizers library deadlocks in forked children of a process in which it has used threads.
+    # It reads the variable on first use; a value set by the user is kept.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     started = time.perf_counter()
     try:
         device = choose_device(spec)
-        with _quiet():
+        with _no_progress_bars():
             model, tokenizer = _load(spec, getattr(torch, dtype_used(spec)))
         model.to(device)
     except (ModelError, KeyboardInterrupt):
@@ -67,19 +67,20 @@ def load(spec: Spec) -> Loaded:
         ) from error
     model.eval()
     model.requires_grad_(False)
-    lay_out(model)
-    if spec.day and READS_DATE not in str(tokenizer.chat_template):
+    prepack(model)
+    if spec.day and DATE_FUNCTION not in str(tokenizer.chat_template):
         log.warning("%s: the chat template writes no date: date has no effect", spec.text)
     log.info("%s: weights on %s after %.2f s", spec.text, device, time.perf_counter() - started)
-    return Loaded(model, tokenizer, device, spec.day or DEFAULT_DATE)
+    return LoadedModel(model, tokenizer, device, spec.day or DEFAULT_DATE)
 
 
-def choose_device(spec: Spec) -> torch.device:
-    """The device asked for, else CUDA where there is one, else the CPU with its share of threads.
+def choose_device(spec: HfSpec) -> torch.device:
+    """Return the device of the spec, else CUDA if available, else the CPU.
 
-    Raises ModelError for a device that this machine does not have.
+    On a CPU, also limits the threads of an xdist worker to its share. Raises ModelError for a
+    device that this machine does not have.
     """
-    number, workers = worker()
+    number, workers = xdist_worker()
     name = spec.device or ("cuda" if torch.cuda.is_available() else "cpu")
     if name == "cpu":
         if workers > 1:
@@ -104,7 +105,7 @@ def _available_cpus() -> int:
     return os.cpu_count() or 1
 
 
-def _load(spec: Spec, dtype: torch.dtype) -> tuple[Any, Any]:
+def _load(spec: HfSpec, dtype: torch.dtype) -> tuple[Any, Any]:
     if spec.kind == "gguf":
         return _load_gguf(Path(spec.target), dtype)
     revision = {"revision": spec.revision} if spec.revision else {}
@@ -124,20 +125,20 @@ def _load(spec: Spec, dtype: torch.dtype) -> tuple[Any, Any]:
 
 
 def _transformers() -> Any:
-    # Of no type: parts of it are annotated, parts are not.
+    # Any: transformers is annotated only in part.
     return importlib.import_module("transformers")
 
 
 def _load_gguf(path: Path, dtype: torch.dtype) -> tuple[Any, Any]:
-    """Model and tokenizer of a GGUF file, dequantised.
+    """Load model and tokenizer of a GGUF file, dequantised.
 
-    ``from_pretrained(gguf_file=…)`` needs accelerate, parses the file's header three times and
-    builds the table of tensor names once a submodule (13 s for 135 M parameters, where this
-    takes 4 s), so its parts are called here with both remembered.
+    ``from_pretrained(gguf_file=…)`` needs accelerate, parses the header of the file three times and
+    builds the table of tensor names once per submodule. Calling its parts with both cached takes
+    4 s instead of 13 s for 135 M parameters.
     """
     transformers = _transformers()
     reading: Any = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
-    with _remembered_gguf(reading):
+    with _cached_gguf_header(reading):
         where = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
         tokenizer = transformers.AutoTokenizer.from_pretrained(**where)
         config = transformers.AutoConfig.from_pretrained(**where)
@@ -151,15 +152,16 @@ def _load_gguf(path: Path, dtype: torch.dtype) -> tuple[Any, Any]:
 
 
 @contextlib.contextmanager
-def _remembered_gguf(reading: Any) -> Iterator[None]:
-    """Within the context a GGUF file's header is parsed once, and fast, and without a progress bar.
+def _cached_gguf_header(reading: Any) -> Iterator[None]:
+    """Cache the header of a GGUF file, parse it faster, and hide the progress bar.
 
     ``reading``: transformers' module for GGUF files.
     """
     gguf: Any = importlib.import_module("gguf")
     reader: Any = importlib.import_module("gguf.gguf_reader")
     numpy: Any = importlib.import_module("numpy")
-    # The reader takes millions of slices of the mapped file; of a plain array they cost a third.
+    # The reader takes millions of slices of the mapped file; slices of a plain array take a third
+    # of the time.
     plain = SimpleNamespace(**vars(numpy))
     plain.memmap = lambda *args, **options: numpy.asarray(numpy.memmap(*args, **options))
     parse = reading.load_gguf_checkpoint
@@ -168,7 +170,7 @@ def _remembered_gguf(reading: Any) -> Iterator[None]:
     def parse_once(path: str, return_tensors: bool = False, **options: Any) -> Any:
         if return_tensors:
             return parse(path, return_tensors=True, **options)
-        # Readers take entries out of these; the lists, such as all tokens, they leave alone.
+        # Callers remove entries from these dictionaries, but never modify the lists in them.
         return {name: dict(part) for name, part in header(str(path)).items()}
 
     with (
@@ -184,8 +186,8 @@ def _remembered_gguf(reading: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """No progress bars of transformers while it loads."""
+def _no_progress_bars() -> Iterator[None]:
+    """Disable the progress bars of transformers."""
     bars: Any = importlib.import_module("transformers.utils.logging")
     was_on = bars.is_progress_bar_enabled()
     bars.disable_progress_bar()

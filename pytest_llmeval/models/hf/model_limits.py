@@ -1,4 +1,4 @@
-"""Limits of a model and of the memory that its batches may take."""
+"""Limits of a model (context window, attention) and of the memory for its batches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-# Below this a tokenizer's model_max_length is a bound; above it is transformers' "not known".
+# From here on, a tokenizer's model_max_length is transformers' placeholder for "unknown".
 _KNOWN_LENGTH = 1 << 30
 
 _FULL = "full_attention"
@@ -20,8 +20,8 @@ _SLIDING = "sliding_attention"
 _CHUNKED = "chunked_attention"
 
 
-def window_of(config: Any, tokenizer: Any) -> int | None:
-    """The number of tokens that the model reads at once; None where nothing bounds it."""
+def context_window(config: Any, tokenizer: Any) -> int | None:
+    """Return the size of the context window in tokens; None if unlimited or unknown."""
     config = _text_config(config)
     for name in ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len"):
         value = getattr(config, name, None)
@@ -31,21 +31,21 @@ def window_of(config: Any, tokenizer: Any) -> int | None:
     return int(length) if length is not None and length < _KNOWN_LENGTH else None
 
 
-def ends_of(model: Any, tokenizer: Any) -> frozenset[int]:
-    """The tokens that end a text: those of the generation config, and the tokenizer's EOS."""
-    found = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
-    if found is None:
-        found = getattr(_text_config(model.config), "eos_token_id", None)
-    ends = found if isinstance(found, list | tuple) else [found]
+def end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
+    """Return the end tokens of the generation config, and the EOS of the tokenizer."""
+    eos = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+    if eos is None:
+        eos = getattr(_text_config(model.config), "eos_token_id", None)
+    ends = eos if isinstance(eos, list | tuple) else [eos]
     return frozenset(int(end) for end in (*ends, tokenizer.eos_token_id) if end is not None)
 
 
 def packed_reach(model: Any) -> int:
-    """How many tokens a question may have for all its attention to be full and causal.
+    """Return the maximum number of tokens for which all attention is full and causal.
 
-    0 for architectures that are not of that kind at all: encoder-decoders, state-space and
-    hybrid models, and those that do not use transformers' attention interface. A sliding window
-    wider than the question changes nothing, so it is only a bound.
+    0 for other architectures: encoder-decoders, state-space and hybrid models, and models without
+    transformers' attention interface. A sliding window or an attention chunk is only an upper
+    bound: it does not change the attention of shorter questions.
     """
     config = _text_config(model.config)
     if (
@@ -72,54 +72,54 @@ def packed_reach(model: Any) -> int:
 
 
 def _text_config(config: Any) -> Any:
-    """The part of a configuration that describes the language model."""
+    """Return the configuration of the language model inside a multimodal one."""
     return config.get_text_config() if hasattr(config, "get_text_config") else config
 
 
-# TokenUsage computed at a time. On a CPU more does not raise the speed of matrix products and falls
-# out of the caches; a GPU wants to be filled.
+# Tokens per batch. Larger batches are no faster on a CPU and exceed its caches; a GPU needs large
+# ones to be utilised.
 _BATCH_TOKENS = {"cpu": 1024}
 _BATCH_TOKENS_ELSEWHERE = 16_384
 
-# Number of tokens whose copied keys and values take the memory that computing one token does.
+# Number of tokens whose keys and values take as much memory as the computation of one token.
 KEYS_PER_TOKEN = 16
 
 
-def default_budget(device: torch.device) -> int:
-    """The number of tokens to compute at a time on a device."""
+def default_batch_tokens(device: torch.device) -> int:
+    """Return the default number of tokens per batch on a device."""
     return _BATCH_TOKENS.get(device.type, _BATCH_TOKENS_ELSEWHERE)
 
 
-def worker() -> tuple[int, int]:
-    """Number of this process among the xdist workers, and how many there are; else (0, 1)."""
+def xdist_worker() -> tuple[int, int]:
+    """Return the number of this xdist worker and the number of workers; (0, 1) without xdist."""
     name = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
     number = name.removeprefix("gw")
     count = os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
     return int(number) if number.isdecimal() else 0, int(count) if count.isdecimal() else 1
 
 
-def available(device: torch.device) -> int | None:
-    """Bytes free on a device, for each of the workers on it; None where nobody can tell."""
-    _, workers = worker()
+def available_memory(device: torch.device) -> int | None:
+    """Return the free bytes of a device per worker that uses it; None if unknown."""
+    _, workers = xdist_worker()
     if device.type == "cuda":
         free_bytes = int(torch.cuda.mem_get_info(device)[0])
         return free_bytes // -(-workers // torch.cuda.device_count())
     if device.type == "cpu":
         with contextlib.suppress(OSError):
-            found = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text())
-            return int(found[1]) * 1024 // workers if found else None
+            match = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text())
+            return int(match[1]) * 1024 // workers if match else None
     return None
 
 
-def free(device: torch.device) -> None:
-    """Give back what nothing refers to any more."""
+def free_memory(device: torch.device) -> None:
+    """Release memory without references, including the cache of CUDA."""
     gc.collect()
     if device.type == "cuda":
         torch.cuda.empty_cache()
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out, on whatever device."""
+    """Return True for out-of-memory errors of Python, CUDA and other devices."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     text = str(error).lower()
@@ -128,7 +128,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     )
 
 
-def reason_of(error: Any) -> str:
-    """An error in one line."""
+def error_summary(error: Any) -> str:
+    """Return the type and the first line of an error."""
     first = (str(error).strip().splitlines() or [""])[0]
     return f"{type(error).__name__}: {first}"

@@ -1,9 +1,9 @@
-"""Attention over packed questions: every token sees the prefix and its own question, no other.
+"""Attention over packed questions: tokens attend to the prefix and to their own question only.
 
-All questions of a batch stand in one row of shape (1, tokens), without padding, behind a prefix
-whose keys and values were computed once and are shared by reference. The function is plugged
-into transformers' attention interface, so it serves every architecture that uses it, and it
-takes the prefix' keys and values itself: transformers' caches are not involved.
+All questions of a batch form one row of shape (1, tokens), without padding, after a prefix whose
+keys and values were computed once and are shared by reference. The function is registered in
+transformers' attention interface and works with every architecture that uses it. It reads the keys
+and values of the prefix directly, without transformers' caches.
 """
 
 from __future__ import annotations
@@ -25,80 +25,77 @@ NAME = "llmeval_packed"
 
 KeysValues = tuple[Tensor, Tensor]
 
-# Arguments of the interface that change what attention computes and are not served here.
-_UNSERVED = ("softcap", "s_aux", "sinks", "position_bias", "head_mask", "cross_attention_states")
+# Arguments of the interface that change the result of attention and are not supported here.
+_UNSUPPORTED = ("softcap", "s_aux", "sinks", "position_bias", "head_mask", "cross_attention_states")
 
-# The fused CPU kernel behind scaled_dot_product_attention. It is called by its own name because
-# only so does it tell the log-sum-exp, which merging two attentions needs.
+# The fused CPU kernel of scaled_dot_product_attention, called directly because only the kernel
+# returns the log-sum-exp, which is needed to merge two attentions.
 _flash: Any = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
 
 
 def can_merge(device: torch.device) -> bool:
-    """Whether the questions need not be padded: the kernel for it exists on this device."""
+    """Return True if the device has the kernel for attention without padding."""
     return device.type == "cpu" and _flash is not None
 
 
 class UnsupportedModelError(LlmevalError):
-    """A model whose computation cannot be reproduced here, such as attention with sinks."""
+    """Error for a model that needs more than plain attention, such as attention with sinks."""
 
 
-class Plan(Protocol):
-    """How the tokens of one row attend."""
+class AttentionPlan(Protocol):
+    """Attention pattern of the tokens of one row."""
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-        """(1, heads, tokens, size) → (1, tokens, heads, size)."""
+        """Compute attention: (1, heads, tokens, size) → (1, tokens, heads, size)."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """How the tokens of one packed row belong together.
+class PackedLayout:
+    """Attention pattern of questions that are packed into one row."""
 
-    ``spans``: begin and end of each question. ``masks``: per question what may be seen, as 0 or
-    −inf of shape (1, 1, length, length), or None for plain causal attention. ``prefix``: per
-    layer, keys and values of shape (1, heads, prefix, size), or None. ``captured``: where to put
-    the row's own keys and values, or None.
-    """
-
+    #: Begin and end of each question.
     spans: tuple[tuple[int, int], ...]
+    #: Per question, 0 or −inf of shape (1, 1, length, length); None for causal attention.
     masks: tuple[Tensor | None, ...]
+    #: Per layer, keys and values of shape (1, heads, prefix, size).
     prefix: list[KeysValues] | None = None
+    #: List that receives the row's own keys and values.
     captured: list[KeysValues] | None = None
-    side_by_side: SideBySide | None = None
+    #: None on devices that need no padding.
+    padded_batch: PaddedBatch | None = None
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-        """See ``Plan``."""
+        """See ``AttentionPlan``."""
         if self.captured is not None:
             if layer != len(self.captured):
                 raise UnsupportedModelError("layers that do not follow each other")
             self.captured.append((key, value))
         prefix = self.prefix[layer] if self.prefix is not None else None
-        if self.side_by_side is None:
-            return _merged(query, key, value, prefix, self, scale)
-        return _gathered(query, key, value, prefix, self.side_by_side, scale)
+        if self.padded_batch is None:
+            return _attend_merged(query, key, value, prefix, self, scale)
+        return _attend_padded(query, key, value, prefix, self.padded_batch, scale)
 
 
 @dataclass(frozen=True, slots=True)
-class SideBySide:
-    """Questions as the rows of a padded batch, for devices that prefer it.
+class PaddedBatch:
+    """Questions as the rows of a padded batch, for devices without the fused CPU kernel."""
 
-    ``gather``: (questions, longest), which token stands where, padded with any. ``places``:
-    (tokens,), where in the flattened batch a token is found again. ``mask``: 0 or −inf of shape
-    (questions, 1, longest, prefix + longest), or None for plain causal attention.
-    """
-
+    #: (questions, longest), the token at each position; padding may be any token.
     gather: Tensor
+    #: (tokens,), the position of each token in the flattened batch.
     places: Tensor
+    #: 0 or −inf of shape (questions, 1, longest, prefix + longest); None for causal attention.
     mask: Tensor | None
 
 
-def side_by_side(
+def pad_batch(
     spans: tuple[tuple[int, int], ...],
     masks: tuple[Tensor | None, ...],
     seen: int,
     device: torch.device,
-) -> SideBySide:
-    """The padded batch of these questions behind a prefix of ``seen`` tokens."""
+) -> PaddedBatch:
+    """Return the padded batch of these questions after a prefix of ``seen`` tokens."""
     begins = torch.tensor([begin for begin, _ in spans])
     lengths = torch.tensor([end - begin for begin, end in spans])
     longest = int(lengths.max())
@@ -116,15 +113,15 @@ def side_by_side(
             length = own.shape[-1]
             mask[number, :length, :length] = own[0, 0]
         mask = F.pad(mask, (seen, 0)).unsqueeze(1).to(device)
-    return SideBySide(gather.to(device), places.to(device), mask)
+    return PaddedBatch(gather.to(device), places.to(device), mask)
 
 
-_plan: Plan | None = None
+_plan: AttentionPlan | None = None
 
 
 @contextmanager
-def planned(model: Any, plan: Plan) -> Iterator[None]:
-    """Within the context the model's attention follows the plan."""
+def use_plan(model: Any, plan: AttentionPlan) -> Iterator[None]:
+    """Make the model's attention follow the plan inside the context."""
     global _plan
     config = model.config
     before = config._attn_implementation
@@ -138,10 +135,10 @@ def planned(model: Any, plan: Plan) -> Iterator[None]:
 
 
 def register() -> None:
-    """Make the function known to transformers.
+    """Register the attention function with transformers.
 
-    No mask function is registered beside it: transformers then makes no masks at all, as for
-    other backends that bring their own.
+    Without a registered mask function, transformers builds no masks, as for other backends with
+    masks of their own.
     """
     from transformers import AttentionInterface
 
@@ -157,13 +154,13 @@ def attend(
     scaling: float | None = None,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """Attention as transformers calls it: (1, heads, tokens, size) → (1, tokens, heads, size).
+    """Compute attention for transformers: (1, heads, tokens, size) → (1, tokens, heads, size).
 
-    Raises UnsupportedModelError where the model wants more than plain attention.
+    Raises UnsupportedModelError if the model needs more than plain attention.
     """
-    asked = [name for name in _UNSERVED if options.get(name) is not None]
-    if _plan is None or asked or query.shape[0] != 1 or query.shape[2] != key.shape[2]:
-        raise UnsupportedModelError(f"attention with {', '.join(asked) or 'other shapes'}")
+    unsupported = [name for name in _UNSUPPORTED if options.get(name) is not None]
+    if _plan is None or unsupported or query.shape[0] != 1 or query.shape[2] != key.shape[2]:
+        raise UnsupportedModelError(f"attention with {', '.join(unsupported) or 'other shapes'}")
     scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
     return _plan.attend(module.layer_idx, query, key, value, scale), None
 
@@ -171,10 +168,11 @@ def attend(
 def with_log_sum_exp(
     query: Tensor, key: Tensor, value: Tensor, scale: float, mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Attention without causality, and the logarithm of each softmax' denominator.
+    """Return bidirectional attention, and the logarithm of each softmax denominator.
 
-    All of shape (batch, heads, tokens, size); the logarithm has no size. For few queries: on
-    devices without the fused kernel the scores are written out.
+    Arguments and attention are of shape (batch, heads, tokens, size), the logarithm is of shape
+    (batch, heads, tokens). Meant for few queries: devices without the fused kernel materialise the
+    scores.
     """
     if can_merge(query.device):
         out, denominator = _flash(query, key, value, 0.0, False, attn_mask=mask, scale=scale)
@@ -188,23 +186,23 @@ def with_log_sum_exp(
 def merge(
     own: Tensor, own_lse: Tensor, other: Tensor, other_lse: Tensor, out: Tensor | None = None
 ) -> Tensor:
-    """The attention over two disjoint sets of keys, from the attention over each.
+    """Return the attention over two disjoint sets of keys from the attention over each.
 
-    Each counts by its share of the denominator of the softmax over all keys.
+    Each is weighted by its share of the denominator of the softmax over all keys.
     """
     share = torch.sigmoid(other_lse - own_lse).unsqueeze(-1).to(own.dtype)
     return torch.lerp(own, other, share, out=out)
 
 
-def _merged(
+def _attend_merged(
     query: Tensor,
     key: Tensor,
     value: Tensor,
     prefix: KeysValues | None,
-    layout: Layout,
+    layout: PackedLayout,
     scale: float,
 ) -> Tensor:
-    """Prefix once for all tokens, each question for itself, merged by their log-sum-exp.
+    """Merge attention to the prefix (all tokens at once) with attention within each question.
 
     Nothing is copied: query heads that share a key head become the batch dimension, over which
     keys and values are expanded with stride 0, and a question is a slice.
@@ -244,18 +242,18 @@ def _merged(
     return out
 
 
-def _gathered(
+def _attend_padded(
     query: Tensor,
     key: Tensor,
     value: Tensor,
     prefix: KeysValues | None,
-    batch: SideBySide,
+    batch: PaddedBatch,
     scale: float,
 ) -> Tensor:
-    """Questions side by side, padded at the end, each with a copy of the prefix before it.
+    """Attend in a batch padded on the right, with a copy of the prefix per question.
 
-    For GPUs: a copy of the keys is cheap there, many small calls are not, and the fused kernels
-    behind scaled_dot_product_attention are used through their official door.
+    On GPUs, copies of keys are cheap and many small calls are not. The fused kernels are used
+    through the public scaled_dot_product_attention.
     """
     questions, longest = batch.gather.shape
 
@@ -271,7 +269,7 @@ def _gathered(
         own_value = torch.cat([prefix[1].expand(questions, -1, -1, -1), own_value], dim=2)
     mask: Any = batch.mask
     if mask is None and seen:
-        # Padding stands after every real token, so no real token sees it.
+        # Padding follows all tokens, so causal attention excludes it.
         mask = causal_lower_right(longest, seen + longest)
     out = F.scaled_dot_product_attention(
         own_query,

@@ -1,4 +1,4 @@
-"""The next token of a text, and where a generated answer begins and ends."""
+"""Sampling of tokens, stop strings, and separation of reasoning from answers."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from pytest_llmeval.core.reasoning import begins_reasoning
 from pytest_llmeval.core.reasoning import may_end_reasoning
 from pytest_llmeval.core.reasoning import split_reasoning
 
-# So many of the likeliest tokens nearly always hold what top_p keeps; else all are sorted.
+# This many of the likeliest tokens nearly always include those of top_p; else all are sorted.
 _LIKELIEST = 256
 
 
-def choose(
-    logits: Tensor, decodings: Sequence[Decoding], draws: Sequence[float]
+def choose_tokens(
+    logits: Tensor, decodings: Sequence[Decoding], uniforms: Sequence[float]
 ) -> list[int | None]:
-    """The next token of every row of ``logits``; None where the values allow no choice (NaN).
+    """Choose the next token of every row of ``logits``; None where they are not finite.
 
-    ``draws``: a number from [0, 1) for every row; rows of temperature 0 take the first of the
-    largest logits and leave theirs unused. A draw is looked up in the distribution function over
-    the vocabulary in its own order, so that values which differ by rounding (another batch)
-    choose another token only where the draw falls within the rounding of a boundary.
+    ``logits``: (rows, vocabulary). ``uniforms``: a number from [0, 1) per row; rows of temperature
+    0 take the first of the largest logits and ignore it. The number is looked up in the cumulative
+    distribution over the vocabulary in its original order, so that logits which differ by rounding
+    (in another batch) change the token only if the number is within rounding of a boundary.
     """
     logits = logits.float()
     chosen = logits.argmax(-1)
@@ -38,17 +38,19 @@ def choose(
             continue
         rows = [row for row, decoding in enumerate(decodings) if _key(decoding) == key]
         at = torch.tensor(rows, device=logits.device)
-        chosen[at] = _drawn(weights(logits[at], *key), [draws[row] for row in rows])
-    usable = logits.amax(-1).isfinite().tolist()
-    return [token if known else None for token, known in zip(chosen.tolist(), usable, strict=True)]
+        chosen[at] = _sample(sampling_weights(logits[at], *key), [uniforms[row] for row in rows])
+    finite = logits.amax(-1).isfinite().tolist()
+    return [token if ok else None for token, ok in zip(chosen.tolist(), finite, strict=True)]
 
 
-def weights(logits: Tensor, temperature: float, top_p: float, top_k: int, min_p: float) -> Tensor:
-    """The probabilities that remain of a softmax at this temperature, not normalised again.
+def sampling_weights(
+    logits: Tensor, temperature: float, top_p: float, top_k: int, min_p: float
+) -> Tensor:
+    """Return the softmax of (rows, vocabulary) logits after all filters, not normalised again.
 
-    In this order, as transformers has it: the ``top_k`` likeliest; of these the fewest that
-    together reach ``top_p`` of their sum; of these the ones that reach ``min_p`` times the
-    probability of the likeliest. TokenUsage as likely as the last one kept are kept, too.
+    Filters apply in the order of transformers: the ``top_k`` likeliest tokens; of these the fewest
+    that together reach ``top_p`` of their sum; of these the tokens with at least ``min_p`` times
+    the probability of the likeliest. Ties with the last remaining token remain, too.
     """
     scaled = logits / temperature
     if 0 < top_k < scaled.shape[-1]:
@@ -57,7 +59,7 @@ def weights(logits: Tensor, temperature: float, top_p: float, top_k: int, min_p:
     probabilities = scaled.softmax(-1)
     least = min_p * probabilities.amax(-1, keepdim=True)
     if top_p < 1:
-        least = torch.maximum(least, _least_of(probabilities, top_p))
+        least = torch.maximum(least, _smallest_in_nucleus(probabilities, top_p))
     return probabilities.masked_fill(probabilities < least, 0.0)
 
 
@@ -65,8 +67,8 @@ def _key(decoding: Decoding) -> tuple[float, float, int, float]:
     return decoding.temperature, decoding.top_p, decoding.top_k, decoding.min_p
 
 
-def _least_of(probabilities: Tensor, top_p: float) -> Tensor:
-    """Of each row, the smallest probability among the fewest tokens that reach ``top_p``."""
+def _smallest_in_nucleus(probabilities: Tensor, top_p: float) -> Tensor:
+    """Return, per row, the smallest probability of the fewest tokens that reach ``top_p``."""
     vocabulary = probabilities.shape[-1]
     for count in (min(_LIKELIEST, vocabulary), vocabulary):
         ordered = probabilities.topk(count, dim=-1).values
@@ -77,75 +79,74 @@ def _least_of(probabilities: Tensor, top_p: float) -> Tensor:
     return ordered.gather(-1, before.clamp(max=count - 1))
 
 
-def _drawn(mass: Tensor, draws: Sequence[float]) -> Tensor:
-    """Of each row the first token at which the summed mass exceeds its draw times the total."""
-    # In single precision a long tail of small probabilities would vanish in the sum.
+def _sample(mass: Tensor, uniforms: Sequence[float]) -> Tensor:
+    """Return, per row, the first token whose cumulative mass exceeds uniform × total."""
+    # In single precision, small probabilities would vanish in the cumulative sum.
     exact = torch.float32 if mass.device.type == "mps" else torch.float64
     reached = mass.to(exact).cumsum(-1)
     total = reached[:, -1:]
-    wanted = torch.tensor(draws, dtype=exact, device=mass.device)[:, None] * total
-    # A product that rounds up to the total would point behind the last token.
-    wanted = torch.minimum(wanted, torch.nextafter(total, torch.zeros_like(total)))
-    return torch.searchsorted(reached, wanted, right=True)[:, 0]
+    target = torch.tensor(uniforms, dtype=exact, device=mass.device)[:, None] * total
+    # A product that rounds up to the total would give an index after the last token.
+    target = torch.minimum(target, torch.nextafter(total, torch.zeros_like(total)))
+    return torch.searchsorted(reached, target, right=True)[:, 0]
 
 
-# Before the answer: blank lines, and blanks where the answer is on the line of the mark.
+# White space between reasoning and answer: blank lines, or blanks on the line of the mark.
 _BLANK_LINES = re.compile(r"\A(?:\s*\n|[^\S\n]+)")
 
-# TokenUsage looked back on beyond one for every byte of a stop string: a character of which the
-# window holds the end only, and tokens without a text.
+# Tokens to decode in addition to one per byte of a stop string: for a character that starts before
+# the window, and for tokens without text.
 _MARGIN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """A generated text taken apart. ``reasoning``: None where there is none.
+class ReplyParts:
+    """Reasoning and answer of a generated text."""
 
-    ``closed``: no reasoning is open at the end. ``stopped``: a stop string was found; ``answer``
-    ends before the first of them.
-    """
-
+    #: None without a reasoning block.
     reasoning: str | None
+    #: Text up to the first stop string.
     answer: str
+    #: False if the text ends inside a reasoning block.
     closed: bool = True
+    #: True if a stop string was found.
     stopped: bool = False
 
 
-def end_of(text: str, stop: Sequence[str]) -> int:
-    """Where a text ends: at the first of its stop strings, or behind its last character.
+def stop_position(text: str, stop: Sequence[str]) -> int:
+    """Return the position of the first stop string in a text, or the length of the text.
 
-    A stop string of white space alone ends a paragraph, and counts behind the first visible
-    character: an answer that begins with blank lines is no empty one.
+    A stop string of white space ends a paragraph: it is ignored before the first visible character,
+    so that an answer that starts with blank lines is not empty.
     """
     begin = len(text) - len(text.lstrip())
-    found = [text.find(word, begin if word.isspace() else 0) for word in stop if word]
-    return min((at for at in found if at >= 0), default=len(text))
+    positions = [text.find(word, begin if word.isspace() else 0) for word in stop if word]
+    return min((position for position in positions if position >= 0), default=len(text))
 
 
-def parts_of(text: str, stop: Sequence[str] = (), *, opened: bool = False) -> Parts:
-    """Take reasoning out of a text, then cut the rest at the first stop string.
+def split_reply(text: str, stop: Sequence[str] = (), *, opened: bool = False) -> ReplyParts:
+    """Separate reasoning from the answer, and cut the answer at the first stop string.
 
-    ``opened``: the chat template has opened reasoning at the end of the prompt. White space
-    around reasoning is dropped, except the indentation of the answer's first line. What follows
-    the end of a turn is kept: how to read it is up to the scorers.
-    Stop strings as in ``end_of``.
+    ``opened``: True if the prompt ends inside a reasoning block. White space around reasoning is
+    dropped, except the indentation of the answer's first line. Text after an end-of-turn mark is
+    kept for the scorers. For stop strings, see ``stop_position``.
     """
     reply = split_reasoning(text, opened=opened)
     if not reply.closed:
-        return Parts(reply.reasoning, "", closed=False)
+        return ReplyParts(reply.reasoning, "", closed=False)
     answer = reply.answer
     if reply.reasoning is not None:
         answer = _BLANK_LINES.sub("", answer)
     answer += reply.after
-    length = end_of(answer, stop)
-    return Parts(reply.reasoning, answer[:length], stopped=length < len(answer))
+    length = stop_position(answer, stop)
+    return ReplyParts(reply.reasoning, answer[:length], stopped=length < len(answer))
 
 
-class Watch:
-    """Reports, token by token, whether an answer has come to one of its stop strings.
+class StopWatcher:
+    """Detector of stop strings in an answer that grows token by token.
 
-    Only the last few tokens are decoded each time; what is found in them is confirmed on the
-    whole text. Within reasoning stop strings mean nothing.
+    Each call decodes the last few tokens only, and the whole text to confirm a match. Stop strings
+    inside reasoning are ignored.
     """
 
     def __init__(
@@ -154,27 +155,27 @@ class Watch:
         self._decode = decode
         self._stop = tuple(word for word in stop if word)
         self._opened = opened
-        # None: the text so far may become the beginning of reasoning.
+        # None while the text may still become the opening mark of reasoning.
         self._reasoning: bool | None = True if opened else None
         self._window = max((len(word.encode()) for word in self._stop), default=0) + _MARGIN
 
     def stopped(self, tokens: Sequence[int]) -> bool:
-        """Whether the answer, all of whose tokens are given, has reached a stop string.
+        """Return True if the answer contains a stop string.
 
-        To be called after every token.
+        ``tokens``: all tokens so far. Has to be called after every token.
         """
         if not self._stop:
             return False
         if self._reasoning is None:
             self._reasoning = begins_reasoning(self._decode(tokens))
         if self._reasoning:
-            worth_a_look = may_end_reasoning(self._decode(tokens[-LONGEST_MARK - _MARGIN :]))
+            candidate = may_end_reasoning(self._decode(tokens[-LONGEST_MARK - _MARGIN :]))
         else:
             recent = self._decode(tokens[-self._window :])
-            worth_a_look = any(word in recent for word in self._stop)
-        if not worth_a_look:
+            candidate = any(word in recent for word in self._stop)
+        if not candidate:
             return False
-        parts = parts_of(self._decode(tokens), self._stop, opened=self._opened)
+        parts = split_reply(self._decode(tokens), self._stop, opened=self._opened)
         if self._reasoning is not None:
             self._reasoning = not parts.closed
         return parts.stopped

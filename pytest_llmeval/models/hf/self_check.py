@@ -1,4 +1,7 @@
-"""An architecture earns a faster path by agreeing with its own full forward."""
+"""Checks at load time that faster paths agree with the full forward pass of a model.
+
+A path that does not agree is not used for the model.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 import torch
 
 from pytest_llmeval.models.hf.batching import Question
-from pytest_llmeval.models.hf.batching import tree_of
+from pytest_llmeval.models.hf.batching import build_tree
 from pytest_llmeval.models.hf.decoder import Decoder
 from pytest_llmeval.models.hf.forward import FullForward
 from pytest_llmeval.models.hf.forward import PackedForward
@@ -21,58 +24,61 @@ log = logging.getLogger("pytest_llmeval.models.hf")
 _ROUNDING = {torch.float32: 1e-3, torch.float16: 0.05, torch.bfloat16: 0.3}
 
 
-def agrees(difference: float, dtype: torch.dtype) -> bool:
-    """Whether rounding explains so large a difference of a log-probability.
+def within_rounding(difference: float, dtype: torch.dtype) -> bool:
+    """Return True if rounding explains a difference of log-probabilities.
 
-    NaN weights give NaN every way: no reason against any.
+    NaN counts as agreement: a model with NaN weights gives NaN on every path.
     """
     return not difference > _ROUNDING.get(dtype, 1e-3)
 
 
 @dataclass(frozen=True, slots=True)
-class Paths:
-    """The ways to compute with a model. ``reach``: the longest question for the packed one."""
+class ForwardPaths:
+    """Forward passes that can be used with a model."""
 
     full: FullForward
     packed: PackedForward | None
+    #: Maximum number of tokens for the packed path.
     reach: int
 
 
-def find_paths(model: Any, device: torch.device) -> Paths:
-    """What can be used with this model."""
+def find_paths(model: Any, device: torch.device) -> ForwardPaths:
+    """Return the forward passes that can be used with a model."""
     full = FullForward(model, device)
     reach = packed_reach(model)
-    return Paths(full, proven(model, device, full) if reach else None, reach)
+    return ForwardPaths(full, verify_packed_forward(model, device, full) if reach else None, reach)
 
 
-def proven(model: Any, device: torch.device, full: FullForward) -> PackedForward | None:
-    """The packed path where the model gives the same by it as in full, else None.
+def verify_packed_forward(
+    model: Any, device: torch.device, full: FullForward
+) -> PackedForward | None:
+    """Return the packed forward pass if its results agree with the full one, else None.
 
-    A few tokens are enough to tell: position numbers, masks or attention that the packed path
-    does not serve show at once. Costs two forwards of about 30 tokens.
+    A few tokens suffice to detect unsupported positions, masks or attention. Costs two forward
+    passes of about 30 tokens.
     """
     questions = _questions(model.config.get_text_config().vocab_size)
     prefix = questions[0].shareable[:_SHARED]
     try:
         expected = full.score(questions)
     except Exception as error:
-        # Not for this module to judge: each request will tell what is wrong with the model.
-        log.info("the model does not compute a few tokens in full: %s", error)
+        # Every request will report this error.
+        log.info("the full forward pass fails: %s", error)
         return None
     for trims in (True, False):
         packed = PackedForward(model, device, trims=trims)
         try:
-            found = packed.score(questions, prefix)
+            actual = packed.score(questions, prefix)
         except Exception as error:
             log.info("packed prompts do not work with this model: %s", error)
             packed.close()
             continue
         difference = max(
             abs(a - b)
-            for row, other in zip(expected, found, strict=True)
+            for row, other in zip(expected, actual, strict=True)
             for a, b in zip(row, other, strict=True)
         )
-        if agrees(difference, model.dtype):
+        if within_rounding(difference, model.dtype):
             packed.forget()
             return packed
         log.info("packed prompts give other results with this model (by %.3g)", difference)
@@ -84,10 +90,10 @@ def proven(model: Any, device: torch.device, full: FullForward) -> PackedForward
     return None
 
 
-def proven_decoder(model: Any, device: torch.device, paths: Paths) -> Decoder | None:
-    """The decoder where it predicts what the model predicts in full, else None.
+def verify_decoder(model: Any, device: torch.device, paths: ForwardPaths) -> Decoder | None:
+    """Return a decoder if its results agree with the full forward pass, else None.
 
-    Two texts behind a prefix and one without are grown together by three tokens each.
+    Generates three tokens of two texts with a prefix and of one without, in one batch.
     """
     if paths.packed is None:
         return None
@@ -99,13 +105,13 @@ def proven_decoder(model: Any, device: torch.device, paths: Paths) -> Decoder | 
     try:
         expected = paths.full.score([_question(0, row, [tokens]) for row, _ in rows])
         decoder = Decoder(paths.packed, device)
-        found = _grown(decoder, rows, tokens)
-        difference = max(abs(a - b) for (a,), b in zip(expected, found, strict=True))
+        actual = _summed_logprobs(decoder, rows, tokens)
+        difference = max(abs(a - b) for (a,), b in zip(expected, actual, strict=True))
     except Exception as error:
-        log.info("texts cannot be grown side by side with this model: %s", error)
+        log.info("batched decoding does not work with this model: %s", error)
         difference = float("inf")
     paths.packed.forget()
-    if agrees(difference, model.dtype):
+    if within_rounding(difference, model.dtype):
         return decoder
     log.warning(
         "%s cannot share a prefix between texts: they are generated by transformers (%.3g)",
@@ -115,29 +121,29 @@ def proven_decoder(model: Any, device: torch.device, paths: Paths) -> Decoder | 
     return None
 
 
-def _grown(
+def _summed_logprobs(
     decoder: Decoder,
     rows: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
     tokens: Sequence[int],
 ) -> list[float]:
-    """Of each (prompt, prefix), the summed log-probability of the same tokens after it."""
+    """Return, per (prompt, prefix), the summed log-probability of the same tokens after it."""
     decoder.open(len(rows), max(len(row) for row, _ in rows) + len(tokens))
     logits = torch.cat([decoder.begin([row], prefix) for row, prefix in rows])
-    found = [0.0] * len(rows)
+    totals = [0.0] * len(rows)
     for place, token in enumerate(tokens):
         values = logits.float().log_softmax(-1)[:, token].tolist()
-        found = [total + value for total, value in zip(found, values, strict=True)]
+        totals = [total + value for total, value in zip(totals, values, strict=True)]
         if place + 1 < len(tokens):
             logits = decoder.step([token] * len(rows))
     decoder.close()
-    return found
+    return totals
 
 
 _SHARED = 5
 
 
 def _questions(vocabulary: int) -> list[Question]:
-    """A question with one-token choices and one with longer ones, behind the same beginning."""
+    """Return a question with one-token choices and one with longer ones, with the same prefix."""
 
     def words(count: int, salt: int) -> tuple[int, ...]:
         return tuple((salt * 31 + 17 * i * i + 7 * i + 3) % vocabulary for i in range(count))
@@ -153,4 +159,4 @@ def _questions(vocabulary: int) -> list[Question]:
 
 def _question(index: int, context: tuple[int, ...], choices: Sequence[tuple[int, ...]]) -> Question:
     rows = tuple(context + choice for choice in choices)
-    return Question(index, rows, (len(context),) * len(rows), tree_of(rows), len(context))
+    return Question(index, rows, (len(context),) * len(rows), build_tree(rows), len(context))

@@ -1,10 +1,4 @@
-"""What stands behind ``hf:``: a target and its options, checked before anything is loaded.
-
-The local cache of the hub, read without importing huggingface_hub.
-
-Layout (documented by huggingface_hub, "Understand caching"): ``models--ORG--NAME/refs/REVISION``
-holds a commit, ``models--ORG--NAME/snapshots/COMMIT/`` its files.
-"""
+"""Specs of ``hf:`` models, validated before anything is loaded, and the local cache of the hub."""
 
 from __future__ import annotations
 
@@ -28,20 +22,25 @@ _TRUE = frozenset({"1", "ON", "YES", "TRUE"})
 
 
 class Snapshot(NamedTuple):
-    """A cached revision: the commit it stands for and the folder with its files."""
+    """Cached revision: its commit and the folder with its files."""
 
     commit: str
     folder: Path
 
 
 def is_offline() -> bool:
-    """Whether the environment forbids the hub to be asked."""
+    """Return True if the environment forbids requests to the hub."""
     names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
     return any(os.environ.get(name, "").upper() in _TRUE for name in names)
 
 
-def snapshot(name: str, revision: str | None) -> Snapshot | None:
-    """The cached snapshot of a hub name at a revision (a branch, a tag or a commit), or None."""
+def find_snapshot(name: str, revision: str | None) -> Snapshot | None:
+    """Return the cached snapshot of a hub name at a branch, tag or commit, or None.
+
+    Reads the cache without importing huggingface_hub. Layout (huggingface_hub, "Understand
+    caching"): ``models--ORG--NAME/refs/REVISION`` contains a commit, and
+    ``models--ORG--NAME/snapshots/COMMIT/`` its files.
+    """
     folder = _cache() / f"models--{name.replace('/', '--')}"
     revision = revision or "main"
     if _COMMIT.fullmatch(revision):
@@ -71,12 +70,12 @@ Kind = Literal["hub", "folder", "gguf"]
 
 KEYS = ("device", "dtype", "revision", "batch_tokens", "date", "name")
 DEFAULT_DATE = date(2024, 7, 26)
-"""The date for chat templates that write one.
+"""Default date for chat templates that print the current date.
 
-Templates of Llama 3.1 to 3.3 write ``26 Jul 2024`` where they have no clock.
+Templates of Llama 3.1 to 3.3 print ``26 Jul 2024`` if they have no clock.
 """
-READS_DATE = "strftime_now"
-"""The function with which a chat template reads the date."""
+DATE_FUNCTION = "strftime_now"
+"""Function of chat templates that returns the date."""
 DTYPES = {
     "float32": "float32",
     "fp32": "float32",
@@ -90,29 +89,30 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
-    """A checked spec. ``target`` is a hub name, or the path of a folder or of a GGUF file.
+class HfSpec:
+    """Validated spec of an ``hf:`` model."""
 
-    ``device`` and ``dtype`` None mean: decided where the weights are loaded. ``dtype`` is a
-    torch name such as ``bfloat16``. ``day`` None means ``DEFAULT_DATE``.
-    """
-
+    #: The spec as messages show it.
     text: str
     kind: Kind
+    #: Hub name, or path of a folder or of a GGUF file.
     target: str
     name: str
+    #: None: chosen when the weights are loaded.
     device: str | None = None
+    #: Name in torch, such as ``bfloat16``. None: chosen when the weights are loaded.
     dtype: str | None = None
     revision: str | None = None
     batch_tokens: int | None = None
+    #: None: ``DEFAULT_DATE``.
     day: date | None = None
 
 
-def parse_spec(rest: str, scheme: str = "hf") -> Spec:
-    """The spec ``scheme:rest``, with ``rest`` as ``NAME_OR_FOLDER_OR_GGUF[?key=value&…]``.
+def parse_spec(rest: str, scheme: str = "hf") -> HfSpec:
+    """Parse the spec ``scheme:rest``, with ``rest`` as ``NAME_OR_FOLDER_OR_GGUF[?key=value&…]``.
 
     Raises ConfigError, in one line, for an unknown or malformed option, a path that does not
-    exist, a folder without a model, and a hub name that cannot be fetched.
+    exist, a folder without a model, and a hub name that is not cached while offline.
     """
     text = f"{scheme}:{rest}"
     target, _, query = rest.partition("?")
@@ -123,12 +123,12 @@ def parse_spec(rest: str, scheme: str = "hf") -> Spec:
     revision = options.get("revision")
     if revision is not None and kind != "hub":
         raise ConfigError(f"{text}: revision is for names on the hub, {target} is a local {kind}")
-    if kind == "hub" and is_offline() and snapshot(target, revision) is None:
+    if kind == "hub" and is_offline() and find_snapshot(target, revision) is None:
         raise ConfigError(
             f"{text}: {target} at revision {revision or 'main'} is neither a local folder nor in"
             " the hub cache, and HF_HUB_OFFLINE is set"
         )
-    return Spec(
+    return HfSpec(
         text=text,
         kind=kind,
         target=target,
@@ -142,23 +142,23 @@ def parse_spec(rest: str, scheme: str = "hf") -> Spec:
 
 
 def check_installed(text: str, modules: tuple[str, ...]) -> None:
-    """Raise ConfigError naming the extra unless all modules can be found (none is imported)."""
+    """Raise ConfigError with the extra to install unless all modules exist; imports none."""
     missing = [module for module in modules if importlib.util.find_spec(module) is None]
     if missing:
         raise ConfigError(f"{text}: {', '.join(missing)} not installed: {install_hint('hf')}")
 
 
 def locate(text: str, target: str) -> tuple[Kind, str]:
-    """The kind of a target and its name or path; ``text`` is the spec in messages.
+    """Return the kind of a target, and its hub name or path; ``text`` is the spec in messages.
 
-    Raises ConfigError for a path where no model is, and for what cannot be a name on the hub.
+    Raises ConfigError for a path without a model, and for an invalid hub name.
     """
     path = Path(target).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():
             inside = sorted(file.name for file in path.glob("*.gguf"))
             hint = f"; did you mean {path / inside[0]}?" if inside else ""
-            raise ConfigError(f"{text}: folder {path} holds no config.json{hint}")
+            raise ConfigError(f"{text}: folder {path} contains no config.json{hint}")
         return "folder", str(path)
     if path.suffix == ".gguf":
         if path.is_file():
@@ -167,10 +167,10 @@ def locate(text: str, target: str) -> tuple[Kind, str]:
     if path.is_file():
         raise ConfigError(f"{text}: {path} is a file, but neither a .gguf file nor a folder")
     sibling = _sibling(path)
-    if _looks_like_a_path(target) or (sibling and snapshot(target, None) is None):
+    if _looks_like_a_path(target) or (sibling and find_snapshot(target, None) is None):
         raise ConfigError(f"{text}: no such folder {path}{sibling}")
     if not _HUB_NAME.fullmatch(target):
-        raise ConfigError(f"{text}: {target!r} is no folder and cannot be a name on the hub")
+        raise ConfigError(f"{text}: {target!r} is neither a folder nor a valid name on the hub")
     return "hub", target
 
 
@@ -179,12 +179,12 @@ def _looks_like_a_path(target: str) -> bool:
 
 
 def _sibling(path: Path) -> str:
-    """``; did you mean …?`` with the nearest model beside a path that does not exist, or nothing."""
+    """Return ``; did you mean …?`` with the most similar model next to a missing path, or ""."""
     try:
-        beside = [entry.name for entry in path.parent.iterdir() if _is_model(entry)]
+        siblings = [entry.name for entry in path.parent.iterdir() if _is_model(entry)]
     except OSError:
         return ""
-    near = nearest(path.name, beside)
+    near = nearest(path.name, siblings)
     return f"; did you mean {path.parent / near}?" if near else ""
 
 
@@ -217,7 +217,7 @@ def _batch_tokens(text: str, value: str | None) -> int | None:
     if value is None:
         return None
     if not value.isdecimal() or int(value) == 0:
-        raise ConfigError(f"{text}: batch_tokens {value!r}; a whole number above 0 was expected")
+        raise ConfigError(f"{text}: batch_tokens {value!r}; use a whole number above 0")
     return int(value)
 
 
@@ -225,9 +225,9 @@ def _day(text: str, value: str | None) -> date | None:
     if value is None:
         return None
     try:
-        found = date.fromisoformat(value)
+        day = date.fromisoformat(value)
     except ValueError:
-        found = None
-    if found is None or found.isoformat() != value:
+        day = None
+    if day is None or day.isoformat() != value:
         raise ConfigError(f"{text}: date {value!r}; write it as YYYY-MM-DD")
-    return found
+    return day

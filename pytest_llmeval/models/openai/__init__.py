@@ -1,10 +1,10 @@
 """``openai:NAME[?key=value&…]``: models behind an OpenAI-compatible server.
 
-Keys: ``base_url``; ``api`` (``chat``, the default, or ``completions``); ``choices``, how
-log-likelihoods of choices are read: ``top_logprobs`` (letters, from the likeliest next tokens) or
-``echo`` (any text, from an echoed prompt); without it such protocols are put as generated letters.
-``key_env`` or ``key_file`` say where the key is (by default OPENAI_API_KEY); ``name`` is for ids
-and reports.
+Keys: ``base_url``; ``api`` (``chat``, the default, or ``completions``); ``choices``, the source of
+log-likelihoods of choices: ``top_logprobs`` (letters, from the likeliest next tokens) or ``echo``
+(any text, from an echoed prompt). Without it, such protocols generate letters instead. ``key_env``
+or ``key_file``: source of the key (by default OPENAI_API_KEY); ``name``: name in test ids and
+reports.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from pytest_llmeval.core.usage import Price
 from pytest_llmeval.core.usage import Usage
 from pytest_llmeval.models.base import Model
 from pytest_llmeval.models.base import ResponseStore
-from pytest_llmeval.models.openai.background_loop import Batch
-from pytest_llmeval.models.openai.background_loop import Flow
+from pytest_llmeval.models.openai.background_loop import ConcurrencyWindow
 from pytest_llmeval.models.openai.background_loop import Job
-from pytest_llmeval.models.openai.background_loop import Window
+from pytest_llmeval.models.openai.background_loop import JobRunner
+from pytest_llmeval.models.openai.background_loop import ResponseBatch
 from pytest_llmeval.models.openai.client import Client
-from pytest_llmeval.models.openai.client import Patience
+from pytest_llmeval.models.openai.client import RetryPolicy
 from pytest_llmeval.models.openai.limits import Budget
 from pytest_llmeval.models.openai.limits import Lease
-from pytest_llmeval.models.openai.limits import Limiter
-from pytest_llmeval.models.openai.limits import Shared
+from pytest_llmeval.models.openai.limits import RateLimiter
+from pytest_llmeval.models.openai.limits import SharedState
+from pytest_llmeval.models.openai.spec import EndpointSpec
 from pytest_llmeval.models.openai.spec import Secret
-from pytest_llmeval.models.openai.spec import Spec
 from pytest_llmeval.models.openai.spec import parse_spec
 from pytest_llmeval.models.openai.spec import read_key
 
-# The most that is tried where the user sets no limit.
-_MOST_IN_FLIGHT = 256
-# Samples asked for at once: more would wait for the slowest of them.
-_MOST_AT_ONCE = 16
+# Maximum number of requests in flight if the user sets no limit.
+_MAX_IN_FLIGHT = 256
+# Maximum samples per HTTP request: it takes as long as its slowest sample.
+_MAX_SAMPLES = 16
 
 
 def open_model(
@@ -64,17 +64,17 @@ def open_model(
     max_cost: float | None = None,
     cache: ResponseStore | None = None,
     shared_limits: Path | None = None,
-    spent: Shared | None = None,
+    spend_state: SharedState | None = None,
 ) -> EndpointModel:
-    """The model of the spec ``openai:<rest>``. Nothing is sent, the SDK is not imported.
+    """Return the model of the spec ``openai:<rest>``; sends nothing and does not import the SDK.
 
-    ``max_concurrency``: requests in flight; found out where None. ``timeout``: seconds for one
-    request. ``prices``: by spec (``openai:NAME``). ``max_cost``: the most that may be spent, in
-    their money; ``spent`` is where models and processes add it up. ``shared_limits``: a file
-    through which processes share the other limits.
+    ``max_concurrency``: requests in flight; adjusted to the server if None. ``timeout``: seconds
+    for one HTTP request. ``prices``: by spec (``openai:NAME``). ``max_cost``: spending limit in the
+    currency of the prices. ``spend_state``: sum of the cost over models and processes.
+    ``shared_limits``: a file through which processes share the other limits.
 
-    Raises ConfigError, in one line, for a missing extra, a missing key, a missing price, and
-    whatever is wrong with the spec or an option.
+    Raises ConfigError, in one line, for a missing extra, key or price, and for an invalid spec or
+    option.
     """
     spec = parse_spec(rest, base_url)
     for name, value in (
@@ -92,42 +92,44 @@ def open_model(
     price = (prices or {}).get(f"openai:{spec.model}")
     if max_cost is not None and price is None:
         raise ConfigError(
-            f"openai:{spec.model}: --llm-max-cost needs its price: --llm-prices names a file with"
-            f' [models."openai:{spec.model}"]'
+            f"openai:{spec.model}: --llm-max-cost needs its price: pass --llm-prices FILE with a"
+            f' table [models."openai:{spec.model}"]'
         )
-    patience = Patience()
+    retry_policy = RetryPolicy()
     if timeout is not None:
-        patience = replace(patience, timeout=timeout)
+        retry_policy = replace(retry_policy, timeout=timeout)
     if max_retries is not None:
-        patience = replace(patience, max_retries=max_retries)
-    shared = Shared(shared_limits)
+        retry_policy = replace(retry_policy, max_retries=max_retries)
+    shared = SharedState(shared_limits)
     return EndpointModel(
         spec,
         read_key(spec),
-        patience=patience,
-        window=Window(max_concurrency or _MOST_IN_FLIGHT, fixed=max_concurrency is not None),
-        limiter=Limiter(requests_per_minute, tokens_per_minute, shared),
-        lease=Lease(max_concurrency or _MOST_IN_FLIGHT, shared) if shared.is_file else None,
+        retry_policy=retry_policy,
+        window=ConcurrencyWindow(
+            max_concurrency or _MAX_IN_FLIGHT, fixed=max_concurrency is not None
+        ),
+        limiter=RateLimiter(requests_per_minute, tokens_per_minute, shared),
+        lease=Lease(max_concurrency or _MAX_IN_FLIGHT, shared) if shared.is_file else None,
         price=price,
-        budget=Budget(max_cost, spent),
+        budget=Budget(max_cost, spend_state),
         cache=cache,
     )
 
 
 class EndpointModel(Model):
-    """Text, and where the spec says so log-likelihoods of choices, from a server.
+    """Model behind an endpoint: text, and log-likelihoods of choices if the spec has ``choices``.
 
-    ``usage`` grows as it answers; ``price`` is what it costs, where that is known.
+    ``price``: price of tokens, None if unknown.
     """
 
     def __init__(
         self,
-        spec: Spec,
+        spec: EndpointSpec,
         key: Secret,
         *,
-        patience: Patience,
-        window: Window,
-        limiter: Limiter,
+        retry_policy: RetryPolicy,
+        window: ConcurrencyWindow,
+        limiter: RateLimiter,
         lease: Lease | None = None,
         price: Price | None = None,
         budget: Budget | None = None,
@@ -143,14 +145,14 @@ class EndpointModel(Model):
         self._client = Client(
             spec,
             key,
-            patience=patience,
+            retry_policy=retry_policy,
             limiter=limiter,
-            told=self._heard,
+            on_outcome=self._on_outcome,
             price=price,
             budget=budget,
         )
         self.usage_by_benchmark: Mapping[str, Usage] = self._client.usage
-        self._flow = Flow(window, lease, self._client.close)
+        self._runner = JobRunner(window, lease, self._client.close)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} openai:{self._spec.model} at {self._spec.base_url}>"
@@ -159,7 +161,7 @@ class EndpointModel(Model):
     def fingerprint(self) -> str:
         """16 hex digits for name, address and request modes.
 
-        Nothing that the server reports about itself is in it: that would take a request.
+        Excludes everything that the server reports about itself, which would need a request.
         """
         return self._spec.fingerprint
 
@@ -170,58 +172,58 @@ class EndpointModel(Model):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """Problems of the replies as a whole: several models that answered."""
+        """Problems of the replies as a whole: replies from several models."""
         names = sorted(self._client.names)
         if len(names) < 2:
             return []
         return [
-            f"openai:{self._spec.model}: replies came from several models ({', '.join(names)}): fix"
-            " the server's routing, or name one of them; their mean describes none"
+            f"openai:{self._spec.model}: replies came from several models ({', '.join(names)}), and"
+            " the scores mix them: fix the server's routing, or use the name of one of them"
         ]
 
     @property
     def prefetch(self) -> int:
-        """The number of requests that keep the endpoint busy: twice those in flight."""
+        """Number of pending requests that keeps the endpoint busy: twice those in flight."""
         return 2 * self._window.limit
 
-    def answer(self, requests: Iterable[Request]) -> Batch:
-        """Begin with the requests at once; yield a response for each, as they complete.
+    def answer(self, requests: Iterable[Request]) -> ResponseBatch:
+        """Start the requests at once; yield one response per request as they complete.
 
-        Requests of several calls share what is in flight, the earlier call's first: to keep the
-        endpoint busy, call again before the responses of the last call have all been taken.
+        Several calls share the limit of requests in flight, earlier calls first. To keep the
+        endpoint busy, call again before all responses of the previous call have been consumed.
 
-        Raises ConfigError for a request that cannot be put to this endpoint, and, while
-        yielding, ModelError when the endpoint cannot be used.
+        Raises ConfigError for a request that the endpoint does not support, and, while yielding,
+        ModelError if the endpoint cannot be used.
         """
         ready: list[Response] = []
         missing: list[Request] = []
         for request in requests:
             self._check(request)
-            # Here, so that the other thread finds it: both add to it.
+            # Create the entry in this thread: the loop's thread only updates it.
             usage = self._client.usage[request.benchmark]
-            found = self._cache and self._cache.get(self.fingerprint, request)
-            if found:
+            cached = self._cache and self._cache.get(self.fingerprint, request)
+            if cached:
                 usage.from_cache += 1
-                ready.append(found)
+                ready.append(cached)
             else:
                 missing.append(request)
         jobs = [self._job(group) for group in self._groups(missing)]
-        return self._flow.submit(jobs, ready)
+        return self._runner.submit(jobs, ready)
 
     def billed_prompts(self, request: Request) -> int:
-        """Return how many times the prompt is sent and billed: an echo has all of its text."""
+        """Return the number of times that the prompt is sent: once per choice with choices=echo."""
         return len(request.choices) if request.choices and self._spec.choices == "echo" else 1
 
     def close(self) -> None:
-        """Give up what is still in flight, and close all connections."""
-        self._flow.close()
+        """Cancel requests in flight and close all connections."""
+        self._runner.close()
 
     def _check(self, request: Request) -> None:
         spec = self._spec
         if request.chat and spec.api == "completions":
             raise ConfigError(
-                f"openai:{spec.model}: a chat protocol cannot be put to api=completions, which"
-                " takes plain text"
+                f"openai:{spec.model}: api=completions takes plain text, and the protocol is a"
+                " chat: use api=chat"
             )
         if request.chat and request.prompt.prefix:
             raise ConfigError(
@@ -230,12 +232,12 @@ class EndpointModel(Model):
             )
 
     def _groups(self, requests: Sequence[Request]) -> Iterator[list[Request]]:
-        """Requests that one HTTP request may answer: samples of one item that are drawn."""
+        """Yield requests that one HTTP request may answer: samples of one item."""
         for _, equal in groupby(requests, key=lambda request: replace(request, sample=0)):
             samples = list(equal)
             first = samples[0]
             several = first.ask == "text" and first.decoding.temperature > 0
-            size = _MOST_AT_ONCE if several and self._client.takes_several else 1
+            size = _MAX_SAMPLES if several and self._client.supports_n else 1
             for start in range(0, len(samples), size):
                 yield samples[start : start + size]
 
@@ -243,25 +245,27 @@ class EndpointModel(Model):
         async def job() -> Sequence[Response]:
             responses = await self._client.answer(group)
             if self._cache is not None:
-                # At once, not when somebody takes them: a killed process keeps what it paid for.
+                # Before the responses are consumed: a killed process keeps what has been paid for.
                 pairs = zip(group, responses, strict=True)
-                self._cache.put(self.fingerprint, [pair for pair in pairs if _lasting(pair[1])])
+                self._cache.put(
+                    self.fingerprint, [pair for pair in pairs if _is_cacheable(pair[1])]
+                )
             return responses
 
         return job
 
-    def _heard(self, answered: bool) -> None:
+    def _on_outcome(self, answered: bool) -> None:
         now = time.monotonic()
         if answered:
-            self._window.succeeded(now, full=self._flow.is_full)
+            self._window.succeeded(now, full=self._runner.is_full)
         else:
-            self._window.pushed_back(now)
+            self._window.rejected(now)
 
 
-def _lasting(response: Response) -> bool:
-    """Whether asking again would give the same: not for errors, refusals, or nothing at all.
+def _is_cacheable(response: Response) -> bool:
+    """Return True for a response to keep: no error, no refusal, and not empty.
 
-    An empty text is an answer where the model ended it and it took tokens.
+    An empty text counts as an answer if the model ended it after generating tokens.
     """
     if response.error is not None or response.finish_reason in (FILTERED, REFUSED):
         return False

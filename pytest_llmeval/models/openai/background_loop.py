@@ -1,10 +1,4 @@
-"""Many jobs at once: an event loop in a thread of its own, always as full as the window allows.
-
-How many requests to have in flight: more while that answers more, fewer when pushed back.
-
-Pure bookkeeping: times come from the caller. Outcomes are counted in rounds of about twice the
-limit, so that a round tells what the limit brought.
-"""
+"""Concurrent jobs on an event loop in a background thread, and the limit of jobs in flight."""
 
 from __future__ import annotations
 
@@ -27,16 +21,19 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.models.openai.limits import Lease
 from pytest_llmeval.models.openai.limits import SpendLimitError
 
+# Initial limit.
 _START = 8
+# Minimum number of outcomes in a round.
 _ROUND = 16
-# Twice as many requests must bring this much more, or there is nothing to gain.
+# Doubling the limit must raise the throughput by this factor to be kept.
 _GAIN = 1.1
+# Factor by which the limit is reduced.
 _CUT = 0.7
-# A cut that leaves less of the answers a second than this was not what was needed.
+# A reduction that lowers the throughput below this factor is undone.
 _COST = 0.85
-# Share of requests pushed back, beyond what happens anyway, from which on there are too many.
+# Share of rejected requests, above the usual share, from which on the limit is reduced.
 _TOO_MANY = 0.1
-# Share from which on it is too many whatever the cause; the count of answers is all noise there.
+# Share from which on a reduction is never undone: the measured throughput is mostly noise.
 _MOST = 0.5
 # Rounds before growth is tried again.
 _PATIENCE = 10
@@ -46,48 +43,53 @@ _PATIENCE = 10
 class _Round:
     started: float
     answered: int = 0
-    pushed_back: int = 0
+    rejected: int = 0
 
     @property
     def outcomes(self) -> int:
-        return self.answered + self.pushed_back
+        return self.answered + self.rejected
 
     @property
     def share(self) -> float:
-        return self.pushed_back / self.outcomes
+        return self.rejected / self.outcomes
 
 
-class Window:
-    """The number of requests in flight. ``limit`` changes as outcomes are told.
+class ConcurrencyWindow:
+    """Limit of the requests in flight, adapted to the outcomes of requests.
 
-    ``fixed``: begin with ``most`` instead of finding out; it still gives way to a server that
-    pushes back, and returns.
+    ``limit`` doubles while that raises the throughput, and is reduced when the server rejects
+    requests. Outcomes are counted in rounds of about twice the limit, so that a round measures the
+    effect of the limit. Times are arguments: the class reads no clock.
+
+    ``most``: upper bound. ``fixed``: start with ``most``; the limit is still reduced when requests
+    are rejected, and then grows back.
     """
 
-    def __init__(self, most: int, *, fixed: bool = False) -> None:
-        self.most = most
-        self.limit = most if fixed else min(_START, most)
+    def __init__(self, maximum: int, *, fixed: bool = False) -> None:
+        self.maximum = maximum
+        self.limit = maximum if fixed else min(_START, maximum)
         self._growing = not fixed
         self._best = 0.0
         self._before_growth = self.limit
-        # The limit and the answers a second before the last cut.
+        # The limit and the responses per second before the last reduction.
         self._before_cut: tuple[int, float] | None = None
-        self._anyway = 0.0
-        self._waited = 0
+        #: The usual share of rejected requests, which does not depend on the limit.
+        self._usual_share = 0.0
+        self._rounds_waited = 0
         self._round: _Round | None = None
 
     def succeeded(self, now: float, *, full: bool) -> None:
-        """Note an answer. ``full``: as many were in flight as the limit allows."""
+        """Count a response. ``full``: True if the limit of requests in flight was reached."""
         if not full:
-            # A round in which there was too little to ask says nothing about the limit.
+            # A round with too few pending requests does not measure the limit.
             self._round = None
             return
         self._count(now).answered += 1
         self._end_round(now)
 
-    def pushed_back(self, now: float) -> None:
-        """Note that the server was overloaded: 429, 5xx, no answer in time."""
-        self._count(now).pushed_back += 1
+    def rejected(self, now: float) -> None:
+        """Count a request that an overloaded server rejected (429, 5xx) or answered too late."""
+        self._count(now).rejected += 1
         self._end_round(now)
 
     def _count(self, now: float) -> _Round:
@@ -101,26 +103,26 @@ class Window:
             return
         self._round = None
         rate = done.answered / (now - done.started)
-        if done.share > self._anyway + _TOO_MANY:
+        if done.share > self._usual_share + _TOO_MANY:
             self._cut(done.share, rate)
             return
         self._before_cut = None
-        self._anyway += (done.share - self._anyway) / 4
-        self._waited += 1
+        self._usual_share += (done.share - self._usual_share) / 4
+        self._rounds_waited += 1
         if self._growing and rate < self._best * _GAIN:
-            # The last step brought nothing: back to where it was taken from.
-            self.limit, self._growing, self._waited = self._before_growth, False, 0
-        elif self._growing or self._waited >= _PATIENCE:
+            # The last growth did not raise the throughput: undo it.
+            self.limit, self._growing, self._rounds_waited = self._before_growth, False, 0
+        elif self._growing or self._rounds_waited >= _PATIENCE:
             self._best, self._before_growth = rate, self.limit
-            self.limit = min(self.most, 2 * self.limit)
-            self._growing, self._waited = self.limit > self._before_growth, 0
+            self.limit = min(self.maximum, 2 * self.limit)
+            self._growing, self._rounds_waited = self.limit > self._before_growth, 0
 
     def _cut(self, share: float, rate: float) -> None:
-        self._growing, self._waited = False, 0
+        self._growing, self._rounds_waited = False, 0
         before = self._before_cut
         if before is not None and rate < before[1] * _COST and share < _MOST:
-            # Fewer requests, fewer answers: it is not our number that has them pushed back.
-            self.limit, self._anyway = before[0], share
+            # Throughput fell in proportion: the rejections do not depend on the limit.
+            self.limit, self._usual_share = before[0], share
             self._before_cut = None
             return
         self._before_cut = (self.limit, rate)
@@ -129,17 +131,17 @@ class Window:
 
 Job = Callable[[], Coroutine[Any, Any, Sequence[Response]]]
 
-# How often a part of a limit that processes share is asked for again.
+# Seconds between renewals of a lease.
 _RENEWAL_SECONDS = 0.1
-# How long the end may take before the thread is left to itself.
+# Seconds to wait for the thread to end.
 _END_SECONDS = 5
 
 
-class Batch(Iterator[Response]):
-    """The responses of jobs that were given in together, each once, as they complete.
+class ResponseBatch(Iterator[Response]):
+    """Iterator over the responses of jobs that were submitted together, as they complete.
 
-    ``next`` waits for one; it raises ModelError when the model cannot go on. Whoever stops
-    listening (an interrupt, an error) wants no more answers: what was not begun never is.
+    ``next`` blocks until a response is ready and raises ModelError if the model cannot be used. If
+    the consumer closes or drops the iterator, jobs that have not started are cancelled.
     """
 
     def __init__(self, jobs: int, ready: Iterable[Response] = ()) -> None:
@@ -154,13 +156,13 @@ class Batch(Iterator[Response]):
         self._arrived()
 
     def listen(self, arrived: Callable[[], None]) -> None:
-        """Have a function called, in the flow's thread, whenever ``available`` may have changed."""
+        """Call ``arrived``, in the loop's thread, whenever ``available`` may have changed."""
         self._arrived = arrived
         arrived()
 
     @property
     def available(self) -> bool:
-        """Whether the next response, or the end, is here and need not be waited for."""
+        """True if ``next`` would not block: a response is ready, or the iterator is exhausted."""
         return bool(self._ready) or self._jobs == 0 or not self._done.empty()
 
     def __next__(self) -> Response:
@@ -184,81 +186,81 @@ class Batch(Iterator[Response]):
         self.close()
 
 
-class Flow:
-    """Runs jobs, the first given in first, as many at a time as window and lease allow.
+class JobRunner:
+    """Runner of jobs in order of submission, as many at a time as window and lease allow.
 
-    A job that raises ModelError ends everything: all batches raise it, also later ones.
-    SpendLimitError lets what is in flight come back first. ``last`` is awaited when the thread ends.
+    If a job raises ModelError, all batches raise it, including later ones. After SpendLimitError,
+    jobs in flight finish first. ``on_exit`` is awaited when the thread ends.
     """
 
     def __init__(
         self,
-        window: Window,
+        window: ConcurrencyWindow,
         lease: Lease | None = None,
-        last: Callable[[], Coroutine[Any, Any, None]] | None = None,
+        on_exit: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         self._window = window
         self._lease = lease
-        self._last = last
+        self._on_exit = on_exit
         self._granted = 0
-        self._waiting: deque[tuple[Batch, Job]] = deque()
-        self._running: dict[asyncio.Task[None], Batch] = {}
-        #: Batches of jobs for which there was no money.
-        self._unanswered: list[Batch] = []
-        self._hopeless: ModelError | None = None
-        self._spent: SpendLimitError | None = None
+        self._waiting: deque[tuple[ResponseBatch, Job]] = deque()
+        self._running: dict[asyncio.Task[None], ResponseBatch] = {}
+        #: Batches with jobs that exceeded the spending limit.
+        self._unanswered: list[ResponseBatch] = []
+        self._fatal_error: ModelError | None = None
+        self._spend_error: SpendLimitError | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._renewal: asyncio.Task[None] | None = None
         self._stop: Callable[[], Any] | None = None
 
     @property
     def in_flight(self) -> int:
-        """How many jobs run now."""
+        """Number of running jobs."""
         return len(self._running)
 
     @property
     def is_full(self) -> bool:
-        """Whether there is more to do than the window allows at once."""
+        """True if jobs are waiting because the window is full."""
         return bool(self._waiting)
 
-    def submit(self, jobs: Sequence[Job], ready: Iterable[Response] = ()) -> Batch:
-        """Begin with the jobs at once, without waiting; ``ready`` goes before their responses."""
-        batch = Batch(len(jobs), ready)
+    def submit(self, jobs: Sequence[Job], ready: Iterable[Response] = ()) -> ResponseBatch:
+        """Start the jobs without blocking; ``ready`` responses are yielded first."""
+        batch = ResponseBatch(len(jobs), ready)
         if jobs:
-            loop = self._started()
-            loop.call_soon_threadsafe(self._take, batch, jobs)
+            loop = self._running_loop()
+            loop.call_soon_threadsafe(self._enqueue, batch, jobs)
         return batch
 
     def close(self) -> None:
-        """Cancel what runs and end the thread. A closed flow stays closed."""
+        """Cancel all jobs and end the thread; a closed runner cannot be reopened."""
         if self._stop is not None and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._give_up, ModelError("the model was closed"))
+            self._loop.call_soon_threadsafe(self._fail_all, ModelError("the model was closed"))
             self._stop()
             self._stop = self._loop = None
 
-    def _started(self) -> asyncio.AbstractEventLoop:
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             thread = threading.Thread(
                 target=_serve, args=(self._loop,), name="llmeval-endpoint", daemon=True
             )
             thread.start()
-            # Also at the interpreter's end, so that no task is destroyed while it waits.
-            self._stop = weakref.finalize(self, _end, self._loop, thread, self._last)
+            # Also runs at interpreter exit, so that no pending task is destroyed.
+            self._stop = weakref.finalize(self, _end_thread, self._loop, thread, self._on_exit)
         return self._loop
 
     # --- within the loop's thread
 
-    def _take(self, batch: Batch, jobs: Sequence[Job]) -> None:
-        hopeless = self._hopeless or self._spent
-        if hopeless is not None:
-            batch.put(hopeless)
+    def _enqueue(self, batch: ResponseBatch, jobs: Sequence[Job]) -> None:
+        error = self._fatal_error or self._spend_error
+        if error is not None:
+            batch.put(error)
             return
         self._waiting.extend((batch, job) for job in jobs)
-        self._pump()
+        self._start_jobs()
 
-    def _pump(self) -> None:
-        if self._spent is not None:
+    def _start_jobs(self) -> None:
+        if self._spend_error is not None:
             return
         allowed = self._window.limit
         if self._lease is not None:
@@ -273,49 +275,50 @@ class Flow:
             self._running[task] = batch
             task.add_done_callback(self._finished)
 
-    async def _run(self, batch: Batch, job: Job) -> None:
+    async def _run(self, batch: ResponseBatch, job: Job) -> None:
         try:
             batch.put(await job())
         except SpendLimitError as error:
-            self._spent = error
+            self._spend_error = error
             self._unanswered.append(batch)
         except ModelError as error:
-            self._give_up(error)
+            self._fail_all(error)
         except Exception as error:
-            # A mistake of ours must not leave anybody waiting for ever.
-            self._give_up(ModelError(f"{type(error).__name__}: {error}"))
+            # A bug must not leave a consumer blocked.
+            self._fail_all(ModelError(f"{type(error).__name__}: {error}"))
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)
-        if self._spent is not None and not self._running:
-            self._give_up(self._spent)
-        self._pump()
+        if self._spend_error is not None and not self._running:
+            self._fail_all(self._spend_error)
+        self._start_jobs()
 
-    def _give_up(self, error: ModelError) -> None:
-        self._hopeless = error
+    def _fail_all(self, error: ModelError) -> None:
+        self._fatal_error = error
         waiting = [batch for batch, _ in self._waiting]
-        left = [*waiting, *self._running.values(), *self._unanswered]
+        batches = [*waiting, *self._running.values(), *self._unanswered]
         self._waiting.clear()
-        for batch in {id(batch): batch for batch in left}.values():
+        for batch in {id(batch): batch for batch in batches}.values():
             batch.put(error)
 
     async def _keep_renewing(self, lease: Lease) -> None:
         try:
             while self._waiting or self._running:
-                wanted = min(self._window.limit, len(self._waiting) + len(self._running))
+                pending = len(self._waiting) + len(self._running)
+                wanted = min(self._window.limit, pending)
                 self._granted = lease.renew(wanted, len(self._running))
-                self._pump()
+                self._start_jobs()
                 await asyncio.sleep(_RENEWAL_SECONDS)
         except ModelError as error:
-            self._give_up(error)
+            self._fail_all(error)
         finally:
-            # Also when the flow is closed: an xdist worker lives on after its session.
+            # Also when the runner is closed: the process of an xdist worker outlives its session.
             self._renewal = None
             self._granted = 0
             with contextlib.suppress(ModelError):
                 lease.renew(0, 0)
         if self._waiting:
-            self._pump()
+            self._start_jobs()
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
@@ -325,22 +328,24 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-def _end(
+def _end_thread(
     loop: asyncio.AbstractEventLoop,
     thread: threading.Thread,
-    last: Callable[[], Coroutine[Any, Any, None]] | None,
+    on_exit: Callable[[], Coroutine[Any, Any, None]] | None,
 ) -> None:
     async def end() -> None:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if last is not None:
-            with contextlib.suppress(Exception):  # nobody is there any more to be told
-                await last()
+        if on_exit is not None:
+            with contextlib.suppress(Exception):  # no consumer is left to receive it
+                await on_exit()
         loop.stop()
 
     if not loop.is_closed():
         loop.call_soon_threadsafe(lambda: asyncio.ensure_future(end()))
-    if threading.current_thread() is not thread:  # a flow may be forgotten within its thread
+    if (
+        threading.current_thread() is not thread
+    ):  # the runner may be garbage collected in its own thread
         thread.join(_END_SECONDS)

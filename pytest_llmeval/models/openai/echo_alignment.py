@@ -1,8 +1,8 @@
-"""Which of the tokens that a server returned hold the end of the text that was sent.
+"""Alignment of returned tokens with the text that was sent, to find those of its end.
 
-The tokens are laid over the UTF-8 bytes of the text, in every possible alignment: a token of plain
-text fits in one place, a placeholder for a fragment of a character in several. The result counts
-only if all alignments agree on it. Offsets that the server reports are not used: vLLM counts the
+The tokens are aligned with the UTF-8 bytes of the text in every possible manner: a token of plain
+text fits at one position, a placeholder for a fragment of a character at several. The result is
+valid only if all alignments agree. Offsets that the server reports are not used: vLLM counts the
 text of a leading special token in them, SGLang sets all of them to -1.
 """
 
@@ -20,97 +20,97 @@ from pytest_llmeval.models.openai.token_spellings import SPELLINGS
 from pytest_llmeval.models.openai.token_spellings import Gap
 from pytest_llmeval.models.openai.token_spellings import Patterns
 from pytest_llmeval.models.openai.token_spellings import bytes_lost
-from pytest_llmeval.models.openai.token_spellings import without_blank
+from pytest_llmeval.models.openai.token_spellings import strip_blank
 
-# A special token that a tokenizer puts before the text: <s>, <bos>, <|begin_of_text|>, [BOS],
-# ChatGLM's [gMASK] and <sop>; empty where the server leaves special tokens out of its texts.
+# A special token that a tokenizer adds before the text: <s>, <bos>, <|begin_of_text|>, [BOS],
+# ChatGLM's [gMASK] and <sop>; empty if the server omits the texts of special tokens.
 _SPECIAL = re.compile(r"<[^<>\s]{1,40}>|\[[A-Za-z_]{1,20}\]|")
-_MOST_SPECIAL = 2
+_MAX_SPECIAL = 2
 _TOKEN_ID = re.compile(r"token_id:\d+")
 _SPANNING = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A returned token: its text as the server spells it, and its natural-log probability.
-
-    ``content``: the bytes it stands for, where the server reports them. ``top``: the tokens that
-    were expected in its place, with their values, where the server lists them by text.
-    """
+    """Token as a server returns it."""
 
     text: str
+    #: Natural-log probability, not validated yet.
     logprob: object
+    #: Bytes of the token, if the server reports them.
     content: bytes | None = None
+    #: Likeliest tokens at this position with their values, if the server lists them by text.
     top: object = None
 
 
-def tail_of(tokens: Sequence[Token], text: str, start: int) -> tuple[int, int]:
-    """The range of tokens, first and one past the last, that hold exactly ``text[start:]``.
+def find_tail(tokens: Sequence[Token], text: str, start: int) -> tuple[int, int]:
+    """Return the range of tokens (first, one past the last) that spell exactly ``text[start:]``.
 
-    ``start`` counts characters. Special tokens before the text are set aside, and one token may
-    follow it: the one that was generated. Where a tokenizer composes characters first (Qwen's,
-    GPT-NeoX's), the tokens may reproduce the NFC form. Raises ValueError, with the reason, where
-    the tokens do not reproduce the text, where one of them spans ``start``, and where it cannot be
-    decided.
+    ``start`` counts characters. Special tokens before the text are skipped, and one generated token
+    may follow it. The tokens may spell the NFC form of the text, because some tokenizers compose
+    characters first (Qwen's, GPT-NeoX's).
+
+    Raises ValueError, with the reason, if the tokens do not reproduce the text, if one of them
+    spans ``start``, and if the range is ambiguous.
     """
     if start >= len(text):
         raise ValueError("the choice is empty")
     before, after = text[:start].encode(), text[start:].encode()
-    walk = _walk(tokens, before, after)
-    if not walk.tails and not is_normalized("NFC", text):
+    alignment = _align(tokens, before, after)
+    if not alignment.tails and not is_normalized("NFC", text):
         parts = [normalize("NFC", part).encode() for part in (text[:start], text[start:])]
         if b"".join(parts) == normalize("NFC", text).encode():
-            composed = _walk(tokens, *parts)
-            walk = composed if composed.tails else walk
-    return walk.tail()
+            composed = _align(tokens, *parts)
+            alignment = composed if composed.tails else alignment
+    return alignment.tail()
 
 
-def _walk(tokens: Sequence[Token], before: bytes, after: bytes) -> _Walk:
-    """The first walk to the end; without one, the furthest.
+def _align(tokens: Sequence[Token], before: bytes, after: bytes) -> _Alignment:
+    """Return the first complete alignment over all spellings, else the furthest one.
 
-    Where a token is empty or a placeholder, the walks in all spellings count, together, and so do
-    those with bytes missing next to any token.
+    If a token is empty or a placeholder, the tails of all spellings are combined, including those
+    with bytes missing next to any token.
     """
     text = _Text(before + after)
     special = 0
-    while special < min(_MOST_SPECIAL, len(tokens)) and _SPECIAL.fullmatch(tokens[special].text):
+    while special < min(_MAX_SPECIAL, len(tokens)) and _SPECIAL.fullmatch(tokens[special].text):
         special += 1
-    doubtful = any(not token.text or PLACEHOLDER.search(token.text) for token in tokens)
-    best = _Walk(tokens, [], text, len(before), 0)
+    ambiguous = any(not token.text or PLACEHOLDER.search(token.text) for token in tokens)
+    best = _Alignment(tokens, [], text, len(before), 0)
     tried: list[list[Patterns]] = []
     for spelled in (*SPELLINGS, bytes_lost):
-        if spelled is bytes_lost and not (best.tails and doubtful):
+        if spelled is bytes_lost and not (best.tails and ambiguous):
             break
         patterns = [_patterns(token, spelled) for token in tokens]
         if patterns in tried:
             continue
         tried.append(patterns)
         for skipped in range(special + 1):
-            walk = _Walk(tokens, patterns, text, len(before), skipped)
-            walk.run()
-            if walk.tails:
-                walk.tails |= best.tails
-                best = walk
+            alignment = _Alignment(tokens, patterns, text, len(before), skipped)
+            alignment.run()
+            if alignment.tails:
+                alignment.tails |= best.tails
+                best = alignment
                 break
-            if walk.reached > best.reached and not best.tails:
-                best = walk
-        if best.tails and not doubtful:
+            if alignment.reached > best.reached and not best.tails:
+                best = alignment
+        if best.tails and not ambiguous:
             break
     return best
 
 
 def _patterns(token: Token, spelled: Callable[[str], Patterns]) -> Patterns:
-    # Bytes that are the text's own say no more than the text.
+    # Bytes that only encode the text add no information.
     if token.content is not None and token.content != token.text.encode(errors="replace"):
         return ((token.content,),)
     return spelled(token.text)
 
 
-class _Walk:
-    """All alignments of the tokens, those before ``skipped`` set aside, with the text.
+class _Alignment:
+    """All alignments of the tokens, except the first ``skipped``, with the text.
 
-    ``tails``: the ranges of tokens that they have for the text from the byte ``begin`` on.
-    ``reached``: the furthest byte that any of them came to.
+    ``tails``: the ranges of tokens that spell the text from byte ``begin`` on. ``reached``: the
+    furthest byte of any alignment.
     """
 
     def __init__(
@@ -133,9 +133,9 @@ class _Walk:
         self._too_many = False
 
     def run(self) -> None:
-        """Follow the alignments, as sets of bytes reached, from the first token to the last."""
+        """Extend all alignments token by token, represented by the sets of bytes they reach."""
         text, count = self._text, len(self._tokens)
-        #: Before ``begin``; and from there on, by the first token of the tail.
+        #: Positions before ``begin``, and positions from there on by the first token of the tail.
         waiting, begun = (0, {self._skipped: 1}) if self._begin == 0 else (1, {})
         index = self._skipped - 1
         while (index := index + 1) < count:
@@ -143,9 +143,9 @@ class _Walk:
                 index, waiting = self._past_plain_text(index, waiting)
             patterns = self._patterns[index]
             if index == self._skipped:
-                # Tokenizers that begin every text with a blank, which was not sent.
-                shorter = [without_blank(one) for one in patterns]
-                patterns += tuple(one for one in shorter if one is not None)
+                # Some tokenizers add a blank at the beginning of a text, which was not sent.
+                shorter = [strip_blank(pattern) for pattern in patterns]
+                patterns += tuple(pattern for pattern in shorter if pattern is not None)
             if begun:
                 further = {first: text.after(patterns, ends) for first, ends in begun.items()}
                 begun = {first: ends for first, ends in further.items() if ends}
@@ -163,10 +163,7 @@ class _Walk:
         self._stuck = count
 
     def _past_plain_text(self, index: int, place: int) -> tuple[int, int]:
-        """Pass over the tokens before ``begin`` that fit in one place only.
-
-        Nearly all tokens do: nothing but speed depends on it.
-        """
+        """Skip the tokens before ``begin`` that fit at one position only (an optimisation)."""
         data, at = self._text.data, place.bit_length() - 1
         while self._skipped < index < len(self._patterns) - 1 and len(self._patterns[index]) == 1:
             (pattern,) = self._patterns[index]
@@ -181,7 +178,7 @@ class _Walk:
         return index, 1 << at
 
     def _begin_tails(self, from_begin: int, index: int, begun: dict[int, int]) -> None:
-        """Add the alignments whose token ``index`` ends at ``begin`` or beyond it."""
+        """Add the alignments whose token ``index`` ends at or after ``begin``."""
         if from_begin & 1:
             begun[index + 1] = 1 << self._begin
         if from_begin >> 1:
@@ -189,24 +186,24 @@ class _Walk:
             self._spanning = index
 
     def _end_tails(self, begun: dict[int, int], index: int) -> dict[int, int]:
-        """What is left of the alignments that have not come to the end of the text."""
+        """Record the alignments that reach the end of the text; return the others."""
         end = 1 << len(self._text.data)
         for first, ends in begun.items():
             if ends & end and len(self._tokens) - index <= 2:
                 self.tails.add((first, index + 1))
             elif ends & end:
                 self._too_many = True
-        return {first: left for first, ends in begun.items() if (left := ends & ~end)}
+        return {first: rest for first, ends in begun.items() if (rest := ends & ~end)}
 
     def tail(self) -> tuple[int, int]:
-        """The tail that all alignments have. Raises ValueError, with the reason, if none."""
+        """Return the tail of all alignments; raise ValueError, with the reason, if they differ."""
         tokens = self._tokens
         if not self.tails:
             raise ValueError(self._failure())
         if len(self.tails) > 1:
             raise ValueError(
-                "with placeholders for fragments of characters it is undecided which tokens are"
-                " the choice's"
+                "placeholders for fragments of characters leave open which tokens belong to the"
+                " choice"
             )
         ((first, end),) = self.tails
         if first == _SPANNING:
@@ -215,15 +212,13 @@ class _Walk:
                 " beginning of the choice"
             )
         if not tokens[first].text and not self._empty_before_their_character(end):
-            raise ValueError(
-                "it is undecided whether tokens without text are the prompt's or the choice's"
-            )
+            raise ValueError("tokens without text may belong to the prompt or to the choice")
         return first, end
 
     def _empty_before_their_character(self, end: int) -> bool:
-        """Whether a token without text comes before the one that completes its character.
+        """Return True if tokens without text precede the token that completes their character.
 
-        It does where one follows a letter of one byte, which has no fragments.
+        They do if one follows an ASCII letter, which has no fragments.
         """
         before = "a"
         for token in self._tokens[self._skipped : end]:
@@ -243,23 +238,23 @@ class _Walk:
             return "more than one token after the prompt, where max_tokens is 1"
         missing = self._text.data[self.reached : self.reached + 80].decode(errors="replace")[:20]
         if self._stuck == count:
-            return f"the {count} tokens end where the prompt goes on with {missing!r}"
+            return f"the {count} tokens end where the prompt continues with {missing!r}"
         return (
             f"token {self._stuck + 1} of {count} is {tokens[self._stuck].text!r} where the prompt"
-            f" goes on with {missing!r}"
+            f" continues with {missing!r}"
         )
 
 
 class _Text:
-    """The bytes that are aligned with. Sets of places in them are the bits of an integer."""
+    """Bytes of the text; sets of positions are represented as bits of an integer."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self._found: dict[bytes, int] = {}
+        self._positions: dict[bytes, int] = {}
         self._gaps: dict[Gap, list[int]] = {}
 
     def after(self, patterns: Patterns, places: int) -> int:
-        """Where a token can end that begins at one of the places."""
+        """Return the positions where a token can end that begins at one of ``places``."""
         ends = 0
         for pattern in patterns:
             reached = places
@@ -276,20 +271,20 @@ class _Text:
             for length, begins in enumerate(self._gap(part), start=1):
                 ends |= (places & begins) << length
             return ends
-        if places & places - 1 == 0:  # a single one, as for nearly all tokens
+        if places & places - 1 == 0:  # a single position, as for nearly all tokens
             at = places.bit_length() - 1
             return places << len(part) if self.data.startswith(part, at) else 0
-        if part not in self._found:
-            self._found[part] = _bits(
+        if part not in self._positions:
+            self._positions[part] = _bits(
                 [self.data.startswith(part, at) for at in range(len(self.data))]
             )
-        return (places & self._found[part]) << len(part)
+        return (places & self._positions[part]) << len(part)
 
     def _gap(self, gap: Gap) -> list[int]:
-        """Where gaps of one byte, of two, of three and of four can begin."""
+        """Return the positions where gaps of one, two, three and four bytes can begin."""
         if gap not in self._gaps:
             lengths = [_gap_lengths(gap, self.data, at) for at in range(len(self.data))]
-            self._gaps[gap] = [_bits([size in one for one in lengths]) for size in range(1, 5)]
+            self._gaps[gap] = [_bits([size in sizes for sizes in lengths]) for size in range(1, 5)]
         return self._gaps[gap]
 
 

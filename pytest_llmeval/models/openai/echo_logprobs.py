@@ -1,12 +1,12 @@
-"""Log-likelihoods of choices from prompts that a server echoes with their log-probabilities.
+"""Log-likelihoods of choices from prompts that a server echoes with log-probabilities.
 
-A choice's value is the sum over the tokens that hold exactly the choice. A token that spans the
-end of the prompt and the beginning of the choice is refused: what it is worth without the prompt's
-part is unknown, so that the value would not be the choice's (sums could still be ranked where all
-choices have the same such part, but neither divided by a length nor subtracted from each other).
+The value of a choice is the sum over the tokens that spell exactly the choice. A token that spans
+the end of the prompt and the beginning of the choice is an error: its log-probability includes the
+prompt's part, so the sum would not be that of the choice (sums could still be ranked if all choices
+have the same such part, but neither divided by a length nor subtracted from each other).
 
-What a server returns is verified twice. Once for a model, before anything is scored, by a probe
-(``PROBE``, ``check_probe``) whose values can be compared with each other; then for every choice.
+Echoes are verified twice: once per model, before any item, by a probe (``PROBE``, ``check_probe``)
+whose values can be compared with each other, and then for every choice.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import replace_lone_surrogates
 from pytest_llmeval.models.openai.echo_alignment import Token
-from pytest_llmeval.models.openai.echo_alignment import tail_of
+from pytest_llmeval.models.openai.echo_alignment import find_tail
 from pytest_llmeval.models.openai.top_logprobs import as_logprob
 from pytest_llmeval.models.openai.top_logprobs import is_number
 from pytest_llmeval.models.openai.top_logprobs import is_placeholder
 
-# Differences between two computations of one value, in nats: reduced precision, other batches.
+# Tolerance in nats between two computations of a value: reduced precision, other batches.
 _NOISE = 1.0
 
-#: Two choices of one prompt, of which one begins like the other and goes on as every language
-#: model expects, and a prompt of characters that tokenizers take apart.
+#: Two choices of one prompt, of which one starts with the other and continues as every language
+#: model expects, and a prompt of characters that tokenizers split into bytes.
 PROBE = Request(
     "echo-probe",
     Prompt("", (), ""),
@@ -42,7 +42,7 @@ PROBE = Request(
 
 @dataclass(frozen=True, slots=True)
 class Echo:
-    """One echoed prompt: its tokens, and which of them are the choice's."""
+    """Tokens of an echoed prompt; those of the choice are ``tokens[first:end]``."""
 
     tokens: Sequence[Token]
     first: int
@@ -50,7 +50,7 @@ class Echo:
 
     @property
     def values(self) -> list[float]:
-        """The choice's natural-log probabilities, token by token. ValueError for a missing one."""
+        """Natural-log probabilities of the choice's tokens; ValueError if one is missing."""
         values = []
         for token in self.tokens[self.first : self.end]:
             if token.logprob is None:
@@ -63,15 +63,14 @@ class Echo:
 
     @property
     def logprob(self) -> float:
-        """The choice's natural-log likelihood."""
+        """Natural-log likelihood of the choice."""
         return math.fsum(self.values)
 
 
-def texts_of(request: Request) -> list[tuple[str, int]]:
-    """What is sent for each choice, and where in it the choice begins, in characters.
+def echo_prompts(request: Request) -> list[tuple[str, int]]:
+    """Return, per choice, the text to send and the position of the choice in characters.
 
-    Blanks at the end of a prompt belong to the choice, as they do to tokenizers and where the
-    model is computed here.
+    Blanks at the end of a prompt belong to the choice, as in tokenizers and in ``models.hf``.
     """
     texts = []
     for prompt, choice in zip(request.prompts, request.choices, strict=True):
@@ -83,11 +82,11 @@ def texts_of(request: Request) -> list[tuple[str, int]]:
 
 
 def read_echoes(request: Request, data: Mapping[str, Any]) -> list[Echo]:
-    """The echoes in the order of the request's choices.
+    """Return the echoes in the order of the request's choices.
 
-    Raises ValueError, with the reason, where one of them is not proved to be its prompt's.
+    Raises ValueError, with the reason, if one of them does not reproduce its prompt.
     """
-    texts, choices = texts_of(request), data["choices"]
+    texts, choices = echo_prompts(request), data["choices"]
     if len(choices) != len(texts):
         raise ValueError(f"{len(choices)} choices returned for {len(texts)} prompts")
     indices = [choice.get("index") for choice in choices]
@@ -98,10 +97,10 @@ def read_echoes(request: Request, data: Mapping[str, Any]) -> list[Echo]:
 
 
 def check_probe(data: Mapping[str, Any]) -> None:
-    """Raise ValueError, with the reason, for an answer to ``PROBE`` that is not to be relied on.
+    """Raise ValueError, with the reason, for an unreliable reply to ``PROBE``.
 
-    The long choice begins with the short one and, if the model expects that, with the token it
-    generates after it: the same values, twice.
+    The long choice starts with the short one and usually continues with the token that the model
+    generates after it, so both must have the same values.
     """
     short, long, _ = echoes = read_echoes(PROBE, data)
     likelihoods = [echo.logprob for echo in echoes]
@@ -112,36 +111,36 @@ def check_probe(data: Mapping[str, Any]) -> None:
         )
     _check_positions(long)
     pairs = zip(short.tokens[short.first :], long.tokens[long.first : long.end], strict=False)
-    for number, (once, again) in enumerate(pairs, start=short.first):
-        if once.text != again.text:
+    for number, (token, repeated) in enumerate(pairs, start=short.first):
+        if token.text != repeated.text:
             return
-        # 0 is what greedy sampling leaves of it where servers report what they sampled from.
-        if number == short.end and (once.logprob == 0 or is_placeholder(once.logprob)):
+        # Servers that report the distribution after greedy sampling return 0 here.
+        if number == short.end and (token.logprob == 0 or is_placeholder(token.logprob)):
             return
-        value, other = as_logprob(once.logprob), as_logprob(again.logprob)
+        value, other = as_logprob(token.logprob), as_logprob(repeated.logprob)
         if abs(value - other) > _NOISE:
             where = "when generated" if number == short.end else "in another prompt"
             raise ValueError(
-                f"{once.text!r} has {other:g} when echoed and {value:g} {where}, after the same"
+                f"{token.text!r} has {other:g} when echoed and {value:g} {where}, after the same"
                 " text"
             )
 
 
-def unusable(reason: str, *, refused: bool = True) -> str:
-    """The error for a model whose server does not echo as needed, or could not be probed."""
+def echo_error(reason: str, *, refused: bool = True) -> str:
+    """Return the error for a server that cannot echo (``refused``) or whose probe failed."""
     if not refused:
         return f"the probe for choices=echo ({len(PROBE.choices)} prompts in one request): {reason}"
     return (
-        f"choices=echo cannot be used: {reason}; use choices=top_logprobs, or no choices= (the"
-        " letter is generated)"
+        f"choices=echo cannot be used: {reason}; use choices=top_logprobs, or remove choices= from"
+        " the spec to generate the letter instead"
     )
 
 
 def _check_positions(echo: Echo) -> None:
-    """Raise ValueError where the values are those of the next position.
+    """Raise ValueError if the values are shifted by one position.
 
-    Then the token that was expected in the place of each is the one that follows it. llama-cpp-python
-    reads the wrong row where a model has no BOS token (``Llama._create_completion``, 0.3.36).
+    Then the likeliest token at each position equals the following token. llama-cpp-python reads the
+    wrong row for models without BOS token (``Llama._create_completion``, 0.3.36).
     """
     tokens = echo.tokens[: echo.end]
     likeliest = [_likeliest(token.top) for token in tokens]
@@ -157,7 +156,7 @@ def _check_positions(echo: Echo) -> None:
 def _echo(number: int, listed: Sequence[Sequence[Token]], texts: Sequence[tuple[str, int]]) -> Echo:
     text, start = texts[number]
     try:
-        return Echo(listed[number], *tail_of(listed[number], text, start))
+        return Echo(listed[number], *find_tail(listed[number], text, start))
     except ValueError as error:
         for other, tokens in enumerate(listed):
             if other != number and tokens and _reproduces(tokens, text, start):
@@ -169,19 +168,19 @@ def _echo(number: int, listed: Sequence[Sequence[Token]], texts: Sequence[tuple[
 
 def _reproduces(tokens: Sequence[Token], text: str, start: int) -> bool:
     try:
-        tail_of(tokens, text, start)
+        find_tail(tokens, text, start)
     except ValueError:
         return False
     return True
 
 
 def _tokens(logprobs: object) -> list[Token]:
-    """The tokens of one choice, from the lists of the completions API or the chat API's objects."""
+    """Return the tokens of a choice, from the completions API's lists or the chat API's objects."""
     if not isinstance(logprobs, dict):
         raise ValueError(f"no log-probabilities (logprobs: {logprobs!r})")
     content = logprobs.get("content")
     if isinstance(content, list):
-        return [_of_object(entry) for entry in content]
+        return [_token_from_object(entry) for entry in content]
     texts, values = logprobs.get("tokens"), logprobs.get("token_logprobs")
     if not isinstance(texts, list) or not isinstance(values, list):
         raise ValueError("no log-probabilities of the prompt's tokens")
@@ -197,7 +196,7 @@ def _tokens(logprobs: object) -> list[Token]:
     ]
 
 
-def _of_object(entry: object) -> Token:
+def _token_from_object(entry: object) -> Token:
     if not isinstance(entry, dict) or not isinstance(entry.get("token"), str):
         raise ValueError("tokens that are not texts")
     try:
@@ -208,7 +207,7 @@ def _of_object(entry: object) -> Token:
 
 
 def _likeliest(listed: object) -> str | None:
-    """The likeliest of the tokens listed for a position."""
+    """Return the likeliest of the tokens listed for a position."""
     if not isinstance(listed, dict):
         return None
     values = {text: value for text, value in listed.items() if is_number(value)}

@@ -1,9 +1,9 @@
-"""The body of an error, whatever its shape: its text, its codes, the parameters that it names.
+"""Parser of error bodies: text, codes, and the parameters that an error names.
 
-Every server has a shape of its own: OpenAI's ``{"error": {message, type, param, code}}``, FastAPI's
-``{"detail": [{loc, msg, type}]}``, Google's list of one error, a plain text. Gateways (LiteLLM,
-OpenRouter, new-api) put the error of the server behind them into a field or a string of their own.
-So all layers of a body are read, from the outside in.
+Formats differ between servers: OpenAI's ``{"error": {message, type, param, code}}``, FastAPI's
+``{"detail": [{loc, msg, type}]}``, Google's list of one error, plain text. Gateways (LiteLLM,
+OpenRouter, new-api) nest the error of the server behind them in a field or a string. So all layers
+of a body are read, from the outside in.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from typing import Any
 from typing import TypeGuard
 
-_DEEPEST = 8
+_MAX_DEPTH = 8
 _TEXTS = ("message", "detail", "msg", "error", "raw", "reasons")
 _CODES = ("code", "type", "status", "reason", "error_type")
-# What repeats the request, and tables of figures.
+# Fields that repeat the request or contain only figures.
 _CLOSED = frozenset({"loc", "input", "ctx", "flagged_input", "headers", "content_filter_result"})
-# Texts without a meaning of their own.
+# Texts without information.
 _ENVELOPES = frozenset({"", "error", "Error", "Provider returned error"})
 
-# What servers call a parameter whose name here is another; without underscores, in small letters.
+# Other names of parameters, in lower case without underscores.
 _ALIASES = {
     "bestof": "n",
     "candidatecount": "n",
@@ -44,7 +44,7 @@ _DESCRIPTIONS = (
     (re.compile(r"\bstop[ _](?:sequences?|words?|strings?)\b", re.IGNORECASE), "stop"),
 )
 _WORD = re.compile(r"(?<![\\\w])(?!n-)[A-Za-z]\w*")
-# Parameters that are English words, too: they count where they are marked as a name.
+# Parameters that are also English words count only if the text marks them as a name.
 _ORDINARY = frozenset({"echo", "stop"})
 _BEFORE = re.compile(
     r"(?:^|[:;(\[{,]\s*|['\"`‘“]|\b(?:parameters?|arguments?|fields?|propert(?:y|ies)|options?|keys?"
@@ -56,7 +56,7 @@ _AFTER = re.compile(
     r"|argument|not)\b",
     re.IGNORECASE,
 )
-# A pydantic location within a text: vLLM's "[{'type': …, 'loc': ('body', 'top_k'), …}]".
+# A pydantic location inside a text: vLLM's "[{'type': …, 'loc': ('body', 'top_k'), …}]".
 _LOCATION = re.compile(r"""['"]loc['"]:\s*[(\[]([^)\]]*)[)\]]""")
 _NAME_REFUSED = re.compile(
     r"unsupported[ _]param|unknown[ _](?:param|field|name|arg)|extra_forbidden|extra inputs|unrecognized"
@@ -68,31 +68,30 @@ _NUMBER = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?![\w-])")
 
 @dataclass(frozen=True, slots=True)
 class ErrorBody:
-    """An error as the server words it.
+    """Content of an error body."""
 
-    ``message``: all its texts, the outer first, on one line. ``codes``: words among its codes,
-    types and reasons. ``parameters``: what it is about, where it has a field for that, as written.
-    """
-
+    #: All texts in one line, the outermost first.
     message: str = ""
+    #: Codes, types and reasons that are words.
     codes: tuple[str, ...] = ()
+    #: Parameters in fields such as ``param``, as the server spells them.
     parameters: tuple[str, ...] = ()
 
-    def named(self, sent: Collection[str]) -> tuple[str, ...]:
-        """The parameters among those that were sent which the error is about, the first first.
+    def faulty_parameters(self, sent: Collection[str]) -> tuple[str, ...]:
+        """Return the sent parameters that the error is about, in the order of the error.
 
-        A field for it decides; without one, the names in the text do.
+        They come from fields such as ``param``, without these from the names in the text.
         """
         if self.parameters:
-            parts = [re.split(r"[.\[\]]", one) for one in self.parameters]
-            names = [_canonical(part, sent) for one in parts for part in one if part]
+            paths = [re.split(r"[.\[\]]", parameter) for parameter in self.parameters]
+            names = [_canonical(part, sent) for path in paths for part in path if part]
         else:
             names = list(_names_in(self.message, sent))
         return tuple(dict.fromkeys(name for name in names if name in sent))
 
     @property
-    def refuses_name(self) -> bool:
-        """Whether a parameter as such is refused, whatever its value."""
+    def refuses_parameter(self) -> bool:
+        """True if the server rejects a parameter regardless of its value."""
         codes = " ".join(self.codes)
         if "unsupported_value" in codes:
             return False
@@ -102,7 +101,7 @@ class ErrorBody:
 
 
 def read_error(body: object) -> ErrorBody:
-    """The error of a body that was parsed from JSON, or of a plain text."""
+    """Return the error of a parsed JSON body or of a plain text."""
     texts: list[str] = []
     codes: list[str] = []
     parameters: list[str] = []
@@ -123,14 +122,14 @@ def read_error(body: object) -> ErrorBody:
     message = " ".join("; ".join(texts).split())
     if not parameters:
         parameters = [
-            name for found in _LOCATION.findall(message) for name in re.findall(r"\w+", found)
+            name for path in _LOCATION.findall(message) for name in re.findall(r"\w+", path)
         ]
     return ErrorBody(message, tuple(dict.fromkeys(codes)), tuple(dict.fromkeys(parameters)))
 
 
 def _layers(value: object, depth: int = 0) -> Iterator[Mapping[str, Any] | str]:
-    """Every object and every text of a body; a text that is JSON itself is opened."""
-    if depth > _DEEPEST:
+    """Yield every object and every text of a body; texts that contain JSON are parsed."""
+    if depth > _MAX_DEPTH:
         return
     if isinstance(value, str):
         opened = _json(value)
@@ -149,7 +148,7 @@ def _layers(value: object, depth: int = 0) -> Iterator[Mapping[str, Any] | str]:
 
 
 def _json(text: str) -> object:
-    """The object that a text holds, also behind some words, as in ``Error: {…}``; None for others."""
+    """Return the JSON object in a text, also after other words (``Error: {…}``), or None."""
     begin = min((at for mark in "{[" if (at := text.find(mark)) >= 0), default=-1)
     if begin < 0:
         return None
@@ -169,7 +168,7 @@ def _is_word(value: object) -> TypeGuard[str]:
 
 
 def _names_in(message: str, sent: Collection[str]) -> Iterator[str]:
-    found: list[tuple[int, str]] = []
+    matches: list[tuple[int, str]] = []
     for match in _WORD.finditer(message):
         name = _canonical(match[0], sent)
         if name not in sent or match[0] == "N":
@@ -180,15 +179,15 @@ def _names_in(message: str, sent: Collection[str]) -> Iterator[str]:
             )
             if not marked:
                 continue
-        found.append((match.start(), name))
+        matches.append((match.start(), name))
     for pattern, name in _DESCRIPTIONS:
         if name in sent and (described := pattern.search(message)):
-            found.append((described.start(), name))
-    yield from (name for _, name in sorted(found))
+            matches.append((described.start(), name))
+    yield from (name for _, name in sorted(matches))
 
 
 def _canonical(word: str, sent: Collection[str]) -> str:
-    """The name under which a parameter was sent, where the word is a name of it."""
+    """Return the name of the sent parameter that a word refers to, else the word in lower case."""
     if word in sent:
         return word
     lowered = word.lower()

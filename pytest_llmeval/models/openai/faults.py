@@ -1,10 +1,4 @@
-"""What can go wrong with one request, and what follows from it.
-
-The wait that a server requests with a refusal, from its headers or its text.
-
-Only a positive wait is information. A date that has passed, 0 and less come from servers with a wrong
-clock or an expired limit; to follow them would spend all retries within two seconds.
-"""
+"""Faults of requests to an endpoint: classification, requested waits, and the rule to stop."""
 
 from __future__ import annotations
 
@@ -33,13 +27,16 @@ _IN_TEXT = re.compile(
 )
 
 
-def wait_wanted(headers: Mapping[str, str], message: str, now: datetime) -> float | None:
-    """Seconds that a refusal requests, above 0; None where it requests no wait.
+def requested_wait(headers: Mapping[str, str], message: str, now: datetime) -> float | None:
+    """Return the wait in seconds that an error response requests, above 0, or None.
 
-    In this order: ``retry-after-ms``, ``retry-after``, the text, and ``x-ratelimit-reset-…`` of
-    a limit of which nothing remains (platform.openai.com/docs/guides/rate-limits). A date is
-    compared with the response's own ``date``, so that the two clocks need not agree; with ``now``
-    where it has none.
+    Only a positive wait is used: a date in the past, 0 or less come from servers with a wrong clock
+    or an expired limit, and would use up all retries within two seconds.
+
+    Sources, in this order: ``retry-after-ms``, ``retry-after``, the text, and
+    ``x-ratelimit-reset-…`` of a limit of which nothing remains
+    (platform.openai.com/docs/guides/rate-limits). A date is compared with the ``date`` of the
+    response, so that the clocks need not agree, else with ``now``.
     """
     if (value := headers.get("retry-after-ms")) is not None:
         milliseconds = _positive(value)
@@ -49,8 +46,8 @@ def wait_wanted(headers: Mapping[str, str], message: str, now: datetime) -> floa
         seconds = retry_after_seconds(value, _date(headers.get("date", "")) or now)
         if seconds is not None:
             return seconds
-    if found := _IN_TEXT.search(message):
-        return duration(found[1])
+    if match := _IN_TEXT.search(message):
+        return duration(match[1])
     waits = [
         duration(headers.get(f"x-ratelimit-reset-{what}", ""))
         for what in ("requests", "tokens")
@@ -60,9 +57,9 @@ def wait_wanted(headers: Mapping[str, str], message: str, now: datetime) -> floa
 
 
 def retry_after_seconds(value: str, now: datetime) -> float | None:
-    """Seconds to wait by a Retry-After header, given as seconds or as an HTTP date (RFC 9110).
+    """Return the seconds of a Retry-After header: a number or an HTTP date (RFC 9110).
 
-    None for what is not in the future, and for anything else.
+    None if the time is not in the future, and for invalid values.
     """
     seconds = _positive(value)
     if seconds is not None:
@@ -75,7 +72,7 @@ def retry_after_seconds(value: str, now: datetime) -> float | None:
 
 
 def duration(text: str) -> float | None:
-    """Seconds of ``6m0s``, ``1m30.002s``, ``644ms`` or ``6 seconds``; None for 0 and others."""
+    """Return the seconds of ``6m0s``, ``1m30.002s``, ``644ms`` or ``6 seconds``, or None."""
     seconds = sum(
         float(number) * _UNITS["ms" if unit.startswith(("ms", "mil")) else unit[0]]
         for number, unit in _PART.findall(text.lower())
@@ -108,9 +105,9 @@ _TOO_LONG = re.compile(
     r"|inputs?`? tokens \+ `?max_new_tokens",
     re.IGNORECASE,
 )
-# A request that is too large by itself. OpenAI (429) and Groq (413): "Request too large for … on
-# tokens per min (TPM): Limit 30000, Requested 31012"; GitHub Models (413): "Request body too large
-# for gpt-4o model. Max size: 8000 tokens."; Anthropic (413): request_too_large.
+# A request that exceeds a limit on its own. OpenAI (429) and Groq (413): "Request too large for …
+# on tokens per min (TPM): Limit 30000, Requested 31012"; GitHub Models (413): "Request body too
+# large for gpt-4o model. Max size: 8000 tokens."; Anthropic (413): request_too_large.
 _TOO_LARGE = re.compile(
     r"request[ _](?:body |payload |entity )?(?:is )?too[ _]large|tokens_limit_reached"
     r"|tokens must be reduced|reduce your message size",
@@ -119,7 +116,7 @@ _TOO_LARGE = re.compile(
 _LIMIT = re.compile(r"\blimit:? (\d[\d,_]*)", re.IGNORECASE)
 _REQUESTED = re.compile(r"\brequested:? (\d[\d,_]*)", re.IGNORECASE)
 
-# How filters in front of models and behind them are known: by a code, or by what is written.
+# Errors of content filters on prompts and replies are recognised by a code or by their text.
 # Azure: content_filter, ResponsibleAIPolicyViolation; Alibaba: data_inspection_failed; LiteLLM:
 # content_policy_violation; new-api: sensitive_words_detected; OpenAI: moderation_blocked.
 _FILTER_CODE = re.compile(
@@ -128,11 +125,11 @@ _FILTER_CODE = re.compile(
     r"|sensitive_?(?:words?|content|info)|prohibited_?content|guardrail_?(?:interven|block)",
     re.IGNORECASE,
 )
-# OpenAI (invalid_prompt): "your prompt was flagged as potentially violating our usage policy", "we've
-# limited access to this content for safety reasons"; Anthropic: "Output blocked by content filtering
-# policy"; DeepSeek: "Content Exists Risk"; Moonshot: "considered high risk"; xAI (403): "Content
-# violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO"; OpenRouter (403): "requires
-# moderation and your input was flagged".
+# OpenAI (invalid_prompt): "your prompt was flagged as potentially violating our usage policy",
+# "we've limited access to this content for safety reasons"; Anthropic: "Output blocked by content
+# filtering policy"; DeepSeek: "Content Exists Risk"; Moonshot: "considered high risk"; xAI (403):
+# "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO"; OpenRouter (403):
+# "requires moderation and your input was flagged".
 _FILTER = r"(?:content filter|guardrail|moderation)"
 _HELD_BACK = r"(?:block|filter|trigger|reject|flag|violat|interven|stop)"
 _FILTER_TEXT = re.compile(
@@ -144,7 +141,7 @@ _FILTER_TEXT = re.compile(
     r"|prohibited (?:use|content)",
     re.IGNORECASE,
 )
-# About a user, not about a prompt.
+# Errors about a user, not about a prompt.
 _BANNED = re.compile(
     r"\b(?:account|organi[sz]ation|project|api key|your access|user)\b.{0,60}"
     r"\b(?:suspended|deactivated|terminated|disabled|banned|blocked|restricted)",
@@ -152,51 +149,51 @@ _BANNED = re.compile(
 )
 _PAGE = re.compile(r"<\s*(?:!doctype|html|head|body)\b", re.IGNORECASE)
 _FILTER_STATUS = frozenset({400, 403, 422, 451})
-# OpenAI's error where reasoning has used up the token limit.
+# OpenAI's error if reasoning has used up the token limit.
 _SPENT = re.compile(r"max_tokens or model output limit was reached", re.IGNORECASE)
 _LONGEST_MESSAGE = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a request has no answer. ``kind`` is what two equal faults have in common.
+    """Reason why a request has no reply."""
 
-    ``overload``: the server may have too much to do. ``retry_after``: seconds it asked for.
-    ``of_item``: it is the item's own (a prompt too long), and says nothing about others.
-    ``finish_reason``: the refusal is a reply without text that ended for this reason. ``body``: the
-    error as the server gave it.
-    """
-
+    #: Category of the fault, which ``StopRule`` compares.
     kind: str
     message: str
     retryable: bool = False
+    #: True if the server may be overloaded.
     overload: bool = False
+    #: Wait in seconds that the server requests.
     retry_after: float | None = None
     status: int | None = None
-    of_item: bool = False
+    #: True for faults of a single item, such as a prompt that is too long.
+    item_specific: bool = False
+    #: Set for errors that count as a reply without text that ended for this reason.
     finish_reason: str | None = None
+    #: Error body of the server.
     body: ErrorBody = field(default_factory=ErrorBody)
 
-    def without(self, key: Secret) -> Fault:
-        """The fault without the key, which servers repeat in their messages."""
-        body = replace(self.body, message=key.struck_from(self.body.message))
-        return replace(self, message=key.struck_from(self.message), body=body)
+    def redacted(self, key: Secret) -> Fault:
+        """Return the fault without the key, which servers may repeat in their messages."""
+        body = replace(self.body, message=key.redact(self.body.message))
+        return replace(self, message=key.redact(self.message), body=body)
 
 
 class RequestFailedError(LlmevalError):
-    """A request that failed for good; ``fault`` has the reason."""
+    """Error for a request that failed after all retries; ``fault`` has the reason."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.message)
         self.fault = fault
 
 
-def of_status(
+def status_fault(
     status: int, body: object, headers: Mapping[str, str], now: datetime | None = None
 ) -> Fault:
-    """The fault behind an HTTP status that is none of success.
+    """Return the fault for an HTTP error status.
 
-    ``now`` is the time that a Retry-After date is compared with where the response has no date.
+    ``now``: time to compare a Retry-After date with if the response has no date.
     """
     error = read_error(body)
     code = next(iter(error.codes), "")
@@ -205,14 +202,14 @@ def of_status(
     line = f"the server answered {name}: {message}" if message else f"the server answered {name}"
     fault = Fault(name, line, status=status, body=error)
     if status in _FILTER_STATUS and _is_filter(error):
-        return replace(fault, kind="filtered", finish_reason=FILTERED, of_item=True)
+        return replace(fault, kind="filtered", finish_reason=FILTERED, item_specific=True)
     if status == 400 and _SPENT.search(error.message):
-        return replace(fault, kind="truncated", finish_reason="length", of_item=True)
-    wait = wait_wanted(headers, error.message, now or datetime.now(UTC))
+        return replace(fault, kind="truncated", finish_reason="length", item_specific=True)
+    wait = requested_wait(headers, error.message, now or datetime.now(UTC))
     limit, requested = _figure(_LIMIT, error.message), _figure(_REQUESTED, error.message)
     if _QUOTA.intersection(error.codes) or (
         status == 429
-        # Google words a limit by the minute like OpenAI an account without money, and gives a wait.
+        # Google uses OpenAI's text for an empty account for its limits per minute, with a wait.
         and (limit == 0 or ("exceeded your current quota" in error.message and wait is None))
     ):
         return replace(fault, message=f"quota exhausted: {line}")
@@ -220,10 +217,10 @@ def of_status(
         status in (400, 413, 422) and _TOO_LONG.search(error.message)
     ):
         message = f"the prompt is too long: {line}"
-        return replace(fault, kind="context too long", message=message, of_item=True)
+        return replace(fault, kind="context too long", message=message, item_specific=True)
     if status == 413 or (status == 429 and _is_too_large(error, limit, requested)):
         message = f"the request is too large: {line}"
-        return replace(fault, kind="request too large", message=message, of_item=True)
+        return replace(fault, kind="request too large", message=message, item_specific=True)
     retryable = status in _RETRYABLE or status >= 500
     return replace(
         fault,
@@ -233,17 +230,17 @@ def of_status(
     )
 
 
-def of_body(error: object) -> Fault:
-    """The fault behind ``{"error": …}`` under a status of success, as some gateways send it."""
+def body_fault(error: object) -> Fault:
+    """Return the fault for ``{"error": …}`` with a success status, as some gateways send it."""
     code = error.get("code") if isinstance(error, dict) else None
     status = int(str(code)) if str(code).isdecimal() else None
     if status is not None and 400 <= status < 600:
-        return of_status(status, error, {})
-    return of_status(400 if _is_filter(read_error(error)) else 502, error, {})
+        return status_fault(status, error, {})
+    return status_fault(400 if _is_filter(read_error(error)) else 502, error, {})
 
 
-def of_connection(error: BaseException) -> Fault:
-    """A connection that was refused, reset, or closed within an answer."""
+def connection_fault(error: BaseException) -> Fault:
+    """Return the fault for a connection that was refused, reset, or closed during a response."""
     name = type(error).__name__
     line = _one_line(str(error))
     return Fault(
@@ -253,46 +250,46 @@ def of_connection(error: BaseException) -> Fault:
     )
 
 
-def timed_out(seconds: float) -> Fault:
-    """No whole answer within the time a request is given."""
+def timeout_fault(seconds: float) -> Fault:
+    """Return the fault for a response that is not complete within the timeout."""
     return Fault("time-out", f"no answer within {seconds:g} s", retryable=True, overload=True)
 
 
-def unreadable(reason: str) -> Fault:
-    """An answer of success that is none: torn JSON, HTML, another shape."""
+def unreadable_fault(reason: str) -> Fault:
+    """Return the fault for an invalid body: truncated JSON, HTML, another format."""
     return Fault(
         "unreadable answer", f"the answer cannot be read: {_one_line(reason)}", retryable=True
     )
 
 
 class StopRule:
-    """Tells when to give up: when so many requests in a row failed for good in the same way.
+    """Rule to stop after ``limit`` consecutive final failures of the same kind.
 
-    A fault of the item itself counts only as long as nothing has been answered.
+    Item-specific faults count only until the first success.
     """
 
     def __init__(self, limit: int = 20) -> None:
         self.limit = limit
         self._kind: str | None = None
-        self._row = 0
+        self._streak = 0
         self._answered = False
 
     def succeeded(self) -> None:
-        self._row, self._answered = 0, True
+        self._streak, self._answered = 0, True
 
     def failed(self, fault: Fault) -> bool:
-        """Note a final failure; True when it is time to give up."""
-        if fault.of_item and self._answered:
+        """Count a final failure; return True if the session should stop."""
+        if fault.item_specific and self._answered:
             return False
-        self._row = self._row + 1 if fault.kind == self._kind else 1
+        self._streak = self._streak + 1 if fault.kind == self._kind else 1
         self._kind = fault.kind
-        return self._row >= self.limit
+        return self._streak >= self.limit
 
 
 def _is_filter(error: ErrorBody) -> bool:
-    """Whether the prompt, or what the model made of it, was held back for its content.
+    """Return True if a content filter blocked the prompt or the reply.
 
-    A web page comes from a proxy on the way, which would block every item.
+    False for HTML pages: they come from a proxy that would block every item.
     """
     if _BANNED.search(error.message) or _PAGE.search(error.message):
         return False
@@ -300,9 +297,9 @@ def _is_filter(error: ErrorBody) -> bool:
 
 
 def _is_too_large(error: ErrorBody, limit: float | None, requested: float | None) -> bool:
-    """Whether a request exceeds a limit by itself, so that waiting would not help.
+    """Return True if a request exceeds a limit on its own, so that waiting would not help.
 
-    Figures decide, where there are both: "Limit 30000, Used 29000, Requested 2000" passes later.
+    If both figures are given, they decide: "Limit 30000, Used 29000, Requested 2000" passes later.
     """
     if limit is not None and requested is not None:
         return requested > limit
@@ -310,8 +307,8 @@ def _is_too_large(error: ErrorBody, limit: float | None, requested: float | None
 
 
 def _figure(pattern: re.Pattern[str], message: str) -> float | None:
-    found = pattern.search(message)
-    return None if found is None else float(found[1].replace(",", "").replace("_", ""))
+    match = pattern.search(message)
+    return None if match is None else float(match[1].replace(",", "").replace("_", ""))
 
 
 def _one_line(text: str) -> str:

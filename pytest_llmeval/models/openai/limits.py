@@ -1,16 +1,4 @@
-"""Limits that all processes of a run share: requests and tokens a minute, requests at a time, money.
-
-Limits that a server must never see exceeded: requests and tokens a minute, requests at a time.
-
-Requests are spread evenly instead of being let through until a minute's allowance is used: a
-server that counts by the second is then content too, and one late request meets one later one,
-not a burst.
-
-The most that all processes and sessions of a run may spend: no request is sent that may exceed it.
-
-A request is let through when what has been spent, what the requests in flight may still cost and
-what this one may cost stay within the limit. Its cost is put down when its answer is here.
-"""
+"""Limits shared by all processes of a run: rates, requests in flight, and spending."""
 
 from __future__ import annotations
 
@@ -32,29 +20,29 @@ T = TypeVar("T")
 State = dict[str, Any]
 
 
-class Shared:
-    """A JSON object that is read, changed and written under a lock.
+class SharedState:
+    """JSON object in a file that processes update under a lock.
 
-    The lock goes with the process that holds it; what a killed one left half written counts as
-    empty. Without a path the object lives in this process alone.
+    The operating system releases the lock of a killed process. A file that is not valid JSON counts
+    as empty. Without a path, the object is in the memory of this process.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._handle: int | None = None
         self._memory: State = {}
-        # The lock of the file excludes other processes, this one the threads of this process.
+        # The file lock excludes other processes, this lock the other threads of this process.
         self._lock = threading.Lock()
 
     @property
     def is_file(self) -> bool:
-        """Whether other processes see it."""
+        """True if the object is shared with other processes."""
         return self._path is not None
 
     def update(self, change: Callable[[State], T]) -> T:
-        """Let ``change`` read and modify the object; return what it returns.
+        """Call ``change`` with the object, which it may modify; return its result.
 
-        Raises ModelError where the file cannot be written.
+        Raises ModelError if the file cannot be read or written.
         """
         with self._lock:
             if self._path is None:
@@ -90,8 +78,8 @@ def _parse(content: bytes) -> State:
     return state if isinstance(state, dict) else {}
 
 
-def alive(pid: int) -> bool:
-    """Whether a process of this machine still runs."""
+def is_alive(pid: int) -> bool:
+    """Return True if a process of this machine is running."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -101,19 +89,19 @@ def alive(pid: int) -> bool:
     return True
 
 
-# How much of a limit is used. At 97 % requests may arrive up to 1.8 s late, all at once, before
-# a server counts more than the limit within a minute.
+# Share of a limit that is used. With 97 %, requests may arrive up to 1.8 s late, all at once,
+# before a server counts more than the limit within a minute.
 _SHARE = 0.97
-# A due time further away than this is left from before the machine was started.
+# A due time (in seconds) further away than this was stored before the machine was restarted.
 _FARTHEST = 3600.0
 
 
 def reserve_request(
     state: State, now: float, tokens: int, per_request: float, per_token: float
 ) -> float:
-    """The time at which the next request may be sent, and note when the one after it may.
+    """Return the time at which the next request may be sent, and reserve it.
 
-    ``per_request`` and ``per_token``: seconds that each takes out of the limits.
+    ``per_request``, ``per_token``: seconds of the limits that a request and a token use.
     """
     due = max(now, _due(state, "requests", now), _due(state, "tokens", now))
     state["requests"] = due + per_request
@@ -126,27 +114,32 @@ def _due(state: State, name: str, now: float) -> float:
     return due if isinstance(due, float) and due < now + _FARTHEST else now
 
 
-class Limiter:
-    """Lets requests through at the pace that the limits allow, in all processes together."""
+class RateLimiter:
+    """Limiter of requests and tokens per minute over all processes.
+
+    Requests are spread evenly over a minute instead of using the allowance in a burst, which also
+    satisfies servers that count per second; a late request then coincides with one later request,
+    not with a burst.
+    """
 
     def __init__(
         self,
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
-        shared: Shared | None = None,
+        shared: SharedState | None = None,
     ) -> None:
         self.counts_tokens = tokens_per_minute is not None
         self._per_request = 60 / (requests_per_minute * _SHARE) if requests_per_minute else 0.0
         self._per_token = 60 / (tokens_per_minute * _SHARE) if tokens_per_minute else 0.0
-        self._shared = shared or Shared()
+        self._shared = shared or SharedState()
         self._turn = asyncio.Lock()
 
-    async def admitted(self, tokens: int = 0) -> float:
-        """Wait until a request of so many tokens may be sent; return the seconds waited."""
+    async def admit(self, tokens: int = 0) -> float:
+        """Wait until a request of ``tokens`` may be sent; return the seconds waited."""
         if not (self._per_request or self._per_token):
             return 0.0
         started = time.monotonic()
-        # One at a time, so that a process never holds more than its next turn.
+        # One at a time, so that a process reserves only its next request.
         async with self._turn:
             due = self._shared.update(
                 lambda state: reserve_request(
@@ -157,7 +150,7 @@ class Limiter:
         return time.monotonic() - started
 
     def used(self, expected: int, actual: int) -> None:
-        """Give back tokens that were expected but not used, or take those that were used too."""
+        """Correct the reservation of a request by the difference of actual and expected tokens."""
         if not self._per_token or expected == actual:
             return
 
@@ -170,101 +163,107 @@ class Limiter:
 
 
 class Lease:
-    """One process's part of the requests that all processes together may have in flight.
+    """Share of a process in the requests that all processes together may have in flight.
 
-    Nobody takes before another has given back, so the sum never exceeds the limit. What a dead
-    process held is free again.
+    A process takes a slot only after another one has released it, so the sum never exceeds the
+    limit. Slots of processes that have ended are free again.
     """
 
-    def __init__(self, most: int, shared: Shared) -> None:
-        self._most = most
+    def __init__(self, maximum: int, shared: SharedState) -> None:
+        self._maximum = maximum
         self._shared = shared
         self._me = str(os.getpid())
 
     def renew(self, wanted: int, in_flight: int) -> int:
-        """How many requests this process may have in flight, given how many it would like."""
+        """Return how many requests this process may have in flight, up to ``wanted``."""
         return self._shared.update(
-            lambda state: divide(state, self._me, wanted, in_flight, self._most)
+            lambda state: allot(state, self._me, wanted, in_flight, self._maximum)
         )
 
 
-def divide(state: State, me: str, wanted: int, in_flight: int, most: int) -> int:
-    """How many of ``most`` ``me`` may have in flight after this: towards a fair part for all.
+def allot(state: State, me: str, wanted: int, in_flight: int, maximum: int) -> int:
+    """Return how many of ``most`` slots process ``me`` may use, towards equal shares.
 
-    What is in flight beyond that stays held until it has come back, and is not replaced.
+    Requests in flight above the share keep their slots until they are answered, and are not
+    replaced.
     """
     others = {
-        pid: part for pid, part in state.get("held", {}).items() if pid != me and alive(int(pid))
+        pid: part for pid, part in state.get("held", {}).items() if pid != me and is_alive(int(pid))
     }
     held = int(state.get("held", {}).get(me, (0, 0))[0])
-    target = _fair_part(wanted, [part[1] for part in others.values()], most)
+    target = _fair_share(wanted, [part[1] for part in others.values()], maximum)
     if held > target:
         allowed, held = target, max(target, in_flight)
     else:
-        allowed = held = min(target, max(held, most - sum(part[0] for part in others.values())))
+        allowed = held = min(target, max(held, maximum - sum(part[0] for part in others.values())))
     state["held"] = {**others, me: (held, wanted)} if wanted or held else others
     return allowed
 
 
-def _fair_part(mine: int, others: list[int], most: int) -> int:
-    """What remains for me when everybody gets what he wants, up to an equal part of the rest."""
-    left, claims = most, sorted(others)
+def _fair_share(mine: int, others: list[int], maximum: int) -> int:
+    """Return my max-min fair share: smaller claims are met in full, the rest is divided equally."""
+    rest, claims = maximum, sorted(others)
     for number, claim in enumerate(claims):
-        equal = left // (len(claims) - number + 1)
+        equal = rest // (len(claims) - number + 1)
         if mine <= equal or claim > equal:
             return min(mine, max(equal, 1))
-        left -= claim
-    return min(mine, left)
+        rest -= claim
+    return min(mine, rest)
 
 
-# How often it is looked whether requests in flight have cost less than they might have.
+# Seconds between checks whether requests in flight have cost less than reserved.
 _AGAIN_SECONDS = 0.05
 
 
 class SpendLimitError(ModelError):
-    """The next request might cost more than is left. Answers that are on their way still count."""
+    """Error for a request that might exceed the spending limit; replies in flight still count."""
 
 
 class Budget:
-    """Lets requests through as long as they fit in. ``most``: what may be spent, None: anything."""
+    """Spending limit over all processes and sessions of a run; no request may exceed it.
 
-    def __init__(self, most: float | None = None, shared: Shared | None = None) -> None:
-        self._most = most
-        self._shared = shared or Shared()
+    A request is admitted if the money spent, the possible cost of requests in flight and its own
+    possible cost stay within the limit. Its actual cost is recorded when its reply arrives.
+    ``most``: the limit, None for no limit.
+    """
+
+    def __init__(self, maximum: float | None = None, shared: SharedState | None = None) -> None:
+        self._maximum = maximum
+        self._shared = shared or SharedState()
         self._me = str(os.getpid())
 
     @property
     def is_limited(self) -> bool:
-        return self._most is not None
+        return self._maximum is not None
 
-    async def admitted(self, cost: float) -> None:
-        """Wait until a request of that possible cost fits; raise SpendLimitError if it never will."""
-        if self._most is None:
+    async def admit(self, cost: float) -> None:
+        """Wait until a request of this possible cost fits; raise SpendLimitError if it cannot."""
+        if self._maximum is None:
             return
-        most = self._most
+        maximum = self._maximum
         while True:
             admitted, spent, reserved = self._shared.update(
-                lambda state: reserve_spend(state, self._me, cost, most)
+                lambda state: reserve_spend(state, self._me, cost, maximum)
             )
             if admitted:
                 return
             if not reserved:
                 raise SpendLimitError(
-                    f"--llm-max-cost {most:g} is used up: {spent:.4f} is spent, and the next request"
-                    f" may cost {cost:.4f}; --llm-resume goes on from here with a higher limit"
+                    f"--llm-max-cost {maximum:g} is used up: {spent:.4f} is spent, and the next"
+                    f" request may cost {cost:.4f}; continue with --llm-resume and a higher limit"
                 )
             await asyncio.sleep(_AGAIN_SECONDS)
 
     def settle(self, reserved: float, cost: float) -> None:
-        """Put down what a request that was let through has cost in the end."""
-        if self._most is not None:
+        """Replace the reservation of a request by its actual cost."""
+        if self._maximum is not None:
             self._shared.update(lambda state: settle(state, self._me, reserved, cost))
 
 
-def reserve_spend(state: State, me: str, cost: float, most: float) -> tuple[bool, float, bool]:
-    """Whether ``cost`` fits in and is now reserved, what is spent, whether anything is reserved."""
-    held, spent = _living(state)
-    fits = spent + sum(held.values()) + cost <= most
+def reserve_spend(state: State, me: str, cost: float, maximum: float) -> tuple[bool, float, bool]:
+    """Reserve ``cost`` if it fits; return success, the money spent, and whether any is reserved."""
+    held, spent = _reserved_and_spent(state)
+    fits = spent + sum(held.values()) + cost <= maximum
     if fits:
         held[me] = held.get(me, 0.0) + cost
     state["held"], state["spent"] = held, spent
@@ -272,18 +271,18 @@ def reserve_spend(state: State, me: str, cost: float, most: float) -> tuple[bool
 
 
 def settle(state: State, me: str, reserved: float, cost: float) -> None:
-    """Turn a reservation into what it has cost."""
-    held, spent = _living(state)
+    """Replace a reservation by the actual cost."""
+    held, spent = _reserved_and_spent(state)
     held[me] = max(0.0, held.get(me, 0.0) - reserved)
     state["held"], state["spent"] = held, spent + cost
 
 
-def _living(state: State) -> tuple[dict[str, float], float]:
-    """What living processes have in flight, and what is spent.
+def _reserved_and_spent(state: State) -> tuple[dict[str, float], float]:
+    """Return the reservations of running processes, and the money spent.
 
-    What a dead one had in flight has been asked for, and counts as spent.
+    Reservations of ended processes count as spent, because their requests have been sent.
     """
     held: dict[str, float] = state.get("held", {})
-    living = {pid: amount for pid, amount in held.items() if alive(int(pid))}
+    living = {pid: amount for pid, amount in held.items() if is_alive(int(pid))}
     lost = sum(amount for pid, amount in held.items() if pid not in living)
     return living, float(state.get("spent", 0.0)) + lost

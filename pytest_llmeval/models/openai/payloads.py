@@ -1,4 +1,4 @@
-"""Requests as JSON bodies, and JSON bodies as answers. No network here."""
+"""Conversion of requests to JSON bodies, and of JSON bodies to completions; no network."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from pytest_llmeval.core import REFUSED
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import replace_lone_surrogates
 from pytest_llmeval.core.usage import TokenUsage
-from pytest_llmeval.models.hf.sampling import end_of
-from pytest_llmeval.models.hf.sampling import parts_of
+from pytest_llmeval.models.hf.sampling import split_reply
+from pytest_llmeval.models.hf.sampling import stop_position
 from pytest_llmeval.models.openai.dialect import Body
 from pytest_llmeval.models.openai.dialect import Dialect
-from pytest_llmeval.models.openai.echo_logprobs import texts_of
+from pytest_llmeval.models.openai.echo_logprobs import echo_prompts
 from pytest_llmeval.models.openai.faults import Fault
 from pytest_llmeval.models.openai.faults import RequestFailedError
-from pytest_llmeval.models.openai.faults import of_body
-from pytest_llmeval.models.openai.faults import unreadable
-from pytest_llmeval.models.openai.spec import Spec
-from pytest_llmeval.models.openai.top_logprobs import Listed
-from pytest_llmeval.models.openai.top_logprobs import Top
-from pytest_llmeval.models.openai.top_logprobs import top_of
+from pytest_llmeval.models.openai.faults import body_fault
+from pytest_llmeval.models.openai.faults import unreadable_fault
+from pytest_llmeval.models.openai.spec import EndpointSpec
+from pytest_llmeval.models.openai.top_logprobs import ListedToken
+from pytest_llmeval.models.openai.top_logprobs import TopTokens
+from pytest_llmeval.models.openai.top_logprobs import verify_top_tokens
 
-# What the API takes; more are cut off here, which gives the same text.
-_MOST_STOPS = 4
+# Maximum of the API. Replies are cut at all stop strings here, which gives the same text.
+_MAX_STOPS = 4
 
-# Reasons of servers that do not use OpenAI's words: Google's and Anthropic's own APIs, Mistral
-# (model_length), Zhipu (sensitive), TGI (eos_token), Bedrock (guardrail_intervened).
+# Finish reasons of servers that do not use OpenAI's names: Google's and Anthropic's own APIs,
+# Mistral (model_length), Zhipu (sensitive), TGI (eos_token), Bedrock (guardrail_intervened).
 _REASONS = {
     "length": ("max_tokens", "max_output_tokens", "model_length", "token_limit"),
     FILTERED: (
@@ -41,36 +41,35 @@ _REASONS = {
     "stop": ("end_turn", "stop_sequence", "eos", "eos_token", "complete"),
 }
 _REASON = {name: reason for reason, names in _REASONS.items() for name in names}
-# A reply that the server broke off: OpenRouter (error), vLLM and SGLang (abort), DeepSeek.
+# Finish reasons of replies that the server aborted: OpenRouter (error), vLLM and SGLang (abort),
+# DeepSeek.
 _BROKEN = frozenset({"error", "abort", "cancelled", "insufficient_system_resource"})
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One HTTP request: path below the base URL, and body."""
+    """HTTP request: path relative to the base URL, and body."""
 
     path: str
     body: Body
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One generated text, and the ``reasoning`` before it.
-
-    ``only_reasoning``: the server ended it before an answer, and not at the token limit.
-    """
+class Completion:
+    """Generated text with its reasoning."""
 
     text: str
     finish_reason: str | None
     reasoning: str | None = None
+    #: True if the server ended the text before an answer, but not at the token limit.
     only_reasoning: bool = field(default=False, compare=False)
 
 
 # --- bodies
 
 
-def generation(spec: Spec, group: Sequence[Request], dialect: Dialect) -> Call:
-    """Ask for text: one for each of a group of requests that differ in ``sample`` alone."""
+def generation_call(spec: EndpointSpec, group: Sequence[Request], dialect: Dialect) -> Call:
+    """Return the call that generates text for requests that differ only in ``sample``."""
     first, decoding = group[0], group[0].decoding
     body: Body = {
         "model": spec.model,
@@ -80,25 +79,25 @@ def generation(spec: Spec, group: Sequence[Request], dialect: Dialect) -> Call:
     }
     if decoding.temperature > 0:
         body["top_p"] = decoding.top_p
-        body["seed"] = drawn_seed(first)
-        # Not OpenAI's; sent only where the protocol says so, and a server that knows no
-        # better refuses.
+        body["seed"] = request_seed(first)
+        # Not in OpenAI's API: sent only if the protocol has them, and rejected by servers
+        # without support.
         if decoding.top_k:
             body["top_k"] = decoding.top_k
         if decoding.min_p:
             body["min_p"] = decoding.min_p
     if stop := _stops(spec, decoding.stop):
         body["stop"] = stop
-    if len(group) > 1 and dialect.several:
+    if len(group) > 1 and dialect.supports_n:
         body["n"] = len(group)
     return _call(spec, body)
 
 
-def next_letter(spec: Spec, request: Request, dialect: Dialect) -> Call:
-    """Ask for the likeliest tokens that may come next.
+def letter_call(spec: EndpointSpec, request: Request, dialect: Dialect) -> Call:
+    """Return the call for the likeliest next tokens.
 
-    At temperature 1, where the model's own probabilities and those that were sampled from are
-    the same; a few servers tell the latter, which at temperature 0 are 0 and 1.
+    The temperature is 1 because a few servers return the distribution that they sample from: at
+    temperature 1 it is that of the model, at 0 it is 0 and 1.
     """
     body: Body = {
         "model": spec.model,
@@ -113,13 +112,13 @@ def next_letter(spec: Spec, request: Request, dialect: Dialect) -> Call:
     return _call(spec, body)
 
 
-def echo(spec: Spec, request: Request) -> Call:
-    """Ask for the log-probabilities of the prompt with each choice behind it, all at once."""
+def echo_call(spec: EndpointSpec, request: Request) -> Call:
+    """Return the call that echoes the prompt with each choice, in one HTTP request."""
     return _call(
         spec,
         {
             "model": spec.model,
-            "prompt": [text for text, _ in texts_of(request)],
+            "prompt": [text for text, _ in echo_prompts(request)],
             "max_tokens": 1,
             "temperature": 0.0,
             "logprobs": 1,
@@ -128,28 +127,28 @@ def echo(spec: Spec, request: Request) -> Call:
     )
 
 
-def drawn_seed(request: Request) -> int:
-    """The seed of a sampled request: its own, whatever else is asked. 31 bits."""
+def request_seed(request: Request) -> int:
+    """Return the seed (31 bits) of a sampled request, from its seed, sample, id and arm."""
     arm = f" {request.arm}" if request.arm else ""
     name = f"{request.seed} {request.sample} {request.id}{arm}"
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) >> 1
 
 
-def _stops(spec: Spec, stop: Sequence[str]) -> list[str]:
-    """The stop strings that are sent; answers are cut at all of them when they are here.
+def _stops(spec: EndpointSpec, stop: Sequence[str]) -> list[str]:
+    """Return the stop strings to send; replies are cut at all stop strings here.
 
-    A chat gets none. Servers look for them in the thoughts as well, whose text they then return
-    without an answer, or as one (vllm-project/vllm#52393, sgl-project/sglang#33154), and a chat
-    model ends its turn by itself. White space alone is not sent either: the server would end an
-    answer that begins with blank lines before it has begun.
+    None for chats: servers also search the reasoning and then return it without an answer, or as
+    the answer (vllm-project/vllm#52393, sgl-project/sglang#33154), and a chat model ends its turn
+    without them. White space is not sent either: it would end an answer that starts with blank
+    lines.
     """
     if spec.api == "chat":
         return []
-    return [word for word in stop if word.strip()][:_MOST_STOPS]
+    return [word for word in stop if word.strip()][:_MAX_STOPS]
 
 
 def refuses_echo(call: Call, fault: Fault) -> bool:
-    """Whether a server refuses to echo, which another attempt does not change.
+    """Return True if the server rejects echoes, so that a retry would not help.
 
     llama.cpp does so with status 500, "Only no echo is supported" (``server-common.cpp``).
     """
@@ -158,15 +157,15 @@ def refuses_echo(call: Call, fault: Fault) -> bool:
     )
 
 
-def _call(spec: Spec, body: Body) -> Call:
+def _call(spec: EndpointSpec, body: Body) -> Call:
     return Call("/chat/completions" if spec.api == "chat" else "/completions", body)
 
 
-def _prompt(spec: Spec, request: Request) -> Body:
+def _prompt(spec: EndpointSpec, request: Request) -> Body:
     if spec.api == "completions":
         return {"prompt": replace_lone_surrogates(request.prompt.text)}
     if not request.chat:
-        # A protocol of plain text, put to a chat: all of it is what the user says.
+        # A plain-text protocol on a chat endpoint: the whole prompt is the user message.
         return {
             "messages": [{"role": "user", "content": replace_lone_surrogates(request.prompt.text)}]
         }
@@ -179,29 +178,29 @@ def _prompt(spec: Spec, request: Request) -> Body:
     }
 
 
-# --- answers
+# --- replies
 
 
-def check(data: object) -> Body:
-    """Return the answer; raise RequestFailedError, to be retried, if it has another shape."""
+def check_reply(data: object) -> Body:
+    """Return the reply; raise a retryable RequestFailedError if it has another format."""
     if not isinstance(data, dict) or not isinstance(data.get("choices"), list):
-        raise RequestFailedError(unreadable(f"no choices in {data!r}"))
+        raise RequestFailedError(unreadable_fault(f"no choices in {data!r}"))
     for choice in data["choices"]:
         if not isinstance(choice, dict):
-            raise RequestFailedError(unreadable("a choice is no object"))
+            raise RequestFailedError(unreadable_fault("a choice is not an object"))
         if choice.get("error"):
-            raise RequestFailedError(of_body(choice["error"]))
+            raise RequestFailedError(body_fault(choice["error"]))
         if _finish(choice) in _BROKEN:
             raise RequestFailedError(
-                of_body(f"the reply was broken off ({choice['finish_reason']})")
+                body_fault(f"the server aborted the reply ({choice['finish_reason']})")
             )
         if not _is_readable(choice):
-            raise RequestFailedError(unreadable(f"no message in {choice!r}"))
+            raise RequestFailedError(unreadable_fault(f"no message in {choice!r}"))
     return data
 
 
 def _is_readable(choice: Body) -> bool:
-    """Whether a choice has its text where one is looked for; nothing there is a text, too."""
+    """Return True if a choice has the fields of a text, which may be empty."""
     if choice.keys().isdisjoint(("message", "text", "logprobs", "finish_reason")):
         return False
     message = choice.get("message")
@@ -211,41 +210,45 @@ def _is_readable(choice: Body) -> bool:
     return isinstance(content, str | list | None) and isinstance(choice.get("text"), str | None)
 
 
-def texts(spec: Spec, data: Body, stop: Sequence[str]) -> list[Said]:
-    """The generated texts in the order asked for. No choices at all: one that was filtered out."""
+def read_completions(spec: EndpointSpec, data: Body, stop: Sequence[str]) -> list[Completion]:
+    """Return the completions by ``index``; without choices, one that was filtered."""
     choices = sorted(data["choices"], key=_index)
-    return [_said(spec, choice, stop) for choice in choices] or [Said("", FILTERED)]
+    return [_completion(spec, choice, stop) for choice in choices] or [Completion("", FILTERED)]
 
 
-def top_tokens(data: Body, requested: int) -> Top | None:
-    """The likeliest next tokens; None where the server reports none.
+def read_top_tokens(data: Body, requested: int) -> TopTokens | None:
+    """Return the likeliest next tokens; None if the server reports none.
 
-    ``requested``: how many. Raises ValueError for a list that cannot be relied on.
+    ``requested``: number of requested tokens. Raises ValueError for an unreliable list.
     """
     logprobs = (data["choices"] or [{}])[0].get("logprobs") or {}
     try:
         if "content" in logprobs:
             first = logprobs["content"][0]
             listed = [
-                Listed(str(one["token"]), one["logprob"], str((one.get("id"), one.get("bytes"))))
-                for one in first["top_logprobs"]
+                ListedToken(
+                    str(entry["token"]),
+                    entry["logprob"],
+                    str((entry.get("id"), entry.get("bytes"))),
+                )
+                for entry in first["top_logprobs"]
             ]
-            return top_of(listed, first.get("token")) if listed else None
-        listed = [Listed(str(text), v) for text, v in logprobs["top_logprobs"][0].items()]
+            return verify_top_tokens(listed, first.get("token")) if listed else None
+        listed = [ListedToken(str(text), v) for text, v in logprobs["top_logprobs"][0].items()]
         sampled = (logprobs.get("tokens") or [None])[0]
     except (KeyError, IndexError, TypeError, AttributeError):
         return None
-    return top_of(listed, sampled, by_text=requested) if listed else None
+    return verify_top_tokens(listed, sampled, by_text=requested) if listed else None
 
 
 def is_filtered(data: Body) -> bool:
-    """Whether a content filter stands behind an answer without content."""
+    """Return True if a content filter removed the reply."""
     choices = data["choices"]
     return not choices or _finish(choices[0]) == FILTERED
 
 
-def tokens(data: Body) -> TokenUsage:
-    """What the server says the request cost."""
+def read_usage(data: Body) -> TokenUsage:
+    """Return the token usage that the server reports."""
     usage = data.get("usage")
     if not isinstance(usage, dict):
         return TokenUsage()
@@ -258,7 +261,7 @@ def tokens(data: Body) -> TokenUsage:
     )
 
 
-def _said(spec: Spec, choice: Body, stop: Sequence[str]) -> Said:
+def _completion(spec: EndpointSpec, choice: Body, stop: Sequence[str]) -> Completion:
     finish, reasoning = _finish(choice), None
     if spec.api == "chat":
         message = choice.get("message")
@@ -272,22 +275,24 @@ def _said(spec: Spec, choice: Body, stop: Sequence[str]) -> Said:
     whole = content if isinstance(content, str) else "".join(_parts(content, "text", "output_text"))
     thought = reasoning if isinstance(reasoning, str) and reasoning else None
     if isinstance(refusal, str) and refusal.strip() and not whole.strip():
-        return Said(refusal, REFUSED, thought)
+        return Completion(refusal, REFUSED, thought)
     if thought is not None:
-        end = end_of(whole, stop)
+        end = stop_position(whole, stop)
         finish = finish if end == len(whole) else "stop"
-        return Said(whole[:end], finish, thought, not whole[:end].strip() and finish == "stop")
-    # A server that does not take the reasoning out: as with the models that are computed here.
-    parts = parts_of(whole, stop)
+        return Completion(
+            whole[:end], finish, thought, not whole[:end].strip() and finish == "stop"
+        )
+    # The server does not separate the reasoning: same treatment as in ``models.hf``.
+    parts = split_reply(whole, stop)
     only_reasoning = bool(parts.reasoning) and not parts.answer.strip() and finish == "stop"
     if not parts.closed and finish != FILTERED:
         finish = "length"
     finish = "stop" if parts.stopped else finish
-    return Said(parts.answer, finish, parts.reasoning, only_reasoning)
+    return Completion(parts.answer, finish, parts.reasoning, only_reasoning)
 
 
 def _finish(choice: Body) -> str | None:
-    """Why a reply ended, in OpenAI's words where there is one for it."""
+    """Return the finish reason of a choice under OpenAI's name, if it has one."""
     finish = choice.get("finish_reason")
     if not isinstance(finish, str):
         return None
@@ -296,10 +301,10 @@ def _finish(choice: Body) -> str | None:
 
 
 def _parts(content: object, *kinds: str) -> Iterator[str]:
-    """The texts of the parts of these kinds, where a content is a list of parts.
+    """Yield the texts of the parts of these kinds if the content is a list of parts.
 
-    A part of Mistral's magistral models has a list of parts as its thought, one of Anthropic's a text
-    under the name of its kind.
+    The reasoning part of Mistral's magistral models is a list of parts; parts of Anthropic's models
+    have their text under the name of their kind.
     """
     for part in content if isinstance(content, list) else ():
         if not isinstance(part, dict):
@@ -318,7 +323,7 @@ def _index(choice: Body) -> int:
 
 
 def _count(value: object) -> int | None:
-    """A number of tokens; None for what cannot be one."""
+    """Return the value as a number of tokens, or None if it is invalid."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     return value if is_count and isinstance(value, int) else None
 

@@ -1,4 +1,4 @@
-"""What stands behind ``openai:``: a model's name and how it is asked, checked without a network."""
+"""Specs of ``openai:`` models and their keys, validated without network access."""
 
 from __future__ import annotations
 
@@ -25,65 +25,69 @@ Choices = Literal["", "top_logprobs", "echo"]
 KEYS = ("base_url", "api", "choices", "key_env", "key_file", "name")
 DEFAULT_URL = "https://api.openai.com/v1"
 DEFAULT_KEY = "OPENAI_API_KEY"
-# The version of how log-probabilities of choices are read and verified. A new one keeps values of
-# response caches and resumed runs from being used that would be refused today.
+# Version of the code that reads and verifies log-probabilities of choices. A new version
+# invalidates values in response caches and resumed runs that the current code would reject.
 _READING = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
-    """A checked spec. ``model`` is what the server calls it, ``name`` what reports call it.
+class EndpointSpec:
+    """Validated spec of an ``openai:`` model."""
 
-    ``choices``: how log-likelihoods of choices are read, ``""`` where they are not.
-    """
-
+    #: Name of the model on the server.
     model: str
+    #: Name in test ids and reports.
     name: str
     base_url: str
     api: Api = "chat"
+    #: Source of the log-likelihoods of choices; ``""`` if the model supports text only.
     choices: Choices = ""
     key_env: str | None = None
     key_file: Path | None = None
 
     @property
     def request_modes(self) -> Mapping[Ask, str]:
-        """How each kind of request is sent: part of the model's fingerprint."""
+        """Mode in which each kind of request is sent; part of the fingerprint."""
         text: dict[Ask, str] = {"text": self.api}
         return text | {"choices": f"{self.api}, {self.choices}"} if self.choices else text
 
     @property
     def fingerprint(self) -> str:
-        """16 hex digits for name, address and request modes; nothing the server reports."""
+        """16 hex digits for name, address and request modes."""
         content: list[object] = [self.model, self.base_url, sorted(self.request_modes.items())]
         if self.choices:
             content.append(_READING)
         return hashlib.sha256(canonical_json(content)).hexdigest()[:16]
 
 
-def parse_spec(rest: str, base_url: str | None = None) -> Spec:
-    """The spec ``openai:NAME[?key=value&…]``; ``base_url`` is for specs that name none.
+def parse_spec(rest: str, base_url: str | None = None) -> EndpointSpec:
+    """Parse the spec ``openai:NAME[?key=value&…]``; ``base_url``: default for specs without one.
 
-    Raises ConfigError, in one line, for whatever is wrong with it. No message repeats a value
-    that may hold a credential.
+    Raises ConfigError, in one line, for an invalid spec. No message repeats a value that may
+    contain a credential.
     """
     model, _, query = rest.partition("?")
     if not model:
-        raise ConfigError("openai: no model named; use openai:NAME, as the server calls it")
+        raise ConfigError(
+            "openai: no model named; use openai:NAME with the model's name on the server"
+        )
     text = f"openai:{model}"
-    options = read_query(text, query, KEYS, _meant)
+    options = read_query(text, query, KEYS, _suggest_key)
     if "key_env" in options and "key_file" in options:
-        raise ConfigError(f"{text}: key_env and key_file exclude each other")
-    choices = _one_of(text, "choices", options.get("choices", ""), ("", "top_logprobs", "echo"))
-    api = _one_of(
+        raise ConfigError(f"{text}: key_env and key_file exclude each other; use one")
+    choices = _check_value(
+        text, "choices", options.get("choices", ""), ("", "top_logprobs", "echo")
+    )
+    api = _check_value(
         text,
         "api",
         options.get("api", "completions" if choices == "echo" else "chat"),
         ("chat", "completions"),
     )
     if choices == "echo" and api != "completions":
-        raise ConfigError(f"{text}: choices=echo is for api=completions: a chat echoes no prompt")
+        raise ConfigError(f"{text}: choices=echo needs api=completions: chats cannot echo a prompt")
     name = options.get("name") or re.sub(r"[^A-Za-z0-9_.-]+", "-", model.rsplit("/", 1)[-1])
-    return Spec(
+    return EndpointSpec(
         model=model,
         name=name.strip("-") or "model",
         base_url=_base_url(
@@ -97,11 +101,11 @@ def parse_spec(rest: str, base_url: str | None = None) -> Spec:
     )
 
 
-def read_key(spec: Spec) -> Secret:
-    """The key from the file or the variable that the spec names, else from OPENAI_API_KEY.
+def read_key(spec: EndpointSpec) -> Secret:
+    """Read the key from the file or variable of the spec, else from OPENAI_API_KEY.
 
-    Raises ConfigError where a named one is missing, and where OpenAI itself would be asked
-    without a key. Servers of one's own often want none.
+    Raises ConfigError if a named file or variable is missing, and if there is no key for OpenAI's
+    own API. Without a key for other servers, which often need none, the Secret is empty.
     """
     text = f"openai:{spec.model}"
     if spec.key_file is not None:
@@ -111,52 +115,59 @@ def read_key(spec: Spec) -> Secret:
             reason = error.strerror if isinstance(error, OSError) else "not a text file"
             raise ConfigError(f"{text}: key_file {spec.key_file}: {reason}") from None
         if len(value.split()) != 1:
-            raise ConfigError(f"{text}: key_file {spec.key_file} does not hold one key")
+            raise ConfigError(f"{text}: key_file {spec.key_file} does not contain exactly one key")
         return Secret(value)
     value = os.environ.get(spec.key_env or DEFAULT_KEY, "").strip()
     if not value and (spec.key_env is not None or spec.base_url == DEFAULT_URL):
         raise ConfigError(
-            f"{text}: no key: the environment variable {spec.key_env or DEFAULT_KEY} is not set"
+            f"{text}: no key: set the environment variable {spec.key_env or DEFAULT_KEY}"
         )
     return Secret(value)
 
 
-def _meant(key: str, known: Collection[str]) -> str:
+def _suggest_key(key: str, keys: Collection[str]) -> str:
     if "key" in key:
-        return "; a key stands in the environment (key_env=NAME) or in a file (key_file=…)"
-    return suggestion(key, known)
+        return "; put the key into the environment (key_env=NAME) or a file (key_file=PATH)"
+    return suggestion(key, keys)
 
 
-def _one_of(text: str, key: str, value: str, known: tuple[str, ...]) -> str:
-    if value not in known:
-        raise ConfigError(f"{text}: {key}={value}: unknown{suggestion(value, filter(None, known))}")
+def _check_value(text: str, key: str, value: str, values: tuple[str, ...]) -> str:
+    if value not in values:
+        raise ConfigError(
+            f"{text}: {key}={value}: unknown{suggestion(value, filter(None, values))}"
+        )
     return value
 
 
 def _base_url(text: str, url: str) -> str:
-    """The address without the slash at its end. What it holds is written to the run folder."""
+    """Return the URL without a trailing slash.
+
+    Rejects URLs with credentials, because the URL is written to the run folder.
+    """
     try:
         parts = urlsplit(url)
         host = parts.hostname
         _ = parts.port
     except ValueError:
-        raise ConfigError(f"{text}: the base URL is not an address") from None
+        raise ConfigError(
+            f"{text}: the base URL is not a valid URL; use http://HOST:PORT/v1 or https://…"
+        ) from None
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ConfigError(
-            f"{text}: the base URL of {host} holds more than an address; a key stands in the"
-            " environment (key_env=NAME) or in a file (key_file=…)"
+            f"{text}: the base URL of {host} has user info, a query or a fragment; put the key into"
+            " the environment (key_env=NAME) or a file (key_file=PATH)"
         )
     if parts.scheme not in ("http", "https") or not host:
         raise ConfigError(f"{text}: base URL {url!r}: use http://HOST:PORT/v1 or https://…")
     return url.rstrip("/")
 
 
-# Shorter than this it protects nothing, and striking it out would make messages unreadable.
+# Shorter keys are not redacted: they protect nothing, and messages would become unreadable.
 _SHORTEST = 6
 
 
 class Secret:
-    """A key. Its representation does not hold it, and it cannot be pickled."""
+    """API key that is not part of its representation and cannot be pickled."""
 
     __slots__ = ("_value",)
 
@@ -173,9 +184,9 @@ class Secret:
         raise TypeError("a key is not written anywhere")
 
     def reveal(self) -> str:
-        """The key itself, for the one place that sends it."""
+        """Return the key, for the code that sends it."""
         return self._value
 
-    def struck_from(self, text: str) -> str:
-        """The text without the key: servers repeat what they were sent in their messages."""
+    def redact(self, text: str) -> str:
+        """Return the text without the key, which servers may repeat in their messages."""
         return text if len(self._value) < _SHORTEST else text.replace(self._value, "***")

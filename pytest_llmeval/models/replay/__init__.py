@@ -1,24 +1,24 @@
-"""``replay:FILE``: recorded answers as a model, one answer (or one item's answers) a record.
+"""``replay:FILE[?key=field&…]``: recorded answers as a model.
 
 FILE is ``.jsonl``, ``.json`` (a list of objects), either of them gzipped (``.gz``), or a ``.zip``
-that holds one such file. ``records.jsonl`` of a run is such a file.
+that contains one such file. ``records.jsonl`` of a run is such a file.
 
-A record names its item by ``item`` or ``id``, or by ``subject`` and ``row``; it holds the answer as
-``prediction``, ``text`` or ``response``, or as ``logprobs``. Several samples of an item are records
-told apart by ``sample``, or a list in one record (``samples``, or a list where a text is expected),
-whose first is sample 0. Where a record carries ``prompt_sha256``, its answer is given to that
-prompt only. A request for another order of the options is answered by the records of a run alone,
-which name its arm.
+A record identifies its item by ``item`` or ``id``, or by ``subject`` and ``row``. The answer is in
+``prediction``, ``text`` or ``response``, or in ``logprobs``. Several samples of an item are records
+with different ``sample``, or a list in one record (``samples``, or a list instead of a text), whose
+first element is sample 0. If a record has ``prompt_sha256``, its answer is used for that prompt
+only. Requests with another order of the options are answered only by the records of a run, which
+name the arm.
 
-Other files are read with a mapping, ``replay:FILE?text=FIELD&item=FIELD``: what each part of a
-record (``recorded.fields.KEYS``) is called there. ``answer.text`` is a field inside a field. An item that no field
-names as the benchmark does is put together: ``item={category}-{question_id:04d}``, ``{#}`` being
-the record's place in the file, from 0. What comes out is made an id as the benchmarks make theirs,
-with ``sources.safe_id``: "HumanEval/0" is the item ``HumanEval_0``.
+For other files, a mapping gives the field of each part of a record (``field_mapping.KEYS``):
+``replay:FILE?text=FIELD&item=FIELD``. ``answer.text`` is a nested field. An item id can be composed
+of fields: ``item={category}-{question_id:04d}``, where ``{#}`` is the index of the record in the
+file, from 0. The result is converted to an id by ``sources.safe_id``, as in the benchmarks:
+"HumanEval/0" becomes ``HumanEval_0``.
 
-What is kept in memory is where each answer stands in the file, not the answer: a file of 100,000
-long answers costs no more than one of 100,000 letters. Only a list in one piece of JSON is read
-whole, once, and laid down in a temporary file as lines.
+The index in memory holds the position of each answer in the file, not the answer, so that memory
+does not depend on the length of the answers. Only a JSON list is read as a whole, once, and written
+to a temporary file as lines.
 """
 
 from __future__ import annotations
@@ -65,23 +65,23 @@ from pytest_llmeval.sources.files import parse_object
 from pytest_llmeval.sources.files import read_error
 from pytest_llmeval.sources.item_ids import safe_id
 
-# Records looked at to see what kind of answers a file holds.
+# Number of records to read for the kinds of answers in a file.
 _PEEK = 1000
 _DAMAGED = (*READ_ERRORS, zipfile.BadZipFile, NotImplementedError, RuntimeError)
 
 
 def open_model(rest: str) -> Replay:
-    """The model of the spec ``replay:<rest>``, with ``rest`` as ``FILE[?key=field&…]``.
+    """Return the model of the spec ``replay:<rest>``, with ``rest`` as ``FILE[?key=field&…]``.
 
-    Raises ConfigError where there is no such file, for a mapping that cannot be, and where the
-    first records are not recorded answers.
+    Raises ConfigError if the file does not exist, if the mapping is invalid, and if the first
+    records contain no answers; DataError if the file cannot be read.
     """
     spec = f"replay:{rest}"
     target, _, query = rest.partition("?")
     path = Path(target).expanduser()
     if not target:
         raise ConfigError(f"model spec {spec!r} names no file: replay:FILE.jsonl")
-    # os.path, for which a name that the file system refuses is no file.
+    # os.path returns False for names that the file system rejects; Path raises OSError.
     if os.path.isdir(path):
         raise ConfigError(f"model spec {spec!r}: a folder; a file of answers was expected")
     if not os.path.isfile(path):
@@ -90,20 +90,20 @@ def open_model(rest: str) -> Replay:
 
 
 class Replay(Model):
-    """Recorded answers. The file is indexed by the first ``answer``, not before."""
+    """Model that returns recorded answers; the first ``answer`` indexes the file."""
 
     def __init__(self, path: Path, mapping: Mapping[str, str]) -> None:
         self._path = path
         self._mapping = mapping
         self._fields = Fields(mapping)
         self.name = mapping.get("name") or safe_id(stem(path), 60)
-        #: Of the records in the original order: fingerprints.
+        #: Protocol fingerprints of the records with the original order of the options.
         self._protocols: set[str] = set()
         self.asks = self._peek()
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 (16 hex digits) of file and mapping: other answers are another model."""
+        """First 16 hex digits of the SHA-256 of file and mapping."""
         with self._path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256")
         fields = {key: value for key, value in self._mapping.items() if key != "name"}
@@ -112,10 +112,10 @@ class Replay(Model):
         return digest.hexdigest()[:16]
 
     def answer(self, requests: Iterable[Request]) -> list[Response]:
-        """The recorded answer to every request, in the order of the requests.
+        """Return the recorded answer to every request, in the order of the requests.
 
-        A request without one gets a response with ``error``. Raises DataError with file and
-        line where the file is not what it should be.
+        A request without recorded answer gets a response with ``error``. Raises DataError with file
+        and line for an invalid record.
         """
         return [self._answer(request) for request in requests]
 
@@ -137,7 +137,7 @@ class Replay(Model):
         return self._response(request, row, place)
 
     def _places(self, request: Request) -> list[Place]:
-        """The answers recorded for the request's item, sample and arm, to whichever prompt."""
+        """Return the answers recorded for the request's item, sample and arm, for any prompt."""
         recorded = self._index.places(request.id)  # first: the index has the protocols
         arms = {request.arm}
         if request.arm:
@@ -177,7 +177,7 @@ class Replay(Model):
         asks: set[Ask] = set()
         empty, failed = True, False
         try:
-            # A packed list is laid down as lines now, and read only this once.
+            # A packed list is converted to lines here, once.
             lines = is_lines(self._path)
             with open_binary(self._path) if lines else nullcontext(self._lines) as file:
                 for _, _, row in islice(rows(self._path, file), _PEEK):
@@ -206,21 +206,20 @@ class Replay(Model):
                 f" logprobs; say which field does (replay:{self._path.name}?text=FIELD); known:"
                 f" {', '.join(sorted(last))[:200]}"
             )
-        # Nothing but errors so far: whatever is asked, the answer is that error.
+        # All records so far are errors, which answer both kinds of request.
         return frozenset(asks or ("choices", "text"))
 
     @cached_property
     def _lines(self) -> IO[bytes]:
-        """The records as lines in a file that can be read by place.
+        """The records as lines of a seekable file.
 
-        What is packed is unpacked into a temporary file, and a list in one piece of JSON is laid
-        down there as lines.
+        Packed files are unpacked into a temporary file, and a JSON list is written there as lines.
         """
         file: IO[bytes]
         if is_lines(self._path) and self._path.suffix != ".gz":
             file = self._path.open("rb")
         else:
-            file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the model
+            file = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the model
             unpack(self._path, file)
             file.seek(0)
         weakref.finalize(self, file.close)
@@ -234,7 +233,7 @@ class Replay(Model):
             self._lines.seek(0)
             for position, (number, offset, row) in enumerate(rows(self._path, self._lines)):
                 if row.get("response_of"):
-                    continue  # another scorer's record: the response is in its first scorer's
+                    continue  # record of another scorer: the first scorer's has the response
                 where = f"{self._path}, line {number}"
                 item = self._fields.item_id(row, position, where)
                 prompt = prompt_hash(self._fields.value(row, "prompt_sha256"), where)
@@ -263,8 +262,8 @@ def _arm(row: Mapping[str, Any]) -> str:
 
 
 def _matching(places: Sequence[Place], request: Request) -> Place | None:
-    """The answer recorded for the request's prompt, else one recorded for no certain prompt."""
-    # Most files have one answer an item, without a hash: no prompt is hashed for those.
+    """Return the answer recorded for the request's prompt, else one recorded without a hash."""
+    # Most files have one answer per item and no hash: avoid hashing prompts for those.
     if places[0].prompt is None and len(places) == 1:
         return places[0]
     asked = bytes.fromhex(request.prompt.sha256)

@@ -1,4 +1,4 @@
-"""The fields of a recorded answer, called as they are here or as a mapping says."""
+"""Fields of recorded answers, under their default names or those of a mapping."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from pytest_llmeval.sources.item_ids import row_id
 from pytest_llmeval.sources.item_ids import safe_id
 
 KEYS = ("item", "text", "logprobs", "sample", "prompt_sha256", "finish_reason", "name")
-"""What a mapping may name; ``name`` is not a field but what the model is called in reports."""
+"""Keys of a mapping; the value of ``name`` is not a field but the name of the model in reports."""
 
 TEXT_FIELDS = ("prediction", "text", "response", "samples")
-"""Where a record without a mapping may have its text."""
+"""Fields that may contain the text of a record without a mapping."""
 
 _PLACEHOLDER = re.compile(r"\{([^{}:]+)(?::0(\d{1,2})d?)?\}")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 
 
 def read_mapping(spec: str, query: str) -> dict[str, str]:
-    """The mapping in the query of a spec. ConfigError for one that cannot be."""
+    """Parse the mapping in the query of a spec; raise ConfigError if it is invalid."""
     mapping: dict[str, str] = {}
     for key, value in parse_qsl(query.replace("+", "%2B"), keep_blank_values=True):
         if key not in KEYS:
@@ -47,17 +47,17 @@ def read_mapping(spec: str, query: str) -> dict[str, str]:
 
 
 class Fields:
-    """Reads the parts of a record, each under the name that the mapping gives to it."""
+    """Reader of the parts of a record under the field names of a mapping."""
 
     def __init__(self, mapping: Mapping[str, str]) -> None:
         self._mapping = mapping
 
     def value(self, row: dict[str, Any], key: str) -> Any:
-        """What the record holds under the name that the mapping gives to a key."""
+        """Return the value of the field that the mapping names for a key, or None."""
         return _look_up(row, self._mapping.get(key, key))
 
     def texts(self, row: dict[str, Any]) -> list[str | None]:
-        """The texts of a record, one a sample; lists in lists (as lm-eval writes) are one list."""
+        """Return the texts of a record, one per sample; nested lists (of lm-eval) are flattened."""
         names = (self._mapping["text"],) if "text" in self._mapping else TEXT_FIELDS
         for name in names:
             value = _look_up(row, name)
@@ -66,9 +66,9 @@ class Fields:
         return []
 
     def item_id(self, row: dict[str, Any], position: int, where: str) -> str:
-        """The id of the item that a record answers; DataError where it names none.
+        """Return the item id of a record; raise DataError if it has none.
 
-        ``position``: its place in the file, from 0. ``where``: what messages call it.
+        ``position``: index of the record in the file, from 0. ``where``: the record in messages.
         """
         pattern = self._mapping.get("item")
         if pattern is not None and "{" in pattern:
@@ -93,7 +93,7 @@ class Fields:
 
 
 def _look_up(row: Any, name: str) -> Any:
-    """The field of that name, or along a dotted path; None where there is none."""
+    """Return the field with this name or dotted path, or None."""
     if isinstance(row, dict) and name in row:
         return row[name]
     head, dot, rest = name.partition(".")
@@ -115,7 +115,7 @@ def _as_text(value: Any) -> str | None:
 
 
 def prompt_hash(value: Any, where: str) -> bytes | None:
-    """The hash of the prompt that was answered, if it is known; DataError for what is none."""
+    """Return the hash of the recorded prompt, or None; raise DataError if it is invalid."""
     if not value:
         return None
     try:

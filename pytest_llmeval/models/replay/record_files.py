@@ -1,4 +1,4 @@
-"""A file of recorded answers as lines, whatever it is packed in."""
+"""Reading of recorded answers as lines from plain and packed files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz", ".zip")
 
 
 def is_lines(path: Path) -> bool:
-    """Whether a file holds one record a line: all but zip files and pieces of JSON."""
+    """Return True if a file has one record per line: all except zip and JSON files."""
     return not path.name.endswith((".zip", ".json", ".json.gz"))
 
 
 def unpack(path: Path, target: IO[bytes]) -> None:
-    """Write the records of a packed file, or of a list in one piece of JSON, as lines."""
+    """Write the records of a packed file or of a JSON list as lines."""
     if path.suffix != ".zip":
         with open_binary(path) as packed:
             _copy_lines(str(path), packed, target)
@@ -45,7 +45,7 @@ def unpack(path: Path, target: IO[bytes]) -> None:
 
 
 def _copy_lines(name: str, source: IO[bytes], target: IO[bytes]) -> None:
-    """``name``: the file's, in messages too."""
+    """Copy lines, or convert a JSON list to lines; ``name``: the file, also in messages."""
     if not name.endswith((".json", ".json.gz")):
         shutil.copyfileobj(source, target)
         return
@@ -60,10 +60,10 @@ def _copy_lines(name: str, source: IO[bytes], target: IO[bytes]) -> None:
 
 
 def rows(path: Path, file: IO[bytes]) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """Number, place and object of every line. A torn last line is left out.
+    """Yield the number, the byte offset and the object of every line.
 
-    A run that was killed leaves a last line without its end; any other line that is not an
-    object is an error.
+    An incomplete last line, as a killed run leaves it, is skipped. Raises DataError for any other
+    line that is not an object.
     """
     offset = 0
     for number, line in enumerate(file, start=1):
@@ -78,6 +78,6 @@ def rows(path: Path, file: IO[bytes]) -> Iterator[tuple[int, int, dict[str, Any]
 
 
 def stem(path: Path) -> str:
-    """The name of a file without what says how it is packed."""
+    """Return the name of a file without its extensions."""
     ending = next((e for e in sorted(_ENDINGS, key=len)[::-1] if path.name.endswith(e)), "")
     return path.name.removesuffix(ending)

@@ -15,7 +15,7 @@ from pytest_llmeval.core import Request
 from pytest_llmeval.models import load_model
 from pytest_llmeval.models import openai as backend
 from pytest_llmeval.models.openai import EndpointModel
-from pytest_llmeval.models.openai.client import Patience
+from pytest_llmeval.models.openai.client import RetryPolicy
 from support.endpoint_server import Server
 
 Opening = Callable[..., EndpointModel]
@@ -32,7 +32,7 @@ def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Opening]:
     """``opened(server, "?api=completions", timeout=1)``: a model, closed after the test."""
     pytest.importorskip("openai", reason="the extra openai is not installed")
-    monkeypatch.setattr(backend, "Patience", partial(Patience, first_wait=0.01))
+    monkeypatch.setattr(backend, "RetryPolicy", partial(RetryPolicy, first_wait=0.01))
     models: list[Any] = []
 
     def open_one(server: Server | str, query: str = "", **options: Any) -> EndpointModel:

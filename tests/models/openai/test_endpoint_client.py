@@ -112,7 +112,7 @@ def test_a_server_without_top_logprobs_is_reported_once(opened: Any, make: Any) 
     answer = {"choices": [{"message": {"content": "A"}, "logprobs": None}]}
     with serve(Script(replies={"question": [answer]})) as server:
         model = opened(server, "?choices=top_logprobs")
-        with pytest.raises(ModelError, match=r"20 requests in a row .* tells no top_logprobs"):
+        with pytest.raises(ModelError, match=r"20 consecutive requests .* returns no top_logprobs"):
             ask(model, make(60, choices=CHOICES))
 
 
@@ -126,7 +126,7 @@ def test_texts_cannot_be_read_from_letters(opened: Any, make: Any) -> None:
 
 def test_chats_are_not_put_to_completions(opened: Any, make: Any) -> None:
     model = opened("http://127.0.0.1:9/v1", "?api=completions")
-    with pytest.raises(ConfigError, match="cannot be put to api=completions"):
+    with pytest.raises(ConfigError, match="api=completions takes plain text"):
         model.answer(make(1, chat=True))
     model = opened("http://127.0.0.1:9/v1")
     prompt = Prompt("", (), "q", prefix="The answer is (")
@@ -313,7 +313,7 @@ def test_a_slow_response_times_out(opened: Any, make: Any) -> None:
 
 def test_a_server_that_is_not_there(opened: Any, make: Any) -> None:
     model = opened("http://127.0.0.1:9/v1", max_retries=1)
-    with pytest.raises(ModelError, match=r"20 requests in a row .*connection failed"):
+    with pytest.raises(ModelError, match=r"20 consecutive requests .*connection failed"):
         list(model.answer(make(40)))
 
 
@@ -321,7 +321,9 @@ def test_equal_failures_in_a_row_end_everything_also_later_calls(opened: Any, ma
     with serve(Script(key="right")) as server:
         model = opened(server)
         seen: list[Response] = []
-        with pytest.raises(ModelError, match=r"20 requests in a row failed in the same way.* 401"):
+        with pytest.raises(
+            ModelError, match=r"20 consecutive requests failed in the same way.* 401"
+        ):
             seen.extend(model.answer(make(400)))
         assert len(server.arrivals) < 60
         with pytest.raises(ModelError, match="401"):

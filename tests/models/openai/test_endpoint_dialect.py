@@ -12,9 +12,9 @@ from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Request
 from pytest_llmeval.models.openai import payloads
 from pytest_llmeval.models.openai.dialect import Dialect
-from pytest_llmeval.models.openai.dialect import adapted
-from pytest_llmeval.models.openai.dialect import way_out
-from pytest_llmeval.models.openai.faults import of_status
+from pytest_llmeval.models.openai.dialect import adapt_dialect
+from pytest_llmeval.models.openai.dialect import suggest_fix
+from pytest_llmeval.models.openai.faults import status_fault
 from pytest_llmeval.models.openai.spec import parse_spec
 
 CHAT = parse_spec("m?base_url=http://h/v1")
@@ -27,11 +27,11 @@ NARROW = replace(
 
 
 def body_of(*group: Request, spec: Any = PLAIN, dialect: Dialect | None = None) -> dict[str, Any]:
-    return payloads.generation(spec, group, dialect or Dialect()).body
+    return payloads.generation_call(spec, group, dialect or Dialect()).body
 
 
 def refusal(message: str, status: int = 400, **fields: Any) -> Any:
-    return of_status(status, {"message": message, **fields}, {})
+    return status_fault(status, {"message": message, **fields}, {})
 
 
 def unsupported(name: str) -> Any:
@@ -41,12 +41,12 @@ def unsupported(name: str) -> Any:
 
 
 def test_refused_parameters_are_left_out_only_where_no_score_moves() -> None:
-    dialect = Dialect(left_out=frozenset({"seed", "stop", "top_p", "temperature"}))
-    assert dialect.spoken(body_of(SAMPLED)).keys() == {"model", "prompt", "max_tokens"}
-    spoken = dialect.spoken(body_of(NARROW))
+    dialect = Dialect(omitted=frozenset({"seed", "stop", "top_p", "temperature"}))
+    assert dialect.filter_body(body_of(SAMPLED)).keys() == {"model", "prompt", "max_tokens"}
+    spoken = dialect.filter_body(body_of(NARROW))
     assert (spoken["temperature"], spoken["top_p"]) == (0.7, 0.9)
     assert "seed" not in spoken
-    assert dialect.spoken(body_of(GREEDY))["temperature"] == 0.0
+    assert dialect.filter_body(body_of(GREEDY))["temperature"] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -57,51 +57,52 @@ def test_refused_parameters_are_left_out_only_where_no_score_moves() -> None:
             refusal("'max_tokens' is not supported. Use 'max_completion_tokens' instead."),
             {"tokens_field": "max_completion_tokens"},
         ),
-        (unsupported("stop"), {"left_out": frozenset({"stop"})}),
-        (refusal("stop: Extra inputs are not permitted"), {"left_out": frozenset({"stop"})}),
-        (unsupported("seed"), {"left_out": frozenset({"seed"})}),
-        (unsupported("top_p"), {"left_out": frozenset({"top_p"})}),
-        (unsupported("temperature"), {"left_out": frozenset({"temperature"})}),
+        (unsupported("stop"), {"omitted": frozenset({"stop"})}),
+        (refusal("stop: Extra inputs are not permitted"), {"omitted": frozenset({"stop"})}),
+        (unsupported("seed"), {"omitted": frozenset({"seed"})}),
+        (unsupported("top_p"), {"omitted": frozenset({"top_p"})}),
+        (unsupported("temperature"), {"omitted": frozenset({"temperature"})}),
         # TGI takes no top_p of 1 (huggingface/text-generation-inference#2222).
         (
-            of_status(422, "Input validation error: `top_p` must be > 0.0 and < 1.0", {}),
-            {"left_out": frozenset({"top_p"})},
+            status_fault(422, "Input validation error: `top_p` must be > 0.0 and < 1.0", {}),
+            {"omitted": frozenset({"top_p"})},
         ),
-        (refusal("n must be 1 when using greedy sampling"), {"several": False}),
-        (refusal("Only one completion choice is allowed", status=500), {"several": False}),
-        (refusal("bad request"), {"several": False}),
+        (refusal("n must be 1 when using greedy sampling"), {"supports_n": False}),
+        (refusal("Only one completion choice is allowed", status=500), {"supports_n": False}),
+        (refusal("bad request"), {"supports_n": False}),
         (
             refusal("`temperature` and `top_p` cannot both be specified for this model"),
-            {"left_out": frozenset({"temperature"})},
+            {"omitted": frozenset({"temperature"})},
         ),
     ],
 )
 def test_a_refusal_is_put_otherwise(fault: Any, change: dict[str, Any]) -> None:
     body = body_of(SAMPLED, replace(SAMPLED, sample=1))
-    assert adapted(Dialect(), body, fault) == replace(Dialect(), **change)
+    assert adapt_dialect(Dialect(), body, fault) == replace(Dialect(), **change)
 
 
 def test_a_refusal_about_another_parameter_is_not_one_of_several_samples() -> None:
     body = body_of(NARROW, replace(NARROW, sample=1))
-    assert adapted(Dialect(), body, unsupported("top_p")) is None
+    assert adapt_dialect(Dialect(), body, unsupported("top_p")) is None
     assert (
-        adapted(Dialect(), body, refusal("Unrecognized request argument supplied: top_k")) is None
+        adapt_dialect(Dialect(), body, refusal("Unrecognized request argument supplied: top_k"))
+        is None
     )
 
 
 def test_of_two_exclusive_parameters_the_neutral_one_is_left_out() -> None:
     fault = refusal("`temperature` and `top_p` cannot both be specified for this model")
     cool = replace(SAMPLED, decoding=replace(SAMPLED.decoding, temperature=0.6))
-    assert adapted(Dialect(), body_of(cool), fault) == Dialect(left_out=frozenset({"top_p"}))
-    assert adapted(Dialect(), body_of(NARROW), fault) is None
+    assert adapt_dialect(Dialect(), body_of(cool), fault) == Dialect(omitted=frozenset({"top_p"}))
+    assert adapt_dialect(Dialect(), body_of(NARROW), fault) is None
 
 
 def test_the_temperature_of_an_echo_is_left_out() -> None:
     request = replace(GREEDY, choices=("A", "B"))
-    body = payloads.echo(parse_spec("m?base_url=http://h/v1&choices=echo"), request).body
-    other = adapted(Dialect(), body, unsupported("temperature"))
+    body = payloads.echo_call(parse_spec("m?base_url=http://h/v1&choices=echo"), request).body
+    other = adapt_dialect(Dialect(), body, unsupported("temperature"))
     assert other is not None
-    assert "temperature" not in other.spoken(body)
+    assert "temperature" not in other.filter_body(body)
 
 
 def test_fewer_top_logprobs_until_none_are_left() -> None:
@@ -110,15 +111,15 @@ def test_fewer_top_logprobs_until_none_are_left() -> None:
     tried = []
     while dialect is not None:
         tried.append(dialect.top)
-        dialect = adapted(dialect, payloads.next_letter(CHAT, GREEDY, dialect).body, fault)
+        dialect = adapt_dialect(dialect, payloads.letter_call(CHAT, GREEDY, dialect).body, fault)
     assert tried == [20, 10, 5, 3, 2]
 
 
 def test_a_server_without_log_probabilities_gets_no_second_request() -> None:
-    body = payloads.next_letter(CHAT, GREEDY, Dialect()).body
+    body = payloads.letter_call(CHAT, GREEDY, Dialect()).body
     for fault in (unsupported("logprobs"), refusal("Gaudi doesn't support logprobs.")):
-        assert adapted(Dialect(), body, fault) is None
-        assert way_out(body, fault).startswith("leave choices=top_logprobs out")
+        assert adapt_dialect(Dialect(), body, fault) is None
+        assert suggest_fix(body, fault).startswith("remove choices=top_logprobs")
 
 
 def test_other_refusals_are_final() -> None:
@@ -129,8 +130,8 @@ def test_other_refusals_are_final() -> None:
         refusal("no such key: n", status=401),
         refusal("out of order", status=500),
     ):
-        assert adapted(Dialect(), many, fault) is None
-    assert adapted(Dialect(), body_of(GREEDY), refusal("no such model")) is None
+        assert adapt_dialect(Dialect(), many, fault) is None
+    assert adapt_dialect(Dialect(), body_of(GREEDY), refusal("no such model")) is None
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_other_refusals_are_final() -> None:
             "use --llm-temperature 1",
         ),
         (
-            of_status(422, "`temperature` must be strictly positive", {}),
+            status_fault(422, "`temperature` must be strictly positive", {}),
             GREEDY,
             "--llm-temperature 1",
         ),
@@ -166,8 +167,8 @@ def test_other_refusals_are_final() -> None:
 )
 def test_a_permanent_refusal_names_the_remedy(fault: Any, request_: Request, advice: str) -> None:
     body = body_of(request_)
-    assert adapted(Dialect(), body, fault) is None
-    assert advice in way_out(body, fault)
+    assert adapt_dialect(Dialect(), body, fault) is None
+    assert advice in suggest_fix(body, fault)
 
 
 def test_there_is_no_advice_on_what_is_not_about_a_parameter() -> None:
@@ -177,4 +178,4 @@ def test_there_is_no_advice_on_what_is_not_about_a_parameter() -> None:
         refusal("out of order", status=503),
         refusal("'temperature' limit", status=429),
     ):
-        assert way_out(body_of(GREEDY), fault) == ""
+        assert suggest_fix(body_of(GREEDY), fault) == ""

@@ -15,8 +15,8 @@ from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
 from pytest_llmeval.models.openai.echo_logprobs import PROBE
 from pytest_llmeval.models.openai.echo_logprobs import check_probe
+from pytest_llmeval.models.openai.echo_logprobs import echo_prompts
 from pytest_llmeval.models.openai.echo_logprobs import read_echoes
-from pytest_llmeval.models.openai.echo_logprobs import texts_of
 from pytest_llmeval.storage.response_cache import ResponseCache
 from support.echo_forms import FORMS
 from support.echo_forms import likelihood
@@ -46,7 +46,7 @@ REFUSED = {
     "refuses": "the server answered 400.*: echo is not supported",
     "nulls": "the server returned no log-probability of the choice's token ' Wednesday'",
     "constant": "the same log-likelihood, 0, of 'Wednesday' and 'Wednesday, Thursday, Friday'",
-    "cut_at_the_left": "token 1 of .* is ' Tuesday' where the prompt goes on with 'Monday, Tues",
+    "cut_at_the_left": "token 1 of .* is ' Tuesday' where the prompt continues with 'Monday, Tues",
     "another_order": "the server returned prompt 1 echoed in the place of prompt",
 }
 
@@ -93,7 +93,7 @@ def test_choices_of_characters_that_fall_apart(form: str, opened: Any) -> None:
         else:
             # One token too many or too few may have been generated.
             assert form == "llama_cpp_python"
-            assert "it is undecided which" in response.error
+            assert "leave open which tokens belong" in response.error
 
 
 @pytest.mark.parametrize("form", sorted(REFUSED))
@@ -231,7 +231,7 @@ def test_the_order_is_that_of_the_indices_where_they_are_one() -> None:
 
 def test_blanks_at_the_end_of_a_prompt_belong_to_the_choice() -> None:
     request = Request("q", Prompt("", (), "Q: ", delimiter=""), choices=("A",))
-    assert texts_of(request) == [("Q: A", 2)]
+    assert echo_prompts(request) == [("Q: A", 2)]
     assert logprob(answer(None, -1.0, -0.5, -1.0), request) == -0.5
     split = answer(None, -1.0, -0.5, -0.25, -1.0, texts=("Q", ":", " ", "A", "x"))
     assert logprob(split, request) == -0.75
@@ -244,7 +244,7 @@ def test_one_item_that_is_not_reproduced_is_an_error_of_that_item(opened: Any, m
         responses = {one.id: one for one in model.answer(make(30, choices=CHOICES))}
     failed = {name: one.error for name, one in responses.items() if one.error is not None}
     assert failed == {
-        "q-3": "choices=echo: token 1 of 4 is 'Q' where the prompt goes on with"
+        "q-3": "choices=echo: token 1 of 4 is 'Q' where the prompt continues with"
         " 'question 3\\nAnswer: A'"
     }
 
@@ -253,7 +253,9 @@ def test_items_that_are_not_reproduced_end_the_run_soon(opened: Any, make: Any) 
     other = {"choices": [answer(None, -1.0, -1.0, -1.0, index=n) for n in range(4)]}
     with serve(Script(replies={"question": [other]})) as server:
         model = opened(server, "?choices=echo")
-        with pytest.raises(ModelError, match=r"20 requests in a row .*choices=echo: token 1 of 4"):
+        with pytest.raises(
+            ModelError, match=r"20 consecutive requests .*choices=echo: token 1 of 4"
+        ):
             list(model.answer(make(400, choices=CHOICES)))
     assert len(server.arrivals) < 100
 
@@ -266,7 +268,7 @@ def probed(**changes: Any) -> Any:
     days = ["Monday", ",", " Tuesday", ","]
     short = [*days, " Wednesday"]
     long = [*short, ",", " Thursday", ",", " Friday"]
-    text, start = texts_of(PROBE)[2]
+    text, start = echo_prompts(PROBE)[2]
     values = {"day": -2.2, "generated": -0.4, "echoed": -0.4} | changes
     return {
         "choices": [

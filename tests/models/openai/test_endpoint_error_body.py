@@ -37,7 +37,7 @@ FLAGGED = {
 
 
 def of(status: int, body: Any) -> Fault:
-    return faults.of_status(status, body, {})
+    return faults.status_fault(status, body, {})
 
 
 def openai_error(message: str, **fields: Any) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def test_errors_about_user_or_server_are_no_reply(status: int, body: Any) -> Non
     "error", [AZURE, {"code": 403, "message": "your input was flagged"}, {"code": "content_filter"}]
 )
 def test_a_filter_under_a_status_of_success(error: Any) -> None:
-    assert faults.of_body(error).finish_reason == "content_filter"
+    assert faults.body_fault(error).finish_reason == "content_filter"
 
 
 def test_a_token_limit_that_reasoning_used_up_is_a_truncated_reply() -> None:
@@ -170,7 +170,7 @@ def test_a_request_that_exceeds_a_limit_by_itself_is_not_tried_again(
     status: int, message: str
 ) -> None:
     fault = of(status, {"message": message, "type": "tokens", "code": "rate_limit_exceeded"})
-    assert (fault.retryable, fault.of_item) == (False, True)
+    assert (fault.retryable, fault.item_specific) == (False, True)
     assert fault.message.startswith("the request is too large: the server answered ")
     assert message[:40] in fault.message
 
@@ -194,7 +194,7 @@ def test_a_request_that_exceeds_a_limit_by_itself_is_not_tried_again(
 )
 def test_an_ordinary_rate_limit_is_tried_again(message: str) -> None:
     fault = of(429, {"message": message, "code": "rate_limit_exceeded"})
-    assert (fault.retryable, fault.of_item, fault.overload) == (True, False, True)
+    assert (fault.retryable, fault.item_specific, fault.overload) == (True, False, True)
 
 
 def test_a_limit_of_nothing_is_an_exhausted_quota() -> None:
@@ -217,7 +217,7 @@ def test_a_limit_of_nothing_is_an_exhausted_quota() -> None:
 )
 def test_a_prompt_beyond_the_context_is_the_items_own(message: str) -> None:
     fault = of(400, {"message": message})
-    assert (fault.retryable, fault.of_item) == (False, True)
+    assert (fault.retryable, fault.item_specific) == (False, True)
     assert fault.message.startswith("the prompt is too long: ")
 
 
@@ -297,7 +297,7 @@ SENT = (
     ],
 )
 def test_the_parameters_that_an_error_names(body: Any, names: list[str]) -> None:
-    assert list(read_error(body).named(SENT)) == names
+    assert list(read_error(body).faulty_parameters(SENT)) == names
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_the_parameters_that_an_error_names(body: Any, names: list[str]) -> None
     ],
 )
 def test_a_name_is_refused_or_a_value(body: Any, refused: bool) -> None:
-    assert read_error(body).refuses_name is refused
+    assert read_error(body).refuses_parameter is refused
 
 
 def test_every_text_of_a_body_is_in_the_message_once() -> None:

@@ -18,7 +18,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 def of(status: int, body: Any = None, **headers: str) -> Fault:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return faults.of_status(status, body, named, NOW)
+    return faults.status_fault(status, body, named, NOW)
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
@@ -53,7 +53,7 @@ def test_an_exhausted_quota_is_not_a_rate_limit() -> None:
 )
 def test_a_prompt_that_is_too_long_is_the_items_own(body: Any) -> None:
     fault = of(400, body)
-    assert fault.of_item
+    assert fault.item_specific
     assert not fault.retryable
     assert fault.message.startswith("the prompt is too long: ")
 
@@ -67,9 +67,9 @@ def test_every_shape_of_an_error_is_read() -> None:
 
 
 def test_an_error_under_a_status_of_success() -> None:
-    assert faults.of_body({"message": "overloaded", "code": 502}).retryable
-    assert faults.of_body("no reason").retryable
-    assert not faults.of_body({"message": "no such model", "code": 404}).retryable
+    assert faults.body_fault({"message": "overloaded", "code": 502}).retryable
+    assert faults.body_fault("no reason").retryable
+    assert not faults.body_fault({"message": "no such model", "code": 404}).retryable
 
 
 def test_giving_up_takes_a_row_of_equal_failures() -> None:
@@ -100,5 +100,5 @@ def test_long_prompts_stop_a_run_only_if_nothing_else_was_answered() -> None:
 def test_no_part_of_a_fault_holds_the_key() -> None:
     key = "sk-very-secret-4711"
     fault = of(401, {"message": f"Incorrect API key provided: {key}", "code": "invalid_api_key"})
-    assert key not in repr(fault.without(Secret(key)))
-    assert "***" in fault.without(Secret(key)).message
+    assert key not in repr(fault.redacted(Secret(key)))
+    assert "***" in fault.redacted(Secret(key)).message

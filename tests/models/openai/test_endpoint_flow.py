@@ -11,16 +11,16 @@ import pytest
 
 from pytest_llmeval.core import ModelError
 from pytest_llmeval.core import Response
-from pytest_llmeval.models.openai.background_loop import Flow
+from pytest_llmeval.models.openai.background_loop import ConcurrencyWindow
 from pytest_llmeval.models.openai.background_loop import Job
-from pytest_llmeval.models.openai.background_loop import Window
+from pytest_llmeval.models.openai.background_loop import JobRunner
 from pytest_llmeval.models.openai.limits import Lease
-from pytest_llmeval.models.openai.limits import Shared
+from pytest_llmeval.models.openai.limits import SharedState
 
 
 @pytest.fixture
-def flow() -> Iterator[Flow]:
-    made = Flow(Window(4, fixed=True))
+def flow() -> Iterator[JobRunner]:
+    made = JobRunner(ConcurrencyWindow(4, fixed=True))
     yield made
     made.close()
 
@@ -40,12 +40,12 @@ def failing(error: Exception) -> Job:
     return run
 
 
-def test_responses_come_as_completed_and_ready_ones_first(flow: Flow) -> None:
+def test_responses_come_as_completed_and_ready_ones_first(flow: JobRunner) -> None:
     batch = flow.submit([job("slow", 0.2), job("quick")], [Response("ready")])
     assert [response.id for response in batch] == ["ready", "quick", "slow"]
 
 
-def test_jobs_start_before_their_responses_are_read(flow: Flow) -> None:
+def test_jobs_start_before_their_responses_are_read(flow: JobRunner) -> None:
     started = threading.Event()
 
     async def run() -> list[Response]:
@@ -58,7 +58,7 @@ def test_jobs_start_before_their_responses_are_read(flow: Flow) -> None:
 
 
 @pytest.mark.parametrize("error", [ModelError("gone"), KeyError("a mistake of ours")])
-def test_a_failure_ends_all_requests_without_waiting(flow: Flow, error: Exception) -> None:
+def test_a_failure_ends_all_requests_without_waiting(flow: JobRunner, error: Exception) -> None:
     waiting = flow.submit([job("a", 60)] * 2)
     broken = flow.submit([job("b"), failing(error), *[job("d", 60)] * 8])
     for batch in (broken, waiting, flow.submit([job("c")])):
@@ -66,7 +66,7 @@ def test_a_failure_ends_all_requests_without_waiting(flow: Flow, error: Exceptio
             list(batch)
 
 
-def test_iterating_a_closed_flow_raises(flow: Flow) -> None:
+def test_iterating_a_closed_flow_raises(flow: JobRunner) -> None:
     batch = flow.submit([job("a", 60)] * 8)
     flow.close()
     with pytest.raises(ModelError, match="closed"):
@@ -87,7 +87,7 @@ def test_a_lease_holds_the_flow_to_its_part() -> None:
 
         return run
 
-    flow = Flow(Window(50, fixed=True), Lease(3, Shared()))
+    flow = JobRunner(ConcurrencyWindow(50, fixed=True), Lease(3, SharedState()))
     assert len(list(flow.submit([counted() for _ in range(30)]))) == 30
     # And again after a pause, in which its part was given back.
     assert len(list(flow.submit([counted() for _ in range(30)]))) == 30
@@ -101,7 +101,7 @@ def test_the_thread_ends_and_closes_its_connections() -> None:
     async def last() -> None:
         said.append("goodbye")
 
-    flow = Flow(Window(4, fixed=True), None, last)
+    flow = JobRunner(ConcurrencyWindow(4, fixed=True), None, last)
     flow.submit([job("a", 60)])
     (thread,) = [one for one in threading.enumerate() if one.name == "llmeval-endpoint"]
     flow.close()
@@ -110,7 +110,7 @@ def test_the_thread_ends_and_closes_its_connections() -> None:
 
 
 def test_a_flow_that_is_forgotten_ends_its_thread() -> None:
-    flow = Flow(Window(4, fixed=True))
+    flow = JobRunner(ConcurrencyWindow(4, fixed=True))
     list(flow.submit([job("a")]))
     (thread,) = [one for one in threading.enumerate() if one.name == "llmeval-endpoint"]
     del flow

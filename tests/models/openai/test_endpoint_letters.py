@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.models.openai.top_logprobs import Listed
-from pytest_llmeval.models.openai.top_logprobs import Reading
-from pytest_llmeval.models.openai.top_logprobs import Top
+from pytest_llmeval.models.openai.top_logprobs import LetterProbabilities
+from pytest_llmeval.models.openai.top_logprobs import ListedToken
+from pytest_llmeval.models.openai.top_logprobs import TopTokens
 from pytest_llmeval.models.openai.top_logprobs import are_letters
 from pytest_llmeval.models.openai.top_logprobs import read_letters
 from pytest_llmeval.models.openai.top_logprobs import spellings
-from pytest_llmeval.models.openai.top_logprobs import top_of
+from pytest_llmeval.models.openai.top_logprobs import verify_top_tokens
 
 ABCD = ("A", "B", "C", "D")
 
@@ -24,8 +24,10 @@ def top(**shares: float) -> list[tuple[str, float]]:
     return [(token.replace("_", " "), math.log(share)) for token, share in shares.items()]
 
 
-def read(letters: Sequence[str], listed: Sequence[tuple[str, float]], sampled: str = "") -> Reading:
-    return read_letters(letters, top_of([Listed(*one) for one in listed], sampled))
+def read(
+    letters: Sequence[str], listed: Sequence[tuple[str, float]], sampled: str = ""
+) -> LetterProbabilities:
+    return read_letters(letters, verify_top_tokens([ListedToken(*one) for one in listed], sampled))
 
 
 def test_the_spellings_of_a_letter_are_added() -> None:
@@ -59,7 +61,7 @@ def test_a_missing_letter_that_may_come_first_leaves_it_open() -> None:
 
 def test_no_letter_at_all_and_a_tie_are_left_open() -> None:
     assert not read(ABCD, top(The=0.9, I=0.05)).decided
-    assert not read_letters(ABCD, Top(())).decided
+    assert not read_letters(ABCD, TopTokens(())).decided
     assert not read(("A", "B"), top(A=0.5, B=0.5)).decided
 
 

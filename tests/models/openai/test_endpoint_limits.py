@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from pytest_llmeval.core import ModelError
 from pytest_llmeval.models.openai.limits import Lease
-from pytest_llmeval.models.openai.limits import Shared
-from pytest_llmeval.models.openai.limits import alive
-from pytest_llmeval.models.openai.limits import divide
+from pytest_llmeval.models.openai.limits import SharedState
+from pytest_llmeval.models.openai.limits import allot
+from pytest_llmeval.models.openai.limits import is_alive
 from pytest_llmeval.models.openai.limits import reserve_request
 
 MINUTE = 60.0
@@ -64,11 +64,11 @@ def test_a_torn_or_foreign_file_counts_as_empty(tmp_path: Path) -> None:
     path = tmp_path / "limits"
     for content in (b"", b'{"requests": 12', b"[1]", b"\xff\xfe"):
         path.write_bytes(content)
-        assert Shared(path).update(lambda state: dict(state)) == {}
+        assert SharedState(path).update(lambda state: dict(state)) == {}
 
 
 def test_a_shorter_state_leaves_nothing_of_a_longer_one(tmp_path: Path) -> None:
-    shared = Shared(tmp_path / "limits")
+    shared = SharedState(tmp_path / "limits")
     shared.update(lambda state: state.update(a="x" * 100))
     shared.update(lambda state: state.clear())
     assert (tmp_path / "limits").read_text() == "{}"
@@ -76,11 +76,11 @@ def test_a_shorter_state_leaves_nothing_of_a_longer_one(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"cannot share limits through .*: No such file"):
-        Shared(tmp_path / "no" / "limits").update(lambda state: None)
+        SharedState(tmp_path / "no" / "limits").update(lambda state: None)
 
 
 def _count(path: Path) -> None:
-    shared = Shared(path)
+    shared = SharedState(path)
     for _ in range(500):
         shared.update(lambda state: state.update(n=state.get("n", 0) + 1))
 
@@ -96,7 +96,7 @@ def test_no_change_of_several_processes_is_lost(tmp_path: Path) -> None:
 
 
 def test_no_change_of_several_threads_is_lost(tmp_path: Path) -> None:
-    shared = Shared(tmp_path / "limits")
+    shared = SharedState(tmp_path / "limits")
 
     def count() -> None:
         for _ in range(500):
@@ -117,35 +117,35 @@ ME, OTHER = str(os.getpid()), str(os.getppid())
 
 def test_a_single_process_gets_the_whole_limit() -> None:
     state: dict[str, Any] = {}
-    assert divide(state, ME, 5, 0, 8) == 5
-    assert divide(state, ME, 20, 5, 8) == 8
-    assert divide(state, ME, 0, 0, 8) == 0
+    assert allot(state, ME, 5, 0, 8) == 5
+    assert allot(state, ME, 20, 5, 8) == 8
+    assert allot(state, ME, 0, 0, 8) == 0
     assert state["held"] == {}
 
 
 def test_a_second_process_waits_until_the_first_has_given_back() -> None:
     state: dict[str, Any] = {}
-    assert divide(state, OTHER, 20, 0, 8) == 8
-    assert divide(state, ME, 20, 0, 8) == 0
+    assert allot(state, OTHER, 20, 0, 8) == 8
+    assert allot(state, ME, 20, 0, 8) == 0
     # The first still has 7 in flight: it gives back one, and may begin no more until 4 are left.
-    assert divide(state, OTHER, 20, 7, 8) == 4
+    assert allot(state, OTHER, 20, 7, 8) == 4
     assert state["held"][OTHER][0] == 7
-    assert divide(state, ME, 20, 0, 8) == 1
-    assert divide(state, OTHER, 20, 2, 8) == 4
-    assert divide(state, ME, 20, 1, 8) == 4
+    assert allot(state, ME, 20, 0, 8) == 1
+    assert allot(state, OTHER, 20, 2, 8) == 4
+    assert allot(state, ME, 20, 1, 8) == 4
 
 
 def test_unused_shares_go_to_other_processes() -> None:
     state: dict[str, Any] = {}
-    assert divide(state, OTHER, 2, 0, 8) == 2
-    assert divide(state, ME, 20, 0, 8) == 6
+    assert allot(state, OTHER, 2, 0, 8) == 2
+    assert allot(state, ME, 20, 0, 8) == 6
 
 
 def test_leases_of_a_dead_process_are_released() -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    assert not alive(dead.pid)
-    assert divide({"held": {str(dead.pid): [8, 20]}}, ME, 20, 0, 8) == 8
+    assert not is_alive(dead.pid)
+    assert allot({"held": {str(dead.pid): [8, 20]}}, ME, 20, 0, 8) == 8
 
 
 @given(
@@ -159,7 +159,7 @@ def test_the_parts_never_exceed_the_limit(most: int, turns: list[tuple[str, int,
     state: dict[str, Any] = {}
     held = {ME: 0, OTHER: 0, "1": 0}
     for who, wanted, busy in turns:
-        allowed = divide(state, who, wanted, min(busy, held[who]), most)
+        allowed = allot(state, who, wanted, min(busy, held[who]), most)
         held[who] = state["held"].get(who, (0, 0))[0]
         assert allowed <= held[who]
         assert sum(held.values()) <= most
@@ -168,16 +168,16 @@ def test_the_parts_never_exceed_the_limit(most: int, turns: list[tuple[str, int,
 def test_a_busy_process_starves_no_other() -> None:
     """The first fills up whatever it may; the second gets its part all the same."""
     state: dict[str, Any] = {}
-    busy = allowed = divide(state, OTHER, 40, 0, 3)
+    busy = allowed = allot(state, OTHER, 40, 0, 3)
     for _ in range(3):
-        mine = divide(state, ME, 40, 0, 3)
-        allowed = divide(state, OTHER, 40, busy, 3)
+        mine = allot(state, ME, 40, 0, 3)
+        allowed = allot(state, OTHER, 40, busy, 3)
         busy = min(busy, allowed)  # what has come back is not replaced beyond what is allowed
     assert mine >= 1
 
 
 def test_leases_are_shared_through_the_file(tmp_path: Path) -> None:
-    lease = Lease(8, Shared(tmp_path / "limits"))
+    lease = Lease(8, SharedState(tmp_path / "limits"))
     assert lease.renew(20, 0) == 8
     assert json.loads((tmp_path / "limits").read_text()) == {"held": {ME: [8, 20]}}
     assert lease.renew(0, 0) == 0

@@ -10,10 +10,10 @@ from email.utils import format_datetime
 import pytest
 
 from pytest_llmeval.models.openai import faults
-from pytest_llmeval.models.openai.client import Patience
+from pytest_llmeval.models.openai.client import RetryPolicy
 from pytest_llmeval.models.openai.faults import duration
+from pytest_llmeval.models.openai.faults import requested_wait
 from pytest_llmeval.models.openai.faults import retry_after_seconds
-from pytest_llmeval.models.openai.faults import wait_wanted
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -51,14 +51,14 @@ def test_retry_after_in_seconds_and_as_a_date(value: str, seconds: float | None)
 @pytest.mark.parametrize("skew", [-7200, -90, 90, 7200])
 def test_the_date_of_the_response_decides_where_two_clocks_differ(skew: float) -> None:
     headers = {"retry-after": http_date(skew + 30), "date": http_date(skew)}
-    assert wait_wanted(headers, "", NOW) == 30
+    assert requested_wait(headers, "", NOW) == 30
     past = {"retry-after": http_date(skew - 30), "date": http_date(skew)}
-    assert wait_wanted(past, "", NOW) is None
+    assert requested_wait(past, "", NOW) is None
 
 
 def test_a_date_is_compared_with_the_own_clock_where_the_response_has_none() -> None:
-    assert wait_wanted({"retry-after": http_date(30)}, "", NOW) == 30
-    assert wait_wanted({"retry-after": http_date(30), "date": "nonsense"}, "", NOW) == 30
+    assert requested_wait({"retry-after": http_date(30)}, "", NOW) == 30
+    assert requested_wait({"retry-after": http_date(30), "date": "nonsense"}, "", NOW) == 30
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ def test_a_date_is_compared_with_the_own_clock_where_the_response_has_none() -> 
 def test_the_wait_that_a_refusal_names(
     headers: dict[str, str], message: str, seconds: float | None
 ) -> None:
-    assert wait_wanted(headers, message, NOW) == pytest.approx(seconds)
+    assert requested_wait(headers, message, NOW) == pytest.approx(seconds)
 
 
 def test_the_delay_of_googles_details_is_read() -> None:
     delay = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "17s"}
     body = [{"error": {"code": 429, "message": "Resource exhausted", "details": [delay]}}]
-    assert faults.of_status(429, body, {}, NOW).retry_after == 17
+    assert faults.status_fault(429, body, {}, NOW).retry_after == 17
 
 
 @pytest.mark.parametrize(
@@ -124,25 +124,25 @@ def test_durations(text: str, seconds: float | None) -> None:
 
 
 def test_only_what_is_tried_again_has_a_wait() -> None:
-    assert faults.of_status(429, None, {"retry-after": "7"}, NOW).retry_after == 7
-    assert faults.of_status(401, None, {"retry-after": "7"}, NOW).retry_after is None
+    assert faults.status_fault(429, None, {"retry-after": "7"}, NOW).retry_after == 7
+    assert faults.status_fault(401, None, {"retry-after": "7"}, NOW).retry_after is None
 
 
 def test_a_wait_is_at_least_the_wanted_one_and_at_most_the_longest() -> None:
-    patience = Patience(first_wait=0.5, longest_wait=60)
-    assert 7 <= patience.wait(0, 7) <= 7.5
-    assert 60 <= patience.wait(0, 86400) <= 60.5
+    retry_policy = RetryPolicy(first_wait=0.5, longest_wait=60)
+    assert 7 <= retry_policy.wait(0, 7) <= 7.5
+    assert 60 <= retry_policy.wait(0, 86400) <= 60.5
 
 
 def test_a_short_wait_does_not_shorten_the_own_one() -> None:
     """Eight retries of a server that always wants 0.01 s would be spent within a moment."""
-    patience = Patience(first_wait=0.5, longest_wait=60)
-    assert sum(patience.wait(retry, 0.01) for retry in range(8)) > 0.25 * (2**8 - 1)
+    retry_policy = RetryPolicy(first_wait=0.5, longest_wait=60)
+    assert sum(retry_policy.wait(retry, 0.01) for retry in range(8)) > 0.25 * (2**8 - 1)
 
 
 def test_waits_double_up_to_a_limit_and_are_partly_random() -> None:
-    patience = Patience(first_wait=0.5, longest_wait=60)
+    retry_policy = RetryPolicy(first_wait=0.5, longest_wait=60)
     for retry, longest in ((0, 0.5), (1, 1.0), (4, 8.0), (20, 60.0)):
-        waits = {patience.wait(retry, None) for _ in range(50)}
+        waits = {retry_policy.wait(retry, None) for _ in range(50)}
         assert all(longest / 2 <= wait <= longest for wait in waits)
         assert len(waits) > 10

@@ -62,13 +62,13 @@ def test_everything_that_can_change_an_answer_changes_the_fingerprint(
         ("m?api=chat&api=chat", "option 'api' is given twice"),
         ("m?base_url=", "option 'base_url' has no value"),
         ("m?name=a/b", "name 'a/b': use letters"),
-        ("m?choices=echo&api=chat", "choices=echo is for api=completions"),
+        ("m?choices=echo&api=chat", "choices=echo needs api=completions"),
         ("m?key_env=A&key_file=b", "key_env and key_file exclude each other"),
         ("m?base_url=127.0.0.1:80", "use http://HOST:PORT/v1"),
-        ("m?base_url=http://h:port/v1", "the base URL is not an address"),
+        ("m?base_url=http://h:port/v1", "the base URL is not a valid URL"),
         ("m?key_file=/nowhere/key", "key_file /nowhere/key: No such file or directory"),
-        ("m?key_env=NOT_SET_ANYWHERE", "the environment variable NOT_SET_ANYWHERE is not set"),
-        ("m", "no key: the environment variable OPENAI_API_KEY is not set"),
+        ("m?key_env=NOT_SET_ANYWHERE", "set the environment variable NOT_SET_ANYWHERE"),
+        ("m", "no key: set the environment variable OPENAI_API_KEY"),
     ],
 )
 def test_mistakes_are_one_line(rest: str, message: str) -> None:
@@ -119,15 +119,15 @@ def test_sources_of_the_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert read_key(parse_spec("m?key_env=MY_KEY", URL)).reveal() == "from-mine"
     assert read_key(parse_spec(f"m?key_file={file}", URL)).reveal() == "from-file"
     file.write_text("two keys")
-    with pytest.raises(ConfigError, match="does not hold one key"):
+    with pytest.raises(ConfigError, match="does not contain exactly one key"):
         read_key(parse_spec(f"m?key_file={file}", URL))
 
 
 def test_a_secret_shows_itself_nowhere() -> None:
     secret = Secret("sk-secret-1")
     assert "sk-secret" not in f"{secret!r} {secret} {[secret]}"
-    assert secret.struck_from("wrong key sk-secret-1, sk-secret-1!") == "wrong key ***, ***!"
+    assert secret.redact("wrong key sk-secret-1, sk-secret-1!") == "wrong key ***, ***!"
     with pytest.raises(TypeError):
         pickle.dumps(secret)
     # Too short to be one: messages stay readable.
-    assert Secret("a").struck_from("a cat") == "a cat"
+    assert Secret("a").redact("a cat") == "a cat"

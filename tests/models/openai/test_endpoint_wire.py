@@ -15,9 +15,9 @@ from pytest_llmeval.core.usage import TokenUsage
 from pytest_llmeval.models.openai import payloads
 from pytest_llmeval.models.openai.dialect import Dialect
 from pytest_llmeval.models.openai.faults import RequestFailedError
-from pytest_llmeval.models.openai.payloads import Said
+from pytest_llmeval.models.openai.payloads import Completion
 from pytest_llmeval.models.openai.spec import parse_spec
-from pytest_llmeval.models.openai.top_logprobs import Top
+from pytest_llmeval.models.openai.top_logprobs import TopTokens
 
 CHAT = parse_spec("m?base_url=http://h/v1")
 PLAIN = parse_spec("m?base_url=http://h/v1&api=completions")
@@ -29,7 +29,7 @@ DRAWN = replace(
 
 
 def test_a_plain_protocol_sends_the_users_settings() -> None:
-    body = payloads.generation(CHAT, [REQUEST], Dialect()).body
+    body = payloads.generation_call(CHAT, [REQUEST], Dialect()).body
     assert body == {
         "model": "m",
         "messages": [{"role": "user", "content": "Be brief.\n\n1+1? 2\n\n2+2?"}],
@@ -39,7 +39,7 @@ def test_a_plain_protocol_sends_the_users_settings() -> None:
 
 
 def test_a_chat_protocol_has_a_system_message_and_turns() -> None:
-    body = payloads.generation(CHAT, [replace(REQUEST, chat=True)], Dialect()).body
+    body = payloads.generation_call(CHAT, [replace(REQUEST, chat=True)], Dialect()).body
     assert [message["role"] for message in body["messages"]] == [
         "system",
         "user",
@@ -50,17 +50,17 @@ def test_a_chat_protocol_has_a_system_message_and_turns() -> None:
 
 
 def test_completions_get_the_text() -> None:
-    call = payloads.generation(PLAIN, [REQUEST], Dialect())
+    call = payloads.generation_call(PLAIN, [REQUEST], Dialect())
     assert call.path == "/completions"
     assert call.body["prompt"] == PROMPT.text
     assert call.body["stop"] == ["a", "b", "c", "d"]
 
 
 def test_sampling_is_sent_whole_and_seeded_by_the_request() -> None:
-    body = payloads.generation(CHAT, [DRAWN], Dialect()).body
+    body = payloads.generation_call(CHAT, [DRAWN], Dialect()).body
     assert (body["top_p"], body["top_k"], body["min_p"]) == (0.9, 40, 0.1)
     seeds = {
-        payloads.generation(CHAT, [replace(DRAWN, **change)], Dialect()).body["seed"]
+        payloads.generation_call(CHAT, [replace(DRAWN, **change)], Dialect()).body["seed"]
         for change in ({}, {"sample": 1}, {"seed": 1}, {"id": "r"}, {"arm": "cyclic@1"})
     }
     assert len(seeds) == 5
@@ -68,28 +68,31 @@ def test_sampling_is_sent_whole_and_seeded_by_the_request() -> None:
 
 
 def test_letters_are_requested_in_each_api() -> None:
-    chat = payloads.next_letter(CHAT, REQUEST, Dialect(top=5)).body
-    plain = payloads.next_letter(PLAIN, REQUEST, Dialect(top=5)).body
+    chat = payloads.letter_call(CHAT, REQUEST, Dialect(top=5)).body
+    plain = payloads.letter_call(PLAIN, REQUEST, Dialect(top=5)).body
     assert (chat["logprobs"], chat["top_logprobs"], chat["max_tokens"]) == (True, 5, 1)
     assert (plain["logprobs"], plain["max_tokens"]) == (5, 1)
 
 
 def test_an_echo_requests_all_choices_at_once() -> None:
     request = replace(REQUEST, choices=("A", "B"))
-    assert payloads.echo(PLAIN, request).body["prompt"] == [f"{PROMPT.text} A", f"{PROMPT.text} B"]
+    assert payloads.echo_call(PLAIN, request).body["prompt"] == [
+        f"{PROMPT.text} A",
+        f"{PROMPT.text} B",
+    ]
 
 
 def test_a_lone_surrogate_can_be_sent() -> None:
     request = Request("q", Prompt("", (), "ok \ud83d"))
-    payloads.generation(CHAT, [request], Dialect()).body["messages"][0]["content"].encode()
+    payloads.generation_call(CHAT, [request], Dialect()).body["messages"][0]["content"].encode()
 
 
 # --- answers
 
 
-def one(message: Any, finish: str | None = "stop", stop: tuple[str, ...] = ()) -> Said:
+def one(message: Any, finish: str | None = "stop", stop: tuple[str, ...] = ()) -> Completion:
     choice = {"index": 0, "message": message, "finish_reason": finish}
-    (said,) = payloads.texts(CHAT, payloads.check({"choices": [choice]}), stop)
+    (said,) = payloads.read_completions(CHAT, payloads.check_reply({"choices": [choice]}), stop)
     return said
 
 
@@ -119,7 +122,7 @@ def test_texts_and_thoughts(message: Any, text: str, reasoning: str | None) -> N
 
 def test_an_answer_that_ends_within_reasoning_is_a_truncated_one() -> None:
     for finish in (None, "stop", "length"):
-        assert one({"content": "<think>so B"}, finish) == Said("", "length", "so B")
+        assert one({"content": "<think>so B"}, finish) == Completion("", "length", "so B")
     assert one({"content": "<think>so B"}, "content_filter").finish_reason == "content_filter"
 
 
@@ -128,7 +131,7 @@ def test_a_budget_spent_on_thoughts_counts_as_truncated() -> None:
         {"role": "assistant", "content": None, "reasoning_content": "so the answer might be B"},
         "length",
     )
-    assert said == Said("", "length", "so the answer might be B")
+    assert said == Completion("", "length", "so the answer might be B")
 
 
 @pytest.mark.parametrize(
@@ -136,25 +139,32 @@ def test_a_budget_spent_on_thoughts_counts_as_truncated() -> None:
     [{"choices": []}, {"choices": [{"message": None, "finish_reason": "content_filter"}]}],
 )
 def test_a_filtered_answer_is_empty(data: dict[str, Any]) -> None:
-    assert payloads.texts(CHAT, payloads.check(data), ()) == [Said("", "content_filter")]
+    assert payloads.read_completions(CHAT, payloads.check_reply(data), ()) == [
+        Completion("", "content_filter")
+    ]
 
 
 def test_the_text_is_cut_before_stop_strings_that_were_not_sent() -> None:
-    assert one({"content": "B\n\nQuestion: next"}, "length", ("###", "\n\n")) == Said("B", "stop")
-    assert one({"content": "B"}, "length", ("\n\n",)) == Said("B", "length")
+    assert one({"content": "B\n\nQuestion: next"}, "length", ("###", "\n\n")) == Completion(
+        "B", "stop"
+    )
+    assert one({"content": "B"}, "length", ("\n\n",)) == Completion("B", "length")
     # A stop string within the thought stops nothing.
     assert one({"content": "a\n\nb</think>B"}, "stop", ("\n\n",)).text == "B"
 
 
 def test_choices_are_put_in_order() -> None:
     choices = [{"index": 1, "text": "b"}, {"index": 0, "text": "a"}]
-    assert [said.text for said in payloads.texts(PLAIN, {"choices": choices}, ())] == ["a", "b"]
+    assert [said.text for said in payloads.read_completions(PLAIN, {"choices": choices}, ())] == [
+        "a",
+        "b",
+    ]
 
 
 @pytest.mark.parametrize("data", ["<html>", None, [], {}, {"choices": None}, {"choices": ["a"]}])
 def test_a_response_without_an_answer_is_requested_again(data: object) -> None:
     with pytest.raises(RequestFailedError) as caught:
-        payloads.check(data)
+        payloads.check_reply(data)
     assert caught.value.fault.retryable
 
 
@@ -172,10 +182,10 @@ def by_text(top: Any, *sampled: str) -> Any:
 def test_top_tokens_of_both_apis() -> None:
     chat = first_of(("A", -1, {}), ("B", -2.0, {}))
     plain = by_text({"A": -1, "B": -2.0}, "A")
-    expected = Top((("A", -1.0), ("B", -2.0)), math.exp(-2.0))
-    assert payloads.top_tokens(chat, 20) == payloads.top_tokens(plain, 2) == expected
+    expected = TopTokens((("A", -1.0), ("B", -2.0)), math.exp(-2.0))
+    assert payloads.read_top_tokens(chat, 20) == payloads.read_top_tokens(plain, 2) == expected
     # llama.cpp has the chat's form for both.
-    assert payloads.top_tokens(first_of(("A", -1, {"id": 7, "bytes": [65]})), 1) is not None
+    assert payloads.read_top_tokens(first_of(("A", -1, {"id": 7, "bytes": [65]})), 1) is not None
 
 
 @pytest.mark.parametrize(
@@ -196,12 +206,12 @@ def test_top_tokens_of_both_apis() -> None:
     ],
 )
 def test_a_response_without_top_tokens(logprobs: object) -> None:
-    assert payloads.top_tokens({"choices": [{"logprobs": logprobs}]}, 20) is None
+    assert payloads.read_top_tokens({"choices": [{"logprobs": logprobs}]}, 20) is None
 
 
 def test_repeated_tokens_count_once_and_similar_tokens_twice() -> None:
     def letters(data: Any) -> Any:
-        top = payloads.top_tokens(data, 3)
+        top = payloads.read_top_tokens(data, 3)
         assert top is not None
         return sorted(top.tokens)
 
@@ -216,7 +226,7 @@ def test_repeated_tokens_count_once_and_similar_tokens_twice() -> None:
 
 def test_a_list_by_text_lacks_tokens_where_it_is_shorter_than_requested() -> None:
     def bound(data: Any, requested: int) -> float:
-        top = payloads.top_tokens(data, requested)
+        top = payloads.read_top_tokens(data, requested)
         assert top is not None
         return top.unlisted
 
@@ -244,15 +254,15 @@ def test_a_list_by_text_lacks_tokens_where_it_is_shorter_than_requested() -> Non
 )
 def test_values_that_are_no_log_probabilities_are_refused(listed: Any, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        payloads.top_tokens(first_of(*((*one, {}) for one in listed)), 5)
+        payloads.read_top_tokens(first_of(*((*one, {}) for one in listed)), 5)
     with pytest.raises(ValueError, match=reason):
-        payloads.top_tokens(by_text(dict(listed), "A"), 5)
+        payloads.read_top_tokens(by_text(dict(listed), "A"), 5)
 
 
 @pytest.mark.parametrize("placeholder", [-9999.0, -9999, -100.0, -math.inf, None, -3.4e38])
 def test_a_placeholder_is_a_token_that_is_not_listed(placeholder: Any) -> None:
-    top = payloads.top_tokens(first_of(("A", -1e-7, {}), ("B", placeholder, {})), 2)
-    assert top == Top((("A", -1e-7),))
+    top = payloads.read_top_tokens(first_of(("A", -1e-7, {}), ("B", placeholder, {})), 2)
+    assert top == TopTokens((("A", -1e-7),))
 
 
 def test_usage() -> None:
@@ -262,6 +272,6 @@ def test_usage() -> None:
         "prompt_tokens_details": {"cached_tokens": 8},
         "completion_tokens_details": {"reasoning_tokens": 5},
     }
-    assert payloads.tokens({"usage": usage}) == TokenUsage(10, 7, reasoning=5, cached=8)
+    assert payloads.read_usage({"usage": usage}) == TokenUsage(10, 7, reasoning=5, cached=8)
     for nothing in (None, {}, "?", {"prompt_tokens": "many", "prompt_tokens_details": None}):
-        assert payloads.tokens({"usage": nothing}) == TokenUsage()
+        assert payloads.read_usage({"usage": nothing}) == TokenUsage()
