@@ -17,7 +17,7 @@ import pytest
 
 from pytest_llmeval.catalog import starter
 from pytest_llmeval.core import LETTER_DECODING
-from pytest_llmeval.models.hf.sampling import stop_position
+from pytest_llmeval.models.stopping import stop_position
 from support.served import demo_folder
 from support.served import running
 

@@ -15,7 +15,7 @@ from pytest_llmeval.models.hf.batching import EncodedPrompt
 from pytest_llmeval.models.hf.generation_state import Generation
 from pytest_llmeval.models.hf.generation_state import Schedule
 from pytest_llmeval.models.hf.generation_state import sampling_key
-from pytest_llmeval.models.hf.sampling import StopWatcher
+from pytest_llmeval.models.stopping import StopWatcher
 
 END = 9
 

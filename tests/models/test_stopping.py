@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.models.hf.sampling import ReplyParts
-from pytest_llmeval.models.hf.sampling import StopWatcher
-from pytest_llmeval.models.hf.sampling import split_reply
+from pytest_llmeval.models.stopping import ReplyParts
+from pytest_llmeval.models.stopping import StopWatcher
+from pytest_llmeval.models.stopping import split_reply
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ pytest.importorskip("transformers", reason="the extra hf is not installed")
 from pytest_llmeval.models.hf.batching import EncodedPrompt
 from pytest_llmeval.models.hf.generate_fallback import GenerateFallback
 from pytest_llmeval.models.hf.generation_state import Generation
-from pytest_llmeval.models.hf.sampling import StopWatcher
+from pytest_llmeval.models.stopping import StopWatcher
 
 
 def text(prompt: tuple[int, ...], limit: int, ends: frozenset[int] = frozenset()) -> Generation:

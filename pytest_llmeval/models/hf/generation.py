@@ -30,12 +30,12 @@ from pytest_llmeval.models.hf.model_limits import end_tokens
 from pytest_llmeval.models.hf.model_limits import error_summary
 from pytest_llmeval.models.hf.model_limits import free_memory
 from pytest_llmeval.models.hf.model_limits import is_out_of_memory
-from pytest_llmeval.models.hf.sampling import StopWatcher
 from pytest_llmeval.models.hf.sampling import choose_tokens
-from pytest_llmeval.models.hf.sampling import split_reply
 from pytest_llmeval.models.hf.self_check import ForwardPaths
 from pytest_llmeval.models.hf.self_check import find_paths
 from pytest_llmeval.models.hf.self_check import verify_decoder
+from pytest_llmeval.models.stopping import StopWatcher
+from pytest_llmeval.models.stopping import split_reply
 
 log = logging.getLogger("pytest_llmeval.models.hf")
 

@@ -15,7 +15,7 @@ from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import canonical_json
 from pytest_llmeval.models.hf.batching import EncodedPrompt
-from pytest_llmeval.models.hf.sampling import StopWatcher
+from pytest_llmeval.models.stopping import StopWatcher
 
 # New texts start when at least one of this many rows is free: starting them one by one would cost
 # as much as a step for all rows.

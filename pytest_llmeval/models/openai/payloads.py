@@ -13,8 +13,6 @@ from pytest_llmeval.core import REFUSED
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import replace_lone_surrogates
 from pytest_llmeval.core.usage import TokenUsage
-from pytest_llmeval.models.hf.sampling import split_reply
-from pytest_llmeval.models.hf.sampling import stop_position
 from pytest_llmeval.models.openai.dialect import Body
 from pytest_llmeval.models.openai.dialect import Dialect
 from pytest_llmeval.models.openai.echo_logprobs import echo_prompts
@@ -26,6 +24,8 @@ from pytest_llmeval.models.openai.spec import EndpointSpec
 from pytest_llmeval.models.openai.top_logprobs import ListedToken
 from pytest_llmeval.models.openai.top_logprobs import TopTokens
 from pytest_llmeval.models.openai.top_logprobs import verify_top_tokens
+from pytest_llmeval.models.stopping import split_reply
+from pytest_llmeval.models.stopping import stop_position
 
 # Maximum of the API. Replies are cut at all stop strings here, which gives the same text.
 _MAX_STOPS = 4
