@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.reports.formatting import harmless
+from pytest_llmeval.reports.formatting import escape_workflow_commands
 
 USAGE_ERROR = 4
 """pytest's exit code for a user's mistake; the other codes are pytest's too."""
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = options.command(options)
     except ConfigError as error:
-        print(harmless(f"llmeval: {error}"), file=sys.stderr)
+        print(escape_workflow_commands(f"llmeval: {error}"), file=sys.stderr)
         return USAGE_ERROR
     except BrokenPipeError:
         # The reader of the output has gone (`| head`), so there is no verdict to print.
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         # A name too long for the file system, a folder that may not be read, a full disk.
         reason = f"{error.filename or 'output'}: {error.strerror or error}"
-        print(harmless(f"llmeval: {reason}"), file=sys.stderr)
+        print(escape_workflow_commands(f"llmeval: {reason}"), file=sys.stderr)
         return USAGE_ERROR
     return code
 

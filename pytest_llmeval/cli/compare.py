@@ -17,8 +17,8 @@ from pytest_llmeval.reports.terminal.comparison import comparison_parts
 from pytest_llmeval.reports.terminal.leaderboard import league_json
 from pytest_llmeval.reports.terminal.leaderboard import league_markdown
 from pytest_llmeval.reports.terminal.leaderboard import league_parts
+from pytest_llmeval.reports.terminal.summary import print_line
 from pytest_llmeval.reports.terminal.summary import print_parts
-from pytest_llmeval.reports.terminal.summary import say
 from pytest_llmeval.runs import compare
 from pytest_llmeval.runs import league
 from pytest_llmeval.runs.run import LATEST
@@ -58,9 +58,9 @@ def _compare(options: argparse.Namespace) -> int:
         parts, value = comparison_parts(found, flips), found.as_json()
         markdown = comparison_markdown(found, flips)
     if options.format == "json":
-        say(_json(value))
+        print_line(_json(value))
     elif options.format == "markdown":
-        say(markdown.removesuffix("\n"))
+        print_line(markdown.removesuffix("\n"))
     else:
         print_parts(parts)
     return 0

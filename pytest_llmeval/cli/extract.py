@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.reports.formatting import one_line
-from pytest_llmeval.reports.terminal.summary import say
+from pytest_llmeval.reports.terminal.summary import print_line
 from pytest_llmeval.reports.wording import candidate_words
 from pytest_llmeval.scorers.choice.reader import Candidate
 from pytest_llmeval.scorers.choice.reader import Extraction
@@ -53,10 +53,10 @@ def _extract(options: argparse.Namespace) -> int:
         found = explain_number(reply, options.language)
     else:
         found = explain_choice(reply, texts, labels=options.labels)
-    say(found.answer or "no answer")
+    print_line(found.answer or "no answer")
     if options.explain:
         for line in explanation(found):
-            say(line)
+            print_line(line)
     return 0
 
 

@@ -12,14 +12,15 @@ from pytest_llmeval.cli.arguments import add_allow_mismatch
 from pytest_llmeval.cli.arguments import add_run
 from pytest_llmeval.gates import NotCompared
 from pytest_llmeval.gates import collected_benchmarks
+from pytest_llmeval.gates import count_states
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
 from pytest_llmeval.reports.ci import report_to_job
 from pytest_llmeval.reports.terminal.summary import print_parts
 from pytest_llmeval.reports.terminal.summary import summary_parts
-from pytest_llmeval.reports.wording import failed_items_words
 from pytest_llmeval.reports.wording import failure_lines
 from pytest_llmeval.reports.wording import run_notes
+from pytest_llmeval.reports.wording import verdict_headline
 from pytest_llmeval.runs import load_baseline
 from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs.baseline import BASELINES
@@ -73,11 +74,7 @@ def _gate(options: argparse.Namespace) -> int:
         allow_undecided=options.allow_undecided,
         allow_mismatch=options.allow_mismatch,
     )
-    notes = [
-        *([failed_items_words(judged.items_failed)] if judged.items_failed else []),
-        *noise_warnings(thresholds, found),
-        *run_notes(run),
-    ]
+    notes = [*noise_warnings(thresholds, found), *run_notes(run)]
     job = report_to_job(lambda: judged, os.environ)
     print_parts(
         summary_parts(
@@ -88,6 +85,10 @@ def _gate(options: argparse.Namespace) -> int:
             judged.compared,
             judged.pairs,
             failures=failure_lines(run.records),
+            headline=verdict_headline(
+                judged.verdict, count_states(judged.verdicts), judged.items_failed
+            ),
+            allowed=options.allow_undecided,
         )
     )
     for annotation in job.annotations:

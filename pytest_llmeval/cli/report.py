@@ -13,15 +13,15 @@ from pytest_llmeval.cli.arguments import add_run
 from pytest_llmeval.cli.arguments import any_run
 from pytest_llmeval.core import RunError
 from pytest_llmeval.reports.html.history import history_html
-from pytest_llmeval.reports.registry import Material
-from pytest_llmeval.reports.registry import require
-from pytest_llmeval.reports.registry import write
+from pytest_llmeval.reports.registry import ReportInput
+from pytest_llmeval.reports.registry import check_installed
+from pytest_llmeval.reports.registry import write_report
 from pytest_llmeval.reports.terminal.history import baseline_names
 from pytest_llmeval.reports.terminal.history import history_parts
 from pytest_llmeval.reports.terminal.history import make_series
 from pytest_llmeval.reports.terminal.history import read_history
+from pytest_llmeval.reports.terminal.summary import print_line
 from pytest_llmeval.reports.terminal.summary import print_parts
-from pytest_llmeval.reports.terminal.summary import say
 from pytest_llmeval.runs import compare
 from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs.baseline import BASELINES
@@ -64,29 +64,29 @@ def _add_out(parser: argparse.ArgumentParser) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    require(options.format, "llmeval report")
+    check_installed(options.format, "llmeval report")
     folder = run_folder(options.run)
-    material = Material(folder)
+    material = ReportInput(folder)
     if options.baseline is not None:
         baseline = any_run(options.baseline)
         allowed = options.allow_mismatch
         found = compare(baseline, load_run(folder), allow_mismatch=allowed)
-        material = Material(folder, baseline, found.as_json())
+        material = ReportInput(folder, baseline, found.as_json())
     _write(options, material)
     return 0
 
 
 def _export(options: argparse.Namespace) -> int:
-    require(options.format, "llmeval export")
-    _write(options, Material(run_folder(options.run)))
+    check_installed(options.format, "llmeval export")
+    _write(options, ReportInput(run_folder(options.run)))
     return 0
 
 
-def _write(options: argparse.Namespace, material: Material) -> None:
-    file = write(options.format, material, options.out)
+def _write(options: argparse.Namespace, material: ReportInput) -> None:
+    file = write_report(options.format, material, options.out)
     size = file.stat().st_size
     shown = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{math.ceil(size / 1000):,} kB"
-    say(f"wrote {file} ({shown})")
+    print_line(f"wrote {file} ({shown})")
 
 
 def _history(options: argparse.Namespace) -> int:
@@ -98,5 +98,5 @@ def _history(options: argparse.Namespace) -> int:
             options.html.write_text(history_html(f"History of {options.folder}", series), "utf-8")
         except OSError as error:
             raise RunError(f"cannot write {options.html}: {error.strerror or error}") from None
-        say(f"wrote {options.html}")
+        print_line(f"wrote {options.html}")
     return 0

@@ -12,15 +12,15 @@ from rich.text import Text
 
 from pytest_llmeval.cli.arguments import add_run
 from pytest_llmeval.gates import count_states
+from pytest_llmeval.reports.terminal.summary import print_line
 from pytest_llmeval.reports.terminal.summary import print_parts
-from pytest_llmeval.reports.terminal.summary import say
 from pytest_llmeval.reports.terminal.summary import summary_parts
 from pytest_llmeval.reports.wording import failure_lines
+from pytest_llmeval.reports.wording import model_fingerprints
 from pytest_llmeval.reports.wording import model_words
-from pytest_llmeval.reports.wording import models_of
 from pytest_llmeval.reports.wording import run_notes
 from pytest_llmeval.reports.wording import unfinished_words
-from pytest_llmeval.reports.wording import verdict_words
+from pytest_llmeval.reports.wording import verdict_headline
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs.judging import read_judged
@@ -39,13 +39,13 @@ def _show(options: argparse.Namespace) -> int:
     run = load_run(run_folder(options.run))
     if options.protocol:
         for text in _protocols(run):
-            say(text)
+            print_line(text)
         return 0
     judged = read_judged(run.path)
     measurements = run.measurements()
     results = [one.result for one in measurements]
     head = [
-        f"{verdict_words(judged.verdict, count_states(judged.verdicts), judged.items_failed)}",
+        verdict_headline(judged.verdict, count_states(judged.verdicts), judged.items_failed),
         *_models(run),
     ]
     if unfinished := unfinished_words(run.manifest):
@@ -59,6 +59,7 @@ def _show(options: argparse.Namespace) -> int:
         judged.compared,
         judged.pairs,
         failures=failure_lines(run.records),
+        allowed=judged.verdict == "pass",
     )
     print_parts([*map(Text, head), *summary])
     return 0
@@ -67,7 +68,7 @@ def _show(options: argparse.Namespace) -> int:
 def _models(run: Run) -> Iterator[str]:
     """Yield a line for every model, with the fingerprint of its weights."""
     own = bool(run.manifest["own_model"])
-    for model, fingerprint in models_of(run.measurements()).items():
+    for model, fingerprint in model_fingerprints(run.measurements()).items():
         words = model_words(model, own)
         weights = f", weights {fingerprint}" if fingerprint else ""
         yield f"model {model}{f' ({words})' if words else ''}{weights}"

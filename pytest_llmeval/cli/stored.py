@@ -11,7 +11,7 @@ from pytest_llmeval.cli.arguments import add_run
 from pytest_llmeval.cli.arguments import whole_number
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.gates import count_states
-from pytest_llmeval.reports.terminal.summary import say
+from pytest_llmeval.reports.terminal.summary import print_line
 from pytest_llmeval.reports.wording import unfinished_words
 from pytest_llmeval.reports.wording import verdict_words
 from pytest_llmeval.runs import Run
@@ -55,9 +55,9 @@ def _baseline(options: argparse.Namespace) -> int:
     file = options.folder / f"{name}.json"
     verb = "replaced" if file.exists() else "saved"
     save_baseline(run, file)
-    say(f"{verb} {file} ({file.stat().st_size / 1000:,.0f} kB): {_contents(run)}")
+    print_line(f"{verb} {file} ({file.stat().st_size / 1000:,.0f} kB): {_contents(run)}")
     for problem in _doubts(run):
-        say(f"warning: {problem}")
+        print_line(f"warning: {problem}")
     return 0
 
 
@@ -66,7 +66,7 @@ def _doubts(run: Run) -> Iterator[str]:
     judged = read_judged(run.path)
     if judged.verdict == "fail":
         words = verdict_words(judged.verdict, count_states(judged.verdicts), judged.items_failed)
-        yield f"this run is red. {words}"
+        yield f"this run did not pass: {words}"
     if judged.errors:
         are = "answer is an error" if judged.errors == 1 else "answers are errors"
         yield f"{judged.errors:,} {are}, which no later run is compared with"
@@ -77,7 +77,7 @@ def _doubts(run: Run) -> Iterator[str]:
 def _merge(options: argparse.Namespace) -> int:
     runs = [load_run(path) for path in options.runs]
     folder = merge(runs, options.out)
-    say(f"merged {len(runs)} shards into {folder.path}: {_contents(load_run(folder.path))}")
+    print_line(f"merged {len(runs)} shards into {folder.path}: {_contents(load_run(folder.path))}")
     return 0
 
 
@@ -88,12 +88,14 @@ def _cache(options: argparse.Namespace) -> int:
     if options.action == "prune":
         days = options.older_than
         removed = cache.prune(older_than=None if days is None else days * 86_400)
-        say(f"removed {removed:,} responses from {options.file}")
+        print_line(f"removed {removed:,} responses from {options.file}")
         return 0
     info = cache.info()
-    say(f"{options.file}: {sum(info.responses.values()):,} responses, {info.bytes / 1e6:.1f} MB")
+    print_line(
+        f"{options.file}: {sum(info.responses.values()):,} responses, {info.bytes / 1e6:.1f} MB"
+    )
     for model, count in sorted(info.responses.items()):
-        say(f"  model {model}: {count:,}")
+        print_line(f"  model {model}: {count:,}")
     return 0
 
 

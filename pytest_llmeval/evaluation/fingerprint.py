@@ -14,7 +14,7 @@ from pytest_llmeval.core import Template
 from pytest_llmeval.core import canonical_json
 from pytest_llmeval.scorers import get_scorer
 from pytest_llmeval.scorers.matched.embedding import DEFAULT
-from pytest_llmeval.scorers.matched.embedding import identity
+from pytest_llmeval.scorers.matched.embedding import embedder_identity
 
 
 def protocol_content(protocol: Protocol) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def fingerprint(protocol: Protocol) -> str:
 def _embedding(scorer: str) -> dict[str, str]:
     """What a scorer compares meanings with."""
     base, _, model = scorer.partition("+")
-    return {"scorer_embedding": identity(model or DEFAULT)} if base == "matched" else {}
+    return {"scorer_embedding": embedder_identity(model or DEFAULT)} if base == "matched" else {}
 
 
 def _draw(protocol: Protocol) -> str | None:

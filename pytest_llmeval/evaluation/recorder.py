@@ -35,8 +35,8 @@ from pytest_llmeval.evaluation.scoring import in_original_order
 from pytest_llmeval.evaluation.scoring import read
 from pytest_llmeval.evaluation.suite import Evaluated
 from pytest_llmeval.models import Model
+from pytest_llmeval.scorers.execution import execution_score
 from pytest_llmeval.scorers.execution import reference_program
-from pytest_llmeval.scorers.execution import score_of
 from pytest_llmeval.storage.records import RecordWriter
 
 
@@ -176,7 +176,7 @@ class Recorder:
             raise UnanswerableError(f"sandbox: {type(error).__name__}: {error}") from None
         for execution in executions:
             one = self._undecided.pop(execution.id)
-            one.verdicts[one.waiting.pop(execution.id)] = score_of(execution)
+            one.verdicts[one.waiting.pop(execution.id)] = execution_score(execution)
             if not one.waiting:
                 self._enter(one)
 

@@ -1,4 +1,4 @@
-"""thresholds.toml to gates to verdicts."""
+"""Gates of ``thresholds.toml`` and the verdicts on them."""
 
 from __future__ import annotations
 
@@ -19,20 +19,22 @@ from pytest_llmeval.gates.sensitivity import noise_warnings
 from pytest_llmeval.gates.thresholds import Thresholds
 from pytest_llmeval.gates.thresholds import load_thresholds
 from pytest_llmeval.gates.thresholds import parse_thresholds
-from pytest_llmeval.gates.verdict import VALUELESS
+from pytest_llmeval.gates.verdict import STATUSES_WITHOUT_VALUE
 from pytest_llmeval.gates.verdict import State
 from pytest_llmeval.gates.verdict import Verdict
 from pytest_llmeval.gates.verdict import count_states
-from pytest_llmeval.gates.verdict import describe
-from pytest_llmeval.gates.verdict import fold
-from pytest_llmeval.gates.verdict import nothing_decided
-from pytest_llmeval.gates.verdict import overall
-from pytest_llmeval.gates.verdict import worst_first
+from pytest_llmeval.gates.verdict import group_subject_verdicts
+from pytest_llmeval.gates.verdict import overall_verdict
+from pytest_llmeval.gates.verdict import sort_worst_first
+from pytest_llmeval.gates.verdict import undecided_run_verdict
+from pytest_llmeval.gates.verdict import verdict_heading
+from pytest_llmeval.gates.verdict import verdict_line
+from pytest_llmeval.gates.verdict import verdict_reason
 
 __all__ = [
     "FIRST_RUN",
     "NO_BASELINE",
-    "VALUELESS",
+    "STATUSES_WITHOUT_VALUE",
     "Bound",
     "CollectedBenchmark",
     "Comparisons",
@@ -45,15 +47,17 @@ __all__ = [
     "check_names",
     "collected_benchmarks",
     "count_states",
-    "describe",
     "errors_allowed",
-    "fold",
+    "group_subject_verdicts",
     "judge",
     "load_thresholds",
     "noise_warnings",
-    "nothing_decided",
-    "overall",
+    "overall_verdict",
     "parse_thresholds",
+    "sort_worst_first",
+    "undecided_run_verdict",
     "unknown_models",
-    "worst_first",
+    "verdict_heading",
+    "verdict_line",
+    "verdict_reason",
 ]

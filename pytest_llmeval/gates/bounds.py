@@ -1,9 +1,7 @@
-"""Tables of thresholds.toml as frozen models, and the bounds that they may hold.
+"""Validated tables of ``thresholds.toml`` and the bounds that they contain.
 
-The bounds of thresholds.toml: the values that a metric may have, and how a file writes them.
-
-A bound is a table with ``min`` or ``max``, or a bare number: the ``min`` of an accuracy, the ``max``
-of a rate of errors.
+A bound is a table with ``min`` or ``max``, or a bare number, which is the ``min`` of an accuracy and
+the ``max`` of an error rate.
 """
 
 from __future__ import annotations
@@ -30,46 +28,46 @@ from pytest_llmeval.core.validation import EMPTY_TABLE
 from pytest_llmeval.core.validation import toml_type
 
 AUDITED = ("position_range", "consistency", "recall_std")
-"""Metrics of an audit. Only ``consistency`` has an interval."""
+"""Metrics of a permutation audit. Only ``consistency`` has an interval."""
 
 
-def problem(text: str, key: str | None = None) -> PydanticCustomError:
-    """A mistake in the table or value being validated, or in one ``key`` of it."""
+def table_error(text: str, key: str | None = None) -> PydanticCustomError:
+    """Return a validation error for the current table or value, or for one ``key`` of it."""
     return PydanticCustomError("gate", "{text}", {"text": text, "key": key})
 
 
 class Table(BaseModel):
-    """A TOML table with known keys."""
+    """TOML table that accepts only its declared keys."""
 
-    # Built by the first file that is read: most sessions import the gates and have no such file.
+    # Validators are built when the first file is read: most sessions have no thresholds file.
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 
-    # Message instead of "unknown key" for a key that is right in another table.
-    elsewhere: ClassVar[Mapping[str, str]] = {}
+    # Key that is valid in another table → message that replaces "unknown key".
+    misplaced_keys: ClassVar[Mapping[str, str]] = {}
     empty: ClassVar[str] = EMPTY_TABLE
 
     @model_validator(mode="before")
     @classmethod
     def _check_keys(cls, data: Any) -> Any:
-        # First of all checks: a misspelt key explains whatever else is wrong with the table.
+        # Runs before all other checks: a misspelt key explains what else is wrong with the table.
         if isinstance(data, dict):
             for key in data:
                 if key in cls.model_fields or cls.accepts(key):
                     continue
-                if key in cls.elsewhere:
-                    raise problem(cls.elsewhere[key], key)
-                raise problem(f"unknown key {key!r}{suggestion(key, cls.model_fields)}", key)
+                if key in cls.misplaced_keys:
+                    raise table_error(cls.misplaced_keys[key], key)
+                raise table_error(f"unknown key {key!r}{suggestion(key, cls.model_fields)}", key)
             if not data:
-                raise problem(cls.empty)
+                raise table_error(cls.empty)
         return data
 
     @classmethod
     def accepts(cls, key: str) -> bool:
-        """True for a key that is valid although it is no field; may raise a ``problem``."""
+        """Return True for a valid key that is not a field; may raise a ``table_error``."""
         return False
 
     def merged(self, over: Self) -> Self:
-        """The table with the keys that ``over`` sets, each merged with its own value."""
+        """Return a copy in which the keys that ``over`` sets are merged into this table's."""
         update = {
             key: merge(getattr(self, key, None), getattr(over, key))
             for key in over.model_fields_set
@@ -78,7 +76,7 @@ class Table(BaseModel):
 
 
 def merge(base: Any, over: Any) -> Any:
-    """Return ``over`` where it is a single value, else the tables of both, merged key by key."""
+    """Merge two tables key by key; return ``over`` if it is not a table."""
     if isinstance(base, dict) and isinstance(over, dict):
         return {**base, **{key: merge(base.get(key), value) for key, value in over.items()}}
     if isinstance(base, Table) and isinstance(over, Table):
@@ -87,25 +85,26 @@ def merge(base: Any, over: Any) -> Any:
 
 
 def _probability(name: str) -> Callable[[float], float]:
-    """Checks that a value lies between 0 and 1, both excluded."""
+    """Return a validator for values between 0 and 1, both excluded."""
 
     def check(value: float) -> float:
         if not 0 < value < 1:
-            raise problem(f"{name} = {value:.12g} is not between 0 and 1")
+            raise table_error(f"{name} = {value:.12g} is not between 0 and 1")
         return value
 
     return check
 
 
 class Bound(Table):
-    """The values that a metric may have: at least ``min``, at most ``max``.
+    """Range of values that a metric may have: at least ``min``, at most ``max``.
 
-    With ``confidence`` the two-sided interval of that level decides, not the estimate: the
-    whole interval inside passes, the whole interval outside fails, else it is undecided.
-    ``chance``: the interval, of 95 % unless said otherwise, must hold the chance level.
+    With ``confidence`` the two-sided interval of that level decides instead of the estimate: the
+    gate passes if the whole interval is inside the bound, fails if the whole interval is outside,
+    and is undecided otherwise. With ``chance`` the interval (95 % by default) must contain the
+    chance level.
     """
 
-    empty = "gives neither min nor max"
+    empty = "needs min or max"
 
     min: float | None = None
     max: float | None = None
@@ -113,22 +112,22 @@ class Bound(Table):
     chance: bool = False
 
     def merged(self, over: Self) -> Self:
-        """``over``: a bound replaces another as a whole."""
+        """Return ``over``: a bound replaces another bound as a whole."""
         return over
 
     @property
     def level(self) -> float:
-        """The confidence of the interval to compute: that which decides, or else 95 %."""
+        """Confidence level of the interval; 0.95 unless the bound sets one."""
         return 0.95 if self.confidence is None else self.confidence
 
     @property
     def by_interval(self) -> bool:
-        """Whether the interval decides, not the estimate."""
+        """True if the interval decides instead of the estimate."""
         return self.chance or self.confidence is not None
 
     @property
     def text(self) -> str:
-        """The bound as a report shows it, such as ``>= 0.28``."""
+        """The bound as reports show it, such as ``>= 0.28``."""
         parts = ["= chance"] if self.chance else []
         if self.min is not None:
             parts.append(f">= {self.min:.12g}")
@@ -139,19 +138,19 @@ class Bound(Table):
 
 
 def percent(level: float) -> str:
-    """A level of confidence as a report shows it: ``95 %``."""
+    """Format a confidence level: ``95 %``."""
     return f"{level * 100:.12g} %"
 
 
 def _short(side: Literal["min", "max"]) -> Callable[[Any], Any]:
-    """Reads the short form, a bare number, as that side of the bound."""
+    """Return a validator that reads a bare number as this side of the bound."""
 
     def expand(value: Any) -> Any:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return {side: value}
         if isinstance(value, dict | Bound):
             return value
-        raise problem(
+        raise table_error(
             f"expected a number or a table such as {{ {side} = 0.28 }}, got {toml_type(value)}"
         )
 
@@ -159,7 +158,10 @@ def _short(side: Literal["min", "max"]) -> Callable[[Any], Any]:
 
 
 def _within(low: float, high: float, *, chance: bool = False) -> Callable[[Bound], Bound]:
-    """Checks a bound against the range of its metric, and whether it may be the chance level."""
+    """Return a validator that checks a bound against the range of its metric.
+
+    ``chance``: the metric can be compared with the chance level.
+    """
 
     def check(bound: Bound) -> Bound:
         for side in ("min", "max"):
@@ -167,20 +169,20 @@ def _within(low: float, high: float, *, chance: bool = False) -> Callable[[Bound
             if value is None:
                 continue
             if not math.isfinite(value):
-                raise problem(f"{side} = {value} is not a finite number")
+                raise table_error(f"{side} = {value} is not a finite number")
             if not low <= value <= high:
-                raise problem(
+                raise table_error(
                     f"{side} = {value:.12g} is outside [{low:g}, {high:g}],"
                     f" the range of this metric{_fraction(value)}"
                 )
         if bound.chance and not chance:
-            raise problem("only accuracy can be compared with chance", "chance")
+            raise table_error("only accuracy can be compared with chance", "chance")
         if bound.chance and (bound.min is not None or bound.max is not None):
-            raise problem("chance is a bound of its own: give neither min nor max", "chance")
+            raise table_error("chance is a bound by itself: remove min and max", "chance")
         if bound.min is None and bound.max is None and not bound.chance:
-            raise problem(bound.empty)
+            raise table_error(bound.empty)
         if bound.min is not None and bound.max is not None and bound.min > bound.max:
-            raise problem(f"min = {bound.min:.12g} is above max = {bound.max:.12g}")
+            raise table_error(f"min = {bound.min:.12g} is above max = {bound.max:.12g}")
         return bound
 
     return check
@@ -188,18 +190,18 @@ def _within(low: float, high: float, *, chance: bool = False) -> Callable[[Bound
 
 def _drop(value: float) -> float:
     if not 0 <= value <= 1:
-        raise problem(f"{value:.12g} is outside [0, 1], the range of a drop{_fraction(value)}")
+        raise table_error(f"{value:.12g} is outside [0, 1], the range of a drop{_fraction(value)}")
     return value
 
 
 def _fraction(value: float) -> str:
-    """What to write instead of a percentage."""
+    """Suggest the proportion to write in place of a percentage (28 → 0.28)."""
     return f"; write {value / 100:.12g} for {value:.12g} %" if 1 < value <= 100 else ""
 
 
 def _without_interval(bound: Bound) -> Bound:
     if bound.confidence is not None:
-        raise problem("a permutation audit is judged by its value", "confidence")
+        raise table_error("metrics of a permutation audit have no interval", "confidence")
     return bound
 
 

@@ -1,10 +1,14 @@
-"""Gates and results to verdicts: what passed, what failed, and what could not be decided.
+"""Judging of results by the gates of a thresholds file.
 
-Rule 1: an error is not an answer. A gate over items that ended in errors fails, saying so,
-unless ``max_errors`` allows them; then accuracy, macro accuracy and gain pass only if they
-would pass whatever those items had been answered. Rule 2: a gate over items that were not run is
-undecided, unless those that were run are a random draw whose interval decides. Rule 11: where all
-options tie on most of the items, nothing was measured and every gate over them is undecided.
+The rules are those of ARCHITECTURE.md, "Rules without exceptions":
+
+- An error is not an answer. A gate over items with errors fails with that reason, unless
+  ``max_errors`` allows them; then accuracy, macro accuracy and gain pass only if they would pass for
+  any answers in place of the errors.
+- Nothing ran is not green. A gate over items that were not run is undecided, unless the items that
+  were run are a random sample whose interval decides.
+- What a server claims is verified. If all options tie on most items, nothing was measured, and every
+  gate over these items is undecided.
 """
 
 from __future__ import annotations
@@ -22,23 +26,23 @@ from pytest_llmeval.gates.bounds import Bound
 from pytest_llmeval.gates.estimates import NO_CHANCE
 from pytest_llmeval.gates.estimates import Estimate
 from pytest_llmeval.gates.estimates import Measured
-from pytest_llmeval.gates.estimates import audited
-from pytest_llmeval.gates.estimates import audited_of
+from pytest_llmeval.gates.estimates import audit_basis
 from pytest_llmeval.gates.estimates import decide
 from pytest_llmeval.gates.estimates import decide_by_interval
 from pytest_llmeval.gates.estimates import decide_chance
-from pytest_llmeval.gates.estimates import decide_finite
-from pytest_llmeval.gates.estimates import is_draw
+from pytest_llmeval.gates.estimates import decide_sampled
+from pytest_llmeval.gates.estimates import is_random_sample
 from pytest_llmeval.gates.estimates import measure
+from pytest_llmeval.gates.estimates import measure_audit
 from pytest_llmeval.gates.hybrids import judge_hybrids
-from pytest_llmeval.gates.locations import line_of
-from pytest_llmeval.gates.locations import places
+from pytest_llmeval.gates.locations import gate_line
+from pytest_llmeval.gates.locations import key_lines
 from pytest_llmeval.gates.regression import NO_BASELINE
 from pytest_llmeval.gates.regression import Comparisons
 from pytest_llmeval.gates.regression import NotCompared
 from pytest_llmeval.gates.regression import judge_regression
-from pytest_llmeval.gates.regression import without_baseline
-from pytest_llmeval.gates.regression import without_comparison
+from pytest_llmeval.gates.regression import verdict_without_baseline
+from pytest_llmeval.gates.regression import verdicts_without_comparison
 from pytest_llmeval.gates.thresholds import BenchmarkGates
 from pytest_llmeval.gates.thresholds import ScorerGates
 from pytest_llmeval.gates.thresholds import SubjectGates
@@ -46,15 +50,15 @@ from pytest_llmeval.gates.thresholds import Thresholds
 from pytest_llmeval.gates.verdict import Scope
 from pytest_llmeval.gates.verdict import Status
 from pytest_llmeval.gates.verdict import Verdict
-from pytest_llmeval.gates.verdict import absent
-from pytest_llmeval.gates.verdict import answers
-from pytest_llmeval.gates.verdict import counted
-from pytest_llmeval.gates.verdict import drawn
-from pytest_llmeval.gates.verdict import errors
-from pytest_llmeval.gates.verdict import no_measurement
-from pytest_llmeval.gates.verdict import not_all
-from pytest_llmeval.gates.verdict import too_many
-from pytest_llmeval.gates.verdict import too_many_together
+from pytest_llmeval.gates.verdict import answer_count
+from pytest_llmeval.gates.verdict import count_text
+from pytest_llmeval.gates.verdict import coverage_text
+from pytest_llmeval.gates.verdict import error_count
+from pytest_llmeval.gates.verdict import incomplete_reason
+from pytest_llmeval.gates.verdict import measurement_problem
+from pytest_llmeval.gates.verdict import sample_text
+from pytest_llmeval.gates.verdict import shared_incomplete_reason
+from pytest_llmeval.gates.verdict import verdict_without_bound
 from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import FirstOutcomes
 from pytest_llmeval.metrics import Result
@@ -69,41 +73,42 @@ def judge(
     outcomes: FirstOutcomes | None = None,
     unknown_models: Collection[str] = (),
 ) -> list[Verdict]:
-    """Verdicts on every gate of the file, for every model that ran.
+    """Return the verdicts on every gate of the file, for every model that ran.
 
-    ``collected`` names the benchmarks of this run, answered or not. ``comparisons`` are those of
-    the results with a baseline, or why there is none. ``outcomes`` are what hybrid scores are
-    made of. ``unknown_models`` have tables in the file and were never run. The order is that of
-    models and of the file, whatever the order of ``results``.
+    ``collected``: names of the benchmarks of this run, answered or not. ``comparisons``: those of
+    the results with a baseline, or the reason for their absence. ``outcomes``: outcomes by item, for
+    hybrid scores. ``unknown_models``: models that have tables in the file and were never run. The
+    order is that of ``models`` and of the file, independent of the order of ``results``. Raises
+    ValueError for two results of one model, benchmark and scorer.
     """
-    found: dict[tuple[str, str], dict[str, Result]] = {}
+    by_benchmark: dict[tuple[str, str], dict[str, Result]] = {}
     for result in results:
-        by_scorer = found.setdefault((result.model, result.benchmark), {})
+        by_scorer = by_benchmark.setdefault((result.model, result.benchmark), {})
         if result.scorer in by_scorer:
             raise ValueError(f"two results for {result.benchmark!r} under {result.scorer!r}")
         by_scorer[result.scorer] = result
-    asked = {*collected, *(result.benchmark for result in results)}
-    # A result of a model that is not in the list is judged too: nothing stays ungated unseen.
-    every = dict.fromkeys([*models, *sorted({result.model for result in results})])
-    gates = {model: thresholds.for_model(model) for model in every}
+    requested = {*collected, *(result.benchmark for result in results)}
+    # Results of models that are not in the list are judged, too: no result silently has no gate.
+    all_models = dict.fromkeys([*models, *sorted({result.model for result in results})])
+    gates = {model: thresholds.for_model(model) for model in all_models}
     verdicts = []
     for model, tables in gates.items():
         prefix = f"{model}::" if len(gates) > 1 else ""
         for name, table in tables.items():
-            if name in asked:
-                own = found.get((model, name), {})
+            if name in requested:
+                by_scorer = by_benchmark.get((model, name), {})
                 scope = Scope(f"{prefix}{name}", model, name)
-                decided = [
-                    *_judge_benchmark(scope, table, own, comparisons),
-                    *judge_hybrids(scope, table, own, outcomes or {}),
+                judged = [
+                    *_judge_benchmark(scope, table, by_scorer, comparisons),
+                    *judge_hybrids(scope, table, by_scorer, outcomes or {}),
                 ]
-                verdicts += [*_required(scope, table, own, alone=not decided), *decided]
-    lines = places(thresholds.text)
+                verdicts += [*_required(scope, table, by_scorer, alone=not judged), *judged]
+    lines = key_lines(thresholds.text)
     return [
-        replace(verdict, line=line_of(verdict, lines))
+        replace(verdict, line=gate_line(verdict, lines))
         for verdict in [
             *verdicts,
-            *_not_run(gates, asked),
+            *_not_run(gates, requested),
             *_models_not_run(thresholds, gates, unknown_models),
         ]
     ]
@@ -112,50 +117,52 @@ def judge(
 def _required(
     scope: Scope, table: BenchmarkGates, results: Mapping[str, Result], *, alone: bool
 ) -> Iterator[Verdict]:
-    """The verdict on ``required``; of a table that gives nothing else one in any case."""
+    """Yield the verdict on ``required``; a table without gates (``alone``) always has one."""
     if table.required and not any(result.counts.attempted for result in results.values()):
         reason = "required but no item was run"
-        yield absent(scope.id, scope.model, scope.benchmark, "fail", reason)
+        yield verdict_without_bound(scope.id, scope.model, scope.benchmark, "fail", reason)
     elif alone:
         status: Status = "pass" if table.required else "not run"
         reason = "required, and was run" if table.required else "the table has no gate"
-        yield absent(scope.id, scope.model, scope.benchmark, status, reason)
+        yield verdict_without_bound(scope.id, scope.model, scope.benchmark, status, reason)
 
 
-def _not_run(gates: Mapping[str, Mapping[str, BenchmarkGates]], asked: set[str]) -> list[Verdict]:
-    """One verdict for each benchmark that the file names and the run did not ask for."""
-    only = next(iter(gates)) if len(gates) == 1 else None
+def _not_run(
+    gates: Mapping[str, Mapping[str, BenchmarkGates]], requested: set[str]
+) -> list[Verdict]:
+    """Return a verdict for each benchmark that is in the file and was not requested."""
+    only_model = next(iter(gates)) if len(gates) == 1 else None
     required: dict[str, bool] = {}
     for tables in gates.values():
         for name, table in tables.items():
-            if name not in asked:
+            if name not in requested:
                 required[name] = required.get(name, False) or bool(table.required)
     return [
-        absent(name, only, name, "fail", "required but not run")
-        if needed
-        else absent(name, only, name, "not run", "not part of this run")
-        for name, needed in required.items()
+        verdict_without_bound(name, only_model, name, "fail", "required but not run")
+        if is_required
+        else verdict_without_bound(name, only_model, name, "not run", "not part of this run")
+        for name, is_required in required.items()
     ]
 
 
 def _models_not_run(
     thresholds: Thresholds, run: Collection[str], unknown: Collection[str]
 ) -> Iterator[Verdict]:
-    """One verdict for each model that the file names and that did not run."""
+    """Yield a verdict for each model that is in the file and did not run."""
     for model, table in thresholds.models.items():
         if model in run:
             continue
         status: Status = "fail" if table.required or model in unknown else "not run"
         reason = "required but not run" if table.required else "no model of this run"
         if model in unknown:
-            reason += " or of an earlier one; its results are of " + ", ".join(sorted(run))
-        yield absent(f"models.{model}", model, "", status, reason)
+            reason += " or of an earlier one; models of this run: " + ", ".join(sorted(run))
+        yield verdict_without_bound(f"models.{model}", model, "", status, reason)
 
 
 def errors_allowed(thresholds: Thresholds, result: Result, subject: str) -> bool:
-    """Whether the file allows for the errors that a result has in a subject.
+    """Return True if the file allows the errors of a result in a subject.
 
-    By ``max_errors`` of the whole result, or of the subject alone.
+    They are allowed by ``max_errors`` of the whole result or of the subject.
     """
     table = thresholds.for_model(result.model).get(result.benchmark)
     if table is None:
@@ -163,9 +170,11 @@ def errors_allowed(thresholds: Thresholds, result: Result, subject: str) -> bool
     gates = table.scorers.get(result.scorer, table)
     if result.counts.error <= (gates.max_errors or 0):
         return True
-    here = result.subjects[subject].error
-    own = (gates.subjects.get(subject), gates.every_subject)
-    return any(one and one.max_errors is not None and here <= one.max_errors for one in own)
+    errors = result.subjects[subject].error
+    tables = (gates.subjects.get(subject), gates.every_subject)
+    return any(
+        table and table.max_errors is not None and errors <= table.max_errors for table in tables
+    )
 
 
 def _judge_benchmark(
@@ -197,7 +206,7 @@ def _undecided(
     reason: str,
     comparisons: Comparisons | NotCompared,
 ) -> Iterator[Verdict]:
-    """Every gate of a table, none of which can be decided."""
+    """Yield an undecided verdict for every gate of a table."""
     for metric, bound in gates.bounds().items():
         yield scope.verdict(metric, bound, "undecided", reason)
     if gates.max_errors is not None:
@@ -213,9 +222,9 @@ def _undecided(
             yield from _undecided(_inside(scope, "subjects.", subject), table, reason, comparisons)
         if gates.regression is not None:
             if isinstance(comparisons, NotCompared):
-                yield without_baseline(scope, comparisons)
+                yield verdict_without_baseline(scope, comparisons)
             else:
-                yield from without_comparison(scope, gates.regression, reason)
+                yield from verdicts_without_comparison(scope, gates.regression, reason)
 
 
 def _judge_result(
@@ -224,28 +233,28 @@ def _judge_result(
     result: Result | None,
     comparisons: Comparisons | NotCompared,
 ) -> Iterator[Verdict]:
-    """The gates of a table over one result."""
+    """Judge the gates of a table over one result."""
     if result is None:
         yield from _undecided(scope, gates, "no item was run", comparisons)
         return
     scope = replace(scope, scorer=result.scorer)
     limit = gates.max_errors or 0
-    every = result.counts  # once: a sum over all subjects
-    incomplete = too_many(every.error, limit)
-    if (reason := no_measurement(every)) and not incomplete:
+    totals = result.counts  # computed once: a sum over all subjects
+    incomplete = incomplete_reason(totals.error, limit)
+    if (reason := measurement_problem(totals)) and not incomplete:
         yield from _undecided(scope, gates, reason, comparisons)
         return
     yield from _judge_table(scope, gates, result, incomplete)
     if gates.every_subject is not None:
         for subject in sorted(result.subjects):
             inner = _inside(scope, "every_subject::", subject)
-            yield from _judge_subject(inner, subject, gates.every_subject, result, every, limit)
+            yield from _judge_subject(inner, subject, gates.every_subject, result, totals, limit)
     for subject, table in gates.subjects.items():
         inner = _inside(scope, "subjects.", subject)
-        yield from _judge_subject(inner, subject, table, result, every, limit)
+        yield from _judge_subject(inner, subject, table, result, totals, limit)
     if gates.regression is not None:
         if isinstance(comparisons, NotCompared):
-            yield without_baseline(scope, comparisons)
+            yield verdict_without_baseline(scope, comparisons)
         else:
             comparison = comparisons.get(result.key, "the baseline has no such result")
             yield from judge_regression(scope, gates.regression, result, comparison, limit)
@@ -256,32 +265,32 @@ def _inside(scope: Scope, kind: str, subject: str) -> Scope:
 
 
 def _judge_subject(
-    scope: Scope, subject: str, gates: SubjectGates, result: Result, every: Counts, limit: int
+    scope: Scope, subject: str, gates: SubjectGates, result: Result, totals: Counts, limit: int
 ) -> Iterator[Verdict]:
-    """The gates of one subject, decided by its own items, whatever else was run.
+    """Judge the gates of one subject by its own items only.
 
-    Its errors are allowed by its own ``max_errors``, or else by the benchmark's: then they
-    share that allowance with those of all subjects, ``every``. Its items measure nothing where
-    all options tie on most of them, or on most of all.
+    Errors are allowed by the subject's ``max_errors``, or else by the benchmark's ``limit``, which
+    applies to the errors of all subjects (``totals``). The gates are undecided if all options tie on
+    most items of the subject or of the benchmark.
     """
     counts = result.subjects.get(subject, Counts(0))
     if gates.max_errors is not None:
-        incomplete = too_many(counts.error, gates.max_errors)
+        incomplete = incomplete_reason(counts.error, gates.max_errors)
     else:
-        incomplete = too_many_together(counts.error, every.error, limit)
-    if (reason := no_measurement(every) or no_measurement(counts)) and not incomplete:
+        incomplete = shared_incomplete_reason(counts.error, totals.error, limit)
+    if (reason := measurement_problem(totals) or measurement_problem(counts)) and not incomplete:
         yield from _undecided(scope, gates, reason, NO_BASELINE)
     else:
-        own = replace(result, subjects={subject: counts})
-        yield from _judge_table(scope, gates, own, incomplete)
+        subject_result = replace(result, subjects={subject: counts})
+        yield from _judge_table(scope, gates, subject_result, incomplete)
 
 
 def _judge_table(
     scope: Scope, gates: ScorerGates | SubjectGates, result: Result, incomplete: str | None
 ) -> Iterator[Verdict]:
-    """The metrics and ``max_errors`` of one table over the subjects that ``result`` has.
+    """Judge the metrics and ``max_errors`` of one table over the subjects of ``result``.
 
-    ``incomplete`` says that there were more errors than allowed.
+    ``incomplete``: the reason if there were more errors than allowed.
     """
     for metric, bound in gates.bounds().items():
         yield _judge_metric(scope, metric, bound, result, incomplete)
@@ -292,20 +301,20 @@ def _judge_table(
 def _judge_errors(scope: Scope, limit: int, result: Result) -> Verdict:
     counts = result.counts
     status: Status
-    incomplete = too_many(counts.error, limit)
+    incomplete = incomplete_reason(counts.error, limit)
     if incomplete:
         status, reason = "fail", incomplete
     elif counts.attempted and not counts.answered:
-        status, reason = "undecided", f"no item was answered: {errors(counts.error)}"
-    elif is_draw(result):
-        # A limit on what may fail of the run, which has run all that was drawn.
-        told = answers(counts.attempted, result.samples)
-        status, reason = "pass", f"sampled: {errors(counts.error)} in {told}"
+        status, reason = "undecided", f"no item was answered: {error_count(counts.error)}"
+    elif is_random_sample(result):
+        # The limit applies to the run, and the run has answered the whole sample.
+        basis = answer_count(counts.attempted, result.samples)
+        status, reason = "pass", f"sampled: {error_count(counts.error)} in {basis}"
     elif counts.missing or not counts.total:
-        status, reason = "undecided", not_all(result)
+        status, reason = "undecided", coverage_text(result)
     else:
-        told = answers(counts.total, result.samples)
-        status, reason = "pass", f"{errors(counts.error)} in {told}"
+        basis = answer_count(counts.total, result.samples)
+        status, reason = "pass", f"{error_count(counts.error)} in {basis}"
     return scope.verdict(
         "max_errors",
         None,
@@ -325,36 +334,37 @@ def _judge_metric(
         return _judge_audited(scope, metric, bound, result, incomplete)
     counts = result.counts
     if incomplete and metric != "error_rate":
-        # No number: the one over the answered items flatters, the other blames the model.
+        # No value: over the answered items it is too high, over all items it blames the model.
         return scope.verdict(metric, bound, "fail", incomplete, n=counts.answered)
-    draw = is_draw(result)
-    part = counts.missing > 0 and not draw
-    measured = measure(metric, result, bound.level, finite=draw and not bound.by_interval)
+    sampled = is_random_sample(result)
+    part = counts.missing > 0 and not sampled
+    measured = measure(metric, result, bound.level, finite=sampled and not bound.by_interval)
     if isinstance(measured, str):
-        reason = not_all(result) if part and counts.answered else measured
+        reason = coverage_text(result) if part and counts.answered else measured
         return scope.verdict(metric, bound, "undecided", reason)
     if bound.chance and result.chance is None:
         return scope.verdict(metric, bound, "undecided", NO_CHANCE)
     if part:
         status: Status = "undecided"
-        reason = not_all(result)
+        reason = coverage_text(result)
     elif bound.chance and result.chance is not None:
         status, reason = decide_chance(bound, measured, result.chance, scope.subject is not None)
     elif bound.by_interval:
         status, reason = decide_by_interval(bound, measured)
-    elif draw:
-        status, reason = decide_finite(bound, measured, scope.subject)
+    elif sampled:
+        status, reason = decide_sampled(bound, measured, scope.subject)
     else:
         status, reason = decide(bound, measured), ""
     if not part:
-        reason = _tell(metric, result, reason, draw, counting=bound.by_interval or not draw)
+        counting = bound.by_interval or not sampled
+        reason = _full_reason(metric, result, reason, sampled, counting)
     verdict = scope.verdict(
         metric,
         bound,
         status,
         reason,
-        # Of the two values that errors leave, the one that the bound is harder on.
-        measured=(measured.least if bound.min is not None else measured.most).value,
+        # With errors there are two values: show the one that is worse for the bound.
+        measured=(measured.errors_wrong if bound.min is not None else measured.errors_right).value,
         interval=measured.interval,
         n=measured.n,
         detectable=None if part else measured.detectable,
@@ -365,25 +375,25 @@ def _judge_metric(
 def _judge_audited(
     scope: Scope, metric: str, bound: Bound, result: Result, incomplete: str | None
 ) -> Verdict:
-    """A metric of the permutation audit, which is about the items that were asked for."""
+    """Judge a metric of the permutation audit, which concerns the requested items."""
     if incomplete:
         return scope.verdict(metric, bound, "fail", incomplete, n=result.counts.answered)
-    found = audited(metric, result.audit)
-    if isinstance(found, str) or result.audit is None:
-        return scope.verdict(metric, bound, "undecided", str(found))
-    value, interval = found
+    measured = measure_audit(metric, result.audit)
+    if isinstance(measured, str) or result.audit is None:
+        return scope.verdict(metric, bound, "undecided", str(measured))
+    value, interval = measured
     status: Status = "undecided"
-    reason = not_all(result)
+    reason = coverage_text(result)
     if not result.counts.missing:
         estimate = Estimate(value, value, value)
         status = decide(bound, Measured(estimate, estimate, result.audit.items))
-        reason = audited_of(result.audit)
+        reason = audit_basis(result.audit)
     return scope.verdict(
         metric, bound, status, reason, measured=value, interval=interval, n=result.audit.items
     )
 
 
-def _tell(metric: str, result: Result, reason: str, draw: bool, counting: bool) -> str:
-    """The reason, behind what was drawn and counted."""
-    text = "; ".join(filter(None, [counted(metric, result) if counting else "", reason]))
-    return f"{drawn(result)}: {text}" if draw else text
+def _full_reason(metric: str, result: Result, reason: str, sampled: bool, counting: bool) -> str:
+    """Return the reason, preceded by the sample size and the counts."""
+    text = "; ".join(filter(None, [count_text(metric, result) if counting else "", reason]))
+    return f"{sample_text(result)}: {text}" if sampled else text

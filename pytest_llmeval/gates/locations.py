@@ -1,4 +1,4 @@
-"""On which line of a thresholds file a gate stands."""
+"""Line numbers of gates in a thresholds file."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pytest_llmeval.gates.verdict import Verdict
 from pytest_llmeval.metrics import hybrid_name
 from pytest_llmeval.metrics import hybrid_weights
 
-HYBRIDS = "hybrids."
-"""What stands before a hybrid's name in the metric of its verdict."""
+HYBRID_PREFIX = "hybrids."
+"""Prefix of a hybrid's name in the metric of its verdict."""
 
 Keys = tuple[str, ...]
 
 
-def places(text: str) -> dict[Keys, int]:
-    """Every table and key of a TOML text → the line, from 1, on which it is first named.
+def key_lines(text: str) -> dict[Keys, int]:
+    """Map every table and key of a TOML text to the line, from 1, on which it first occurs.
 
-    A TOML file is a sequence of statements, each of whole lines: headers, and keys with their
-    values. So what parses by itself is one, and the parser that reads the file finds its keys.
+    A TOML file is a sequence of statements of whole lines: headers, and keys with their values.
+    The smallest group of lines that parses is one statement, and ``tomllib`` returns its keys.
     """
-    found: dict[Keys, int] = {}
+    lines_by_keys: dict[Keys, int] = {}
     table: Keys = ()
     lines: list[str] = []
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
@@ -32,38 +32,38 @@ def places(text: str) -> dict[Keys, int]:
         try:
             statement = tomllib.loads("\n".join(lines))
         except tomllib.TOMLDecodeError:
-            continue  # the value goes on in the next line
+            continue  # the value continues on the next line
         header = line.lstrip().startswith("[") and len(lines) == 1
         base = () if header else table
         paths = [base + path for path in _paths(statement)]
         for path in paths:
-            found.setdefault(path, number - len(lines) + 1)
+            lines_by_keys.setdefault(path, number - len(lines) + 1)
         if header:
             table = max(paths, key=len)
         lines = []
-    return found
+    return lines_by_keys
 
 
 def _paths(value: Mapping[str, Any]) -> Iterator[Keys]:
-    """The paths of all keys in nested tables."""
+    """Yield the paths of all keys in nested tables."""
     for key, inner in value.items():
         yield (key,)
         if isinstance(inner, Mapping):
             yield from ((key, *path) for path in _paths(inner))
 
 
-def line_of(verdict: Verdict, found: Mapping[Keys, int]) -> int | None:
-    """The line of the gate that a verdict is about; that of its benchmark where it has none.
+def gate_line(verdict: Verdict, lines: Mapping[Keys, int]) -> int | None:
+    """Return the line of a verdict's gate, or else of its benchmark's table.
 
-    ``found``: the file's ``places``. None for a benchmark that the file does not name.
+    ``lines``: ``key_lines`` of the file. None for a benchmark that the file does not name.
     """
-    if (verdict.metric or "").startswith(HYBRIDS):
-        found = {_as_gated(keys): line for keys, line in found.items()}
-    return next((found[keys] for keys in _candidates(verdict) if keys in found), None)
+    if (verdict.metric or "").startswith(HYBRID_PREFIX):
+        lines = {_normalize_hybrid(keys): line for keys, line in lines.items()}
+    return next((lines[keys] for keys in _candidates(verdict) if keys in lines), None)
 
 
-def _as_gated(keys: Keys) -> Keys:
-    """The path with a hybrid by the name that its gate has, however the file spells it."""
+def _normalize_hybrid(keys: Keys) -> Keys:
+    """Replace a hybrid's key in the file with the normalized name that its gate has."""
     if "hybrids" not in keys[-2:-1]:
         return keys
     try:
@@ -73,13 +73,13 @@ def _as_gated(keys: Keys) -> Keys:
 
 
 def _candidates(verdict: Verdict) -> Iterable[Keys]:
-    """Where a gate may stand: a model's own table goes before that of all models."""
+    """Yield the possible paths of a gate; a model's own table precedes that of all models."""
     inside: Keys = ()
     if f"::scorers.{verdict.scorer}::" in verdict.id:
         inside = ("scorers", str(verdict.scorer))
     metric = verdict.metric or ""
-    if metric.startswith(HYBRIDS):
-        inside, metric = ("hybrids",), metric.removeprefix(HYBRIDS)
+    if metric.startswith(HYBRID_PREFIX):
+        inside, metric = ("hybrids",), metric.removeprefix(HYBRID_PREFIX)
     elif metric in ("max_drop", "max_subject_drop", "regression"):
         inside += ("regression",)
     elif verdict.subject is not None:

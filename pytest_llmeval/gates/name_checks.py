@@ -1,4 +1,4 @@
-"""Names in a thresholds file against what was collected, checked before any weights load."""
+"""Checks of the names in a thresholds file against the collected benchmarks, before weights load."""
 
 from __future__ import annotations
 
@@ -25,34 +25,35 @@ from pytest_llmeval.metrics import hybrid_weights
 
 @dataclass(frozen=True, slots=True)
 class CollectedBenchmark:
-    """What the gates need to know about a benchmark that this run collected.
-
-    ``sizes``: subject → items, of all of the benchmark, selected or not. ``samples``: answers
-    per item, the most that any of its scorers asks for. ``chance`` is its chance level, if any.
-    """
+    """Properties of a collected benchmark that gates depend on."""
 
     name: str
     sizes: Mapping[str, int]
+    """Subject → number of items in the whole benchmark, selected or not."""
     scorers: tuple[str, ...]
     chance: float | None
+    """Chance level, a proportion; None if the benchmark has none."""
     samples: int = 1
+    """Answers per item: the maximum over its scorers."""
 
 
 def collected_benchmarks(
     results: Iterable[tuple[str, str, Mapping[str, int], float | None, int]],
 ) -> dict[str, CollectedBenchmark]:
-    """What a run evaluates, by benchmark, from its (benchmark, scorer, sizes, chance, samples)."""
-    found: dict[str, CollectedBenchmark] = {}
+    """Merge the planned results, (benchmark, scorer, sizes, chance, samples), by benchmark."""
+    benchmarks: dict[str, CollectedBenchmark] = {}
     for name, scorer, sizes, chance, samples in results:
-        others = found[name].scorers if name in found else ()
-        scorers = tuple(dict.fromkeys((*others, scorer)))
-        most = max(samples, found[name].samples) if name in found else samples
-        found[name] = CollectedBenchmark(name, dict(sizes), scorers, chance, most)
-    return found
+        if name in benchmarks:
+            scorers = tuple(dict.fromkeys((*benchmarks[name].scorers, scorer)))
+            samples = max(samples, benchmarks[name].samples)
+        else:
+            scorers = (scorer,)
+        benchmarks[name] = CollectedBenchmark(name, dict(sizes), scorers, chance, samples)
+    return benchmarks
 
 
 class EarlierNames(NamedTuple):
-    """Models and benchmarks of the runs that were made before."""
+    """Names of models and benchmarks in earlier runs."""
 
     models: frozenset[str] = frozenset()
     benchmarks: frozenset[str] = frozenset()
@@ -60,29 +61,27 @@ class EarlierNames(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """The names that a thresholds file may refer to.
-
-    ``benchmarks`` are those of the catalog. ``tests``: name of a test function → the benchmark it
-    evaluates. ``models``: spec of a model of this run → the name it is printed with, None where
-    models are known only once they have answered. ``earlier`` is called for names that are not
-    known otherwise.
-    """
+    """Names that a thresholds file may refer to."""
 
     benchmarks: Collection[str]
+    """Names of the catalog."""
     scorers: Collection[str] = ()
     tests: Mapping[str, str] = field(default_factory=dict)
+    """Name of a test function → the benchmark it evaluates."""
     models: Mapping[str, str] | None = None
+    """Spec of a model of this run → its printed name; None if models are known only later."""
     earlier: Callable[[], EarlierNames] = EarlierNames
+    """Called only for names that are not known otherwise."""
 
 
 def check_names(
     thresholds: Thresholds, known: KnownNames, collected: Mapping[str, CollectedBenchmark]
 ) -> None:
-    """Raise ConfigError for the first name or metric in the file that cannot be right.
+    """Raise ConfigError for the first unknown name or impossible metric in the file.
 
-    A table refers to a benchmark of the catalog, of this run or of an earlier one, or says
-    ``required = false``; likewise that of a model. Subjects and scorers are checked for collected
-    benchmarks only: those of the others are not known.
+    The name of a table must be a benchmark of the catalog, of this run or of an earlier one, unless
+    the table has ``required = false``; the same holds for models. Subjects and scorers are checked
+    for collected benchmarks only, because those of other benchmarks are not known.
     """
     for place, name, table in thresholds.tables():
         if name in collected:
@@ -103,7 +102,7 @@ def check_names(
 def unknown_models(
     thresholds: Thresholds, models: Collection[str], earlier: Callable[[], EarlierNames]
 ) -> list[str]:
-    """The models with tables of their own that neither this run nor an earlier one has."""
+    """Return the models that have a table in the file but are in no run, unless not required."""
     return [
         name
         for name, table in thresholds.models.items()
@@ -121,7 +120,7 @@ def _unknown_benchmark(
     known: KnownNames,
     collected: Mapping[str, CollectedBenchmark],
 ) -> str:
-    """Explain an unknown benchmark: as a printed form, a test's name, or a misspelling."""
+    """Explain an unknown benchmark as the name of a result, gate or test, or as a misspelling."""
     names = {*known.benchmarks, *collected}
     printed = _PRINTED.fullmatch(name)
     if printed and printed[1] in names:
@@ -141,25 +140,25 @@ def _unknown_benchmark(
 
 
 def _unknown_model(model: str, models: Mapping[str, str], earlier: Collection[str]) -> str:
-    """Explain an unknown model: by the name it is printed with, or as a misspelling."""
+    """Explain an unknown model as the printed name of a spec, or as a misspelling."""
     spec = next((spec for spec, name in models.items() if name == model), None)
     if spec is not None:
-        return f"{model!r} is how {spec!r} is printed: write [{dotted_key(('models', spec))}]"
+        return f"{model!r} is the printed name of {spec!r}: write [{dotted_key(('models', spec))}]"
     return _unknown("model", model, {*models, *earlier}, "not in this run or in an earlier one")
 
 
 def _unknown(kind: str, name: str, known: Collection[str], where: str) -> str:
-    """Name what begins with the unknown name, or is spelled like it."""
+    """Suggest names that begin with the unknown name, or the nearest spelling."""
     longer = [other for other in sorted(known) if other.startswith(name)][:3]
     near = nearest(name, known)
-    meant = " or ".join(map(repr, longer)) or (repr(near) if near is not None else "")
-    if meant:
-        return f"unknown {kind} {name!r}, did you mean {meant}? (Or {_ELSEWHERE}.)"
+    suggestions = " or ".join(map(repr, longer)) or (repr(near) if near is not None else "")
+    if suggestions:
+        return f"unknown {kind} {name!r}, did you mean {suggestions}? (Or {_ELSEWHERE}.)"
     return f"unknown {kind} {name!r}: {where} ({_ELSEWHERE})"
 
 
 def _declared_absent(thresholds: Thresholds, name: str) -> bool:
-    """Whether a table of the benchmark says that it may be absent (``required = false``)."""
+    """Return True if a table of the benchmark has ``required = false``."""
     return any(table.required is False for _, other, table in thresholds.tables() if other == name)
 
 
@@ -181,7 +180,7 @@ def _check_collected(
     _check_gates(file, place, table, benchmark)
     for scorer, gates in table.scorers.items():
         where = (*place, "scorers", scorer)
-        # A known scorer that this benchmark does not run under is judged as not run.
+        # A known scorer that this benchmark does not use is judged as not run.
         if scorer not in benchmark.scorers and scorer not in known_scorers:
             names = {*benchmark.scorers, *known_scorers}
             raise located_error(
@@ -220,7 +219,7 @@ def _check_bounds(
     gates: ScorerGates | SubjectGates,
     benchmark: CollectedBenchmark,
 ) -> None:
-    """Refuse what this benchmark cannot have: a chance level, or enough samples."""
+    """Raise ConfigError for gates that need a chance level or more samples than there are."""
     for metric, bound in gates.bounds().items():
         if benchmark.chance is None and (bound.chance or metric == "normalized_gain"):
             raise located_error(

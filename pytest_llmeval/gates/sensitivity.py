@@ -1,7 +1,7 @@
-"""Thresholds tighter than the noise, told before anything runs.
+"""Warnings about thresholds that are tighter than the noise, before anything runs.
 
-They are no mistakes, as a run may still decide them; but they ask for what so many items cannot
-show.
+These are not errors, because a run may still decide such a gate; but the benchmark has too few
+items to decide it reliably.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pytest_llmeval.gates.thresholds import ScorerGates
 from pytest_llmeval.gates.thresholds import SubjectGates
 from pytest_llmeval.gates.thresholds import Thresholds
 from pytest_llmeval.gates.verdict import TOLERANCE
-from pytest_llmeval.gates.verdict import answers
+from pytest_llmeval.gates.verdict import answer_count
 from pytest_llmeval.metrics import macro_interval
 from pytest_llmeval.metrics import score_interval
 from pytest_llmeval.metrics import smallest_significant
@@ -33,28 +33,26 @@ _Warnings = Iterator[tuple[tuple[str, ...], str]]
 def noise_warnings(
     thresholds: Thresholds, collected: Mapping[str, CollectedBenchmark]
 ) -> list[str]:
-    """One line with file and key for each threshold that the noise drowns.
+    """Return one line with file and key for each threshold that is tighter than the noise.
 
-    Of the benchmarks that were collected: the sizes of the others are not known.
+    Only collected benchmarks are checked: the sizes of the others are not known.
     """
-    told: dict[tuple[tuple[str, ...], str], str] = {}
-    for place, name, given in thresholds.tables():
+    warnings: dict[tuple[tuple[str, ...], str], str] = {}
+    for place, name, written in thresholds.tables():
         if name not in collected:
             continue
-        # A model's own table is read over the benchmark's; what that says is told there.
-        table = thresholds.for_model(place[1])[name] if place[0] == "models" else given
+        # A model's table includes the benchmark's, whose warnings are not repeated.
+        table = thresholds.for_model(place[1])[name] if place[0] == "models" else written
         for inner, gates in table.parts():
             if inner and inner[1] not in collected[name].scorers:
                 continue
             for keys, text in _of_table(gates, collected[name]):
-                about = ((name, *inner, *keys), text)
                 line = located_message(thresholds.file, (*place, *inner, *keys), text)
-                told.setdefault(about, line)
+                warnings.setdefault(((name, *inner, *keys), text), line)
         for keys, text in _of_hybrids(table, collected[name]):
-            told.setdefault(
-                ((name, *keys), text), located_message(thresholds.file, (*place, *keys), text)
-            )
-    return list(dict.fromkeys(told.values()))
+            line = located_message(thresholds.file, (*place, *keys), text)
+            warnings.setdefault(((name, *keys), text), line)
+    return list(dict.fromkeys(warnings.values()))
 
 
 def _of_hybrids(table: BenchmarkGates, benchmark: CollectedBenchmark) -> _Warnings:
@@ -62,7 +60,7 @@ def _of_hybrids(table: BenchmarkGates, benchmark: CollectedBenchmark) -> _Warnin
     if not items:
         return
     for hybrid, bound in table.hybrids.items():
-        # With all scorers right on every item two tell no more than one.
+        # If all scorers are right on every item, several have no more information than one.
         text = _unreachable("hybrid", bound, [items], benchmark)
         if text:
             yield ("hybrids", hybrid), text
@@ -75,19 +73,19 @@ def _of_table(gates: ScorerGates, benchmark: CollectedBenchmark) -> _Warnings:
     whole = [sum(sizes.values())]
     for metric, bound in gates.bounds().items():
         parts = list(sizes.values()) if metric == "macro_accuracy" else whole
-        for text in _found(metric, bound, parts, benchmark):
+        for text in _check_bound(metric, bound, parts, benchmark):
             yield (metric,), text
     if gates.every_subject is not None:
         yield from _of_every_subject(gates.every_subject, sizes, benchmark)
     for subject, own in gates.subjects.items():
         for metric, bound in own.bounds().items() if subject in sizes else ():
-            for text in _found(metric, bound, [sizes[subject]], benchmark):
+            for text in _check_bound(metric, bound, [sizes[subject]], benchmark):
                 yield ("subjects", subject, metric), text
     if gates.regression is not None:
         yield from _of_regression(gates.regression, sizes, benchmark.samples)
 
 
-def _found(
+def _check_bound(
     metric: str, bound: Bound, sizes: Sequence[int], benchmark: CollectedBenchmark
 ) -> Iterator[str]:
     for check in _CHECKS:
@@ -108,7 +106,7 @@ def _of_every_subject(
 
 
 def _of_subjects(texts: Mapping[str, str], sizes: Mapping[str, int]) -> str | None:
-    """One line for all subjects that something is said of: what is said of the smallest."""
+    """Return one line for all subjects with a warning, with that of the smallest subject."""
     if not texts:
         return None
     smallest = min(texts, key=lambda subject: (sizes[subject], subject))
@@ -136,12 +134,12 @@ def _of_regression(gates: RegressionGates, sizes: Mapping[str, int], samples: in
 def _insignificant(
     name: str, limit: float, items: int, samples: int, comparisons: int, alpha: float
 ) -> str | None:
-    """Why a drop just beyond the limit can only warn."""
+    """Return why a drop just beyond the limit can only warn; None if it can fail."""
     level = f"at alpha {alpha:.12g}"
     alone = smallest_significant(1, alpha)
     if items < alone:
         return (
-            f"can never fail: of {answers(items)} at least {alone} would have to become wrong"
+            f"can never fail: of {answer_count(items)} at least {alone} would have to become wrong"
             f" for a significant drop {level}"
         )
     changed = smallest_significant(comparisons, alpha)
@@ -150,7 +148,7 @@ def _insignificant(
     if items < changed:
         # Holm's first step is the strictest; later ones come after other subjects have failed.
         return (
-            f"can fail only beside other subjects: of {answers(items)} at least {changed} would"
+            f"can fail only together with other subjects: of {answer_count(items)} at least {changed} would"
             f" have to become wrong for a significant drop {level}"
         )
     smallest = changed / (items * samples)
@@ -158,7 +156,7 @@ def _insignificant(
         return None
     return (
         f"{name} = {limit:.12g} is below {smallest:.2g}, the smallest significant drop of"
-        f" {answers(items)} {level} ({changed} newly wrong, none newly right): a drop between"
+        f" {answer_count(items)} {level} ({changed} newly wrong, none newly right): a drop between"
         " the two only warns"
     )
 
@@ -166,14 +164,14 @@ def _insignificant(
 def _unreachable(
     metric: str, bound: Bound, sizes: Sequence[int], benchmark: CollectedBenchmark
 ) -> str | None:
-    """Why not even a perfect result can have its whole interval inside the bound."""
+    """Return why even a perfect result cannot have its whole interval inside the bound."""
     scale = _scale(metric, benchmark)
     if bound.confidence is None or scale is None:
         return None
     perfect = {str(number): {(1, 1): size} for number, size in enumerate(sizes)}
     lower, _ = macro_interval(perfect, bound.confidence)
     items = sum(sizes)
-    # The lower limit where all are right, and 1 - x for the upper one where none is.
+    # The lower limit if all answers are right; 1 - x for the upper limit if none is.
     for side, value, best in (("min", bound.min, items), ("max", bound.max, 0)):
         if value is None:
             continue
@@ -190,44 +188,44 @@ def _unreachable(
             return f"{text}, and no number of items is enough"
         if len(sizes) > 1:
             return text
-        return f"{text}; needs at least {answers(_items_needed(needed, bound.confidence))}"
+        return f"{text}; needs at least {answer_count(_items_needed(needed, bound.confidence))}"
     return None
 
 
 def _size(sizes: Sequence[int]) -> float:
-    """Effective size of an unweighted mean over parts that are equally good."""
+    """Return the effective size of an unweighted mean over parts of equal accuracy."""
     return len(sizes) ** 2 / math.fsum(1 / size for size in sizes)
 
 
 def _items_needed(lower: float, confidence: float) -> int:
-    """How many items, all right, have this lower limit: n / (n + z^2) of Wilson's interval."""
-    one = score_interval(1.0, 1, confidence)[0]
-    return math.ceil(lower / (1 - lower) * (1 - one) / one - TOLERANCE)
+    """Return how many items, all right, have this lower limit: Wilson's n / (n + z^2)."""
+    one_item = score_interval(1.0, 1, confidence)[0]
+    return math.ceil(lower / (1 - lower) * (1 - one_item) / one_item - TOLERANCE)
 
 
 def _narrow(
     metric: str, bound: Bound, sizes: Sequence[int], benchmark: CollectedBenchmark
 ) -> str | None:
-    """Why a band is missed by chance even from its middle."""
+    """Return why chance alone can miss a band even if the true value is its middle."""
     scale = _scale(metric, benchmark)
     if bound.min is None or bound.max is None or scale is None:
         return None
     if scale(bound.min) <= 0 or scale(bound.max) >= 1:
-        return None  # one-sided: nothing lies beyond the other end
+        return None  # one-sided: no value is beyond the other end
     low, high = score_interval(scale((bound.min + bound.max) / 2), _size(sizes))
     if scale(bound.max) - scale(bound.min) >= high - low - TOLERANCE:
         return None
     width = _unscaled(scale, high) - _unscaled(scale, low)
     return (
         f"the band from {bound.min:.12g} to {bound.max:.12g} is narrower than the 95 % interval at"
-        f" its middle, {width:.2g} wide with {answers(sum(sizes))}"
+        f" its middle, {width:.2g} wide with {answer_count(sum(sizes))}"
     )
 
 
 def _below_one(
     metric: str, bound: Bound, sizes: Sequence[int], benchmark: CollectedBenchmark
 ) -> str | None:
-    """Why a rate's maximum is the same as 0."""
+    """Return why a rate's maximum is the same as 0: it is less than one answer."""
     every = sum(sizes) * benchmark.samples
     if not metric.endswith("_rate") or not bound.max or bound.max * every >= 1 - TOLERANCE * every:
         return None
@@ -242,7 +240,7 @@ _CHECKS: tuple[Callable[[str, Bound, Sequence[int], CollectedBenchmark], str | N
 
 
 def _scale(metric: str, benchmark: CollectedBenchmark) -> Callable[[float], float] | None:
-    """From the metric's unit to a proportion; None where there is no way."""
+    """Return the conversion of the metric's unit to a proportion; None if there is none."""
     if metric != "normalized_gain":
         return lambda value: value
     chance = benchmark.chance

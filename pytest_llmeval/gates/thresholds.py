@@ -1,4 +1,4 @@
-"""thresholds.toml as frozen models: every mistake in the file is told before anything runs."""
+"""Parsing and validation of ``thresholds.toml``, before anything runs."""
 
 from __future__ import annotations
 
@@ -36,39 +36,34 @@ from pytest_llmeval.gates.bounds import Rate
 from pytest_llmeval.gates.bounds import Share
 from pytest_llmeval.gates.bounds import Table
 from pytest_llmeval.gates.bounds import merge
-from pytest_llmeval.gates.bounds import problem
+from pytest_llmeval.gates.bounds import table_error
 from pytest_llmeval.metrics import hybrid_name
 from pytest_llmeval.metrics import hybrid_weights
 
-# More digits than anybody has samples; int() itself refuses thousands of them.
+# Nine digits exceed any number of samples; int() rejects strings of thousands of digits.
 _PASS = re.compile(r"pass[@^]([1-9][0-9]{0,8})")
 
 _WHOLE = "a gate of a whole benchmark, not of a subject"
 
 
 def pass_key(key: str) -> tuple[str, int] | None:
-    """``pass@10`` as ("@", 10) and ``pass^10`` as ("^", 10); None for any other key."""
-    found = _PASS.fullmatch(key)
-    return (key[4], int(found[1])) if found else None
+    """Parse ``pass@10`` as ("@", 10) and ``pass^10`` as ("^", 10); None for any other key."""
+    match = _PASS.fullmatch(key)
+    return (key[4], int(match[1])) if match else None
 
 
 class RegressionGates(Table):
-    """What may be lost against a baseline; a model's own table may give only what differs.
-
-    ``baseline`` names the run to compare with, as ``--llm-baseline`` does, which goes first.
-    """
+    """Largest drops allowed against a baseline; a model's table may set only some of the keys."""
 
     baseline: Annotated[str, NotEmpty] | None = None
+    """Run to compare with; ``--llm-baseline`` takes precedence."""
     max_drop: Drop | None = None
     max_subject_drop: Drop | None = None
     alpha: Alpha = 0.05
 
 
 class _Gates(Table):
-    """Gates of whatever items: of a benchmark or of a subject.
-
-    Beside its fields it may have any ``pass@k`` and ``pass^k``.
-    """
+    """Gates that both benchmarks and subjects can have: the fields, and any ``pass@k``, ``pass^k``."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Share]
@@ -81,15 +76,15 @@ class _Gates(Table):
 
     @classmethod
     def accepts(cls, key: str) -> bool:
-        """True for ``pass@k`` and ``pass^k``."""
+        """Return True for ``pass@k`` and ``pass^k``."""
         if not key.startswith(("pass@", "pass^")):
             return False
         if pass_key(key) is None:
-            raise problem(f"k must be a whole number from 1: {key[:5]}1", key)
+            raise table_error(f"k must be a whole number from 1: {key[:5]}1", key)
         return True
 
     def bounds(self) -> dict[str, Bound]:
-        """The bounds given, by metric, in the order in which they are judged."""
+        """Return the bounds that are set, by metric, in the order in which they are judged."""
         bounds = {key: getattr(self, key, None) for key in _METRICS}
         extra = self.__pydantic_extra__ or {}
         bounds.update(sorted(extra.items(), key=lambda item: pass_key(item[0]) or ("", 0)))
@@ -110,17 +105,17 @@ _METRICS = (
 class SubjectGates(_Gates):
     """Gates of one subject, or of every subject."""
 
-    elsewhere: ClassVar[Mapping[str, str]] = {
+    misplaced_keys: ClassVar[Mapping[str, str]] = {
         **{
             key: f"{key} is {_WHOLE}"
             for key in ("macro_accuracy", "normalized_gain", "required", *AUDITED)
         },
-        "regression": f"regression is {_WHOLE}: its max_subject_drop is what guards subjects",
+        "regression": f"regression is {_WHOLE}: write regression.max_subject_drop for subjects",
     }
 
 
 _IN_REGRESSION = {
-    key: f"{key} belongs to the table regression: regression.{key}"
+    key: f"{key} belongs to the table regression: write regression.{key}"
     for key in RegressionGates.model_fields
 }
 
@@ -128,10 +123,10 @@ _IN_REGRESSION = {
 class ScorerGates(_Gates):
     """Gates of one result: a benchmark under one scorer."""
 
-    elsewhere: ClassVar[Mapping[str, str]] = {
+    misplaced_keys: ClassVar[Mapping[str, str]] = {
         **_IN_REGRESSION,
         **{
-            key: f"{key} belongs to the benchmark's own table, not to a scorer's"
+            key: f"{key} belongs to the benchmark's table, not to a scorer's"
             for key in ("required", "scorers", "hybrids")
         },
     }
@@ -147,57 +142,56 @@ class ScorerGates(_Gates):
 
 
 def _named_hybrids(bounds: dict[str, Bound]) -> dict[str, Bound]:
-    """The bounds by the names that reports give to the hybrids."""
+    """Return the bounds by the hybrids' normalized names."""
     named: dict[str, Bound] = {}
     for key, bound in bounds.items():
         try:
             name = hybrid_name(hybrid_weights(key))
         except ValueError as error:
-            raise problem(str(error), key) from None
+            raise table_error(str(error), key) from None
         if name in named:
-            raise problem(f"{name} is gated twice", key)
+            raise table_error(f"{name} is gated twice", key)
         named[name] = bound
     return named
 
 
 class BenchmarkGates(ScorerGates):
-    """Gates of one benchmark: its own, by scorer where it runs under several, and of hybrid scores.
+    """Gates of one benchmark: of its only result, of its results by scorer, and of hybrid scores."""
 
-    A hybrid's key says what it is made of: ``"0.7*matched+0.3*letter"``. It is computed whether or
-    not ``--llm-hybrid`` asks for it.
-    """
-
-    elsewhere: ClassVar[Mapping[str, str]] = _IN_REGRESSION
+    misplaced_keys: ClassVar[Mapping[str, str]] = _IN_REGRESSION
 
     required: bool | None = None
-    """True: must be run. False: need not be known. None: known, and judged where it is run."""
+    """True: must be run. False: may be an unknown name. None: must be a known name."""
     scorers: Annotated[dict[str, ScorerGates], NotEmpty] = Field(default_factory=dict)
+    """Gates by scorer, for a benchmark that runs under several."""
     hybrids: Annotated[dict[str, Share], NotEmpty, AfterValidator(_named_hybrids)] = Field(
         default_factory=dict
     )
+    """Bounds by weights, such as ``"0.7*matched+0.3*letter"``; independent of ``--llm-hybrid``."""
 
     @property
     def direct(self) -> list[str]:
-        """The keys given that gate the benchmark itself, without naming a scorer."""
+        """Keys that gate the benchmark without naming a scorer."""
         fields = [key for key in ScorerGates.model_fields if key in self.model_fields_set]
         return fields + sorted(self.__pydantic_extra__ or ())
 
     def parts(self) -> Iterator[tuple[tuple[str, ...], ScorerGates]]:
-        """The table itself and those of its scorers, each with where it stands in this one."""
+        """Yield this table and those of its scorers, each with its keys inside this table."""
         yield (), self
         for scorer, gates in self.scorers.items():
             yield ("scorers", scorer), gates
 
 
 class ModelGates(Table):
-    """What differs for one model; ``required`` as that of a benchmark."""
+    """Overrides for one model."""
 
     required: bool | None = None
+    """As ``BenchmarkGates.required``."""
     benchmarks: dict[str, BenchmarkGates] = Field(default_factory=dict)
 
 
 class Thresholds(Table):
-    """A thresholds file. ``file`` is its path as the user wrote it, for messages."""
+    """A validated thresholds file."""
 
     version: int
     benchmarks: dict[str, BenchmarkGates] = Field(default_factory=dict)
@@ -208,12 +202,12 @@ class Thresholds(Table):
     @model_validator(mode="before")
     @classmethod
     def _check_version(cls, data: Any) -> Any:
-        # Runs before _check_keys: a file of another version may well have other keys.
+        # Runs before _check_keys: a file of another version may have other keys.
         if isinstance(data, dict) and "version" in data:
             version = data["version"]
             if isinstance(version, bool) or not isinstance(version, int) or version != 1:
                 shown = repr(version) if isinstance(version, int | str) else toml_type(version)
-                raise problem(f"{shown} is not supported: write version = 1", "version")
+                raise table_error(f"{shown} is not supported: write version = 1", "version")
         return data
 
     @property
@@ -227,41 +221,47 @@ class Thresholds(Table):
         return self._text
 
     def for_model(self, model: str) -> dict[str, BenchmarkGates]:
-        """The gates that apply to a model: the file's, with the model's own laid over them."""
+        """Return the gates of a model: the file's, with the model's overrides merged into them."""
         own = self.models.get(model)
         merged: dict[str, BenchmarkGates] = merge(self.benchmarks, own.benchmarks if own else {})
         return merged
 
     @property
     def baseline(self) -> str | None:
-        """The baseline that the regression tables name; None where none does."""
+        """Baseline that the regression tables name; None if none does."""
         return next((name for _, name in self._baselines()), None)
 
     def _baselines(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Every ``baseline`` of the file: the keys of its table, and its value."""
+        """Yield every ``baseline`` of the file: the keys of its table, and its value."""
         for place, _, table in self.tables():
             for inner, gates in table.parts():
                 if gates.regression is not None and gates.regression.baseline is not None:
                     yield (*place, *inner, "regression"), gates.regression.baseline
 
     def tables(self) -> list[tuple[tuple[str, ...], str, BenchmarkGates]]:
-        """Every benchmark table of the file: where it stands, the benchmark, the table."""
-        found: list[tuple[tuple[str, ...], str, BenchmarkGates]] = []
+        """Return every benchmark table of the file: its keys, the benchmark, the table."""
+        tables: list[tuple[tuple[str, ...], str, BenchmarkGates]] = []
         for name, table in self.benchmarks.items():
-            found.append((("benchmarks", name), name, table))
-        for model, own in self.models.items():
-            for name, table in own.benchmarks.items():
-                found.append((("models", model, "benchmarks", name), name, table))
-        return found
+            tables.append((("benchmarks", name), name, table))
+        for model, overrides in self.models.items():
+            for name, table in overrides.benchmarks.items():
+                tables.append((("models", model, "benchmarks", name), name, table))
+        return tables
 
 
 def load_thresholds(path: str | Path) -> Thresholds:
-    """Read and check a thresholds file; ConfigError, in one line, for any mistake in it."""
+    """Read and check a thresholds file.
+
+    Raises ConfigError, in one line, for a file that cannot be read and for any mistake in it.
+    """
     return parse_thresholds(read_text(path, "thresholds file"), str(path))
 
 
 def parse_thresholds(text: str, file: str = "thresholds.toml") -> Thresholds:
-    """Check the text of a thresholds file; ``file`` is what messages call it."""
+    """Check the text of a thresholds file.
+
+    ``file``: path for messages. Raises ConfigError, in one line, for any mistake.
+    """
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -280,9 +280,10 @@ def parse_thresholds(text: str, file: str = "thresholds.toml") -> Thresholds:
 
 
 def _check_regressions(thresholds: Thresholds) -> None:
-    """Every regression table must give a drop, a model's own by itself or from the benchmark's.
+    """Raise ConfigError for a regression table without a drop and for a second baseline.
 
-    A run is compared with one baseline, so the tables that name one name the same.
+    A model's table may take its drop from the benchmark's. A run is compared with one baseline, so
+    all tables must name the same.
     """
     for place, name in thresholds._baselines():
         if name != thresholds.baseline:
@@ -292,12 +293,10 @@ def _check_regressions(thresholds: Thresholds) -> None:
                 f"{name!r}, but another table names {thresholds.baseline!r}: a run is compared"
                 " with one baseline",
             )
-    for place, name, given in thresholds.tables():
-        table = thresholds.for_model(place[1])[name] if place[0] == "models" else given
+    for place, name, written in thresholds.tables():
+        table = thresholds.for_model(place[1])[name] if place[0] == "models" else written
         for inner, gates in table.parts():
             drops = gates.regression
             if drops and drops.max_drop is None and drops.max_subject_drop is None:
                 keys = (*place, *inner, "regression")
-                raise located_error(
-                    thresholds.file, keys, "gives neither max_drop nor max_subject_drop"
-                )
+                raise located_error(thresholds.file, keys, "needs max_drop or max_subject_drop")

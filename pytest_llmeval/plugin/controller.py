@@ -19,10 +19,11 @@ from pytest_llmeval.core import RunError
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.settings import Settings
 from pytest_llmeval.evaluation.planner import CHUNK_SIZE
-from pytest_llmeval.gates import VALUELESS
+from pytest_llmeval.gates import STATUSES_WITHOUT_VALUE
 from pytest_llmeval.gates import Verdict
-from pytest_llmeval.gates import describe
-from pytest_llmeval.gates import fold
+from pytest_llmeval.gates import count_states
+from pytest_llmeval.gates import group_subject_verdicts
+from pytest_llmeval.gates import verdict_line
 from pytest_llmeval.plugin.junit_subjects import SubjectCases
 from pytest_llmeval.plugin.keys import ANSWERING
 from pytest_llmeval.plugin.keys import COLLECTED
@@ -39,12 +40,15 @@ from pytest_llmeval.plugin.scheduler import ChunkScheduling
 from pytest_llmeval.plugin.session import RunSession
 from pytest_llmeval.plugin.worker_channel import Exchange
 from pytest_llmeval.reports.ci import report_to_job
-from pytest_llmeval.reports.formatting import bound
-from pytest_llmeval.reports.formatting import fit
-from pytest_llmeval.reports.formatting import harmless
-from pytest_llmeval.reports.formatting import name
+from pytest_llmeval.reports.formatting import WIDTH
+from pytest_llmeval.reports.formatting import bound_report_texts
+from pytest_llmeval.reports.formatting import bounded_text
+from pytest_llmeval.reports.formatting import display_nodeid
+from pytest_llmeval.reports.formatting import escape_workflow_commands
+from pytest_llmeval.reports.formatting import wrap_text
 from pytest_llmeval.reports.terminal.summary import summary_parts
 from pytest_llmeval.reports.terminal.summary import write_summary
+from pytest_llmeval.reports.wording import verdict_headline
 from pytest_llmeval.runs.judging import read_judged
 from pytest_llmeval.storage.folder import RunFolder
 
@@ -81,7 +85,8 @@ def _judge(config: pytest.Config, plan: Plan, settings: Settings) -> None:
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None:
         for note in run.notes:
-            terminal.write_line(harmless(note), yellow=True)
+            line = note if config.get_verbosity() > 0 else wrap_text(note)
+            terminal.write_line(escape_workflow_commands(line), yellow=True)
 
 
 def _unread_thresholds(config: pytest.Config, plan: Plan) -> str | None:
@@ -233,7 +238,7 @@ class Judging:
                 self.run.receive_failure(report.nodeid, report.longreprtext)
             except RunError as error:
                 self._failed_to_write = str(error)
-        bound(report)
+        bound_report_texts(report)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(
@@ -352,7 +357,7 @@ class Judging:
             "pytest_runtest_logreport", [plugin for plugin in left_out if plugin is not None]
         )
         verdicts = () if self.run.judged is None else self.run.judged.verdicts
-        for verdict in fold(verdicts, VALUELESS):
+        for verdict in group_subject_verdicts(verdicts, STATUSES_WITHOUT_VALUE):
             undecided = verdict.status == "undecided" and not self.run.settings.allow_undecided
             outcome = "failed" if verdict.status == "fail" or undecided else "skipped"
             if verdict.status == "pass":
@@ -372,6 +377,8 @@ class Judging:
             write_summary(terminalreporter, summary_parts((), None, (), None))
             return
         folder = run.folder.path if run.folder.path.exists() else None
+        counts = {} if judged is None else count_states(judged.verdicts)
+        items_failed = 0 if judged is None else judged.items_failed
         parts = summary_parts(
             [measurement.result for measurement in run.measurements.values()],
             judged.verdicts if judged is not None and run.gated else None,
@@ -380,12 +387,15 @@ class Judging:
             None if judged is None else judged.compared,
             () if judged is None else judged.pairs,
             failures=self._errors.lines(),
+            headline=verdict_headline(run.verdict, counts, items_failed),
+            allowed=run.settings.allow_undecided,
+            width=None if self.config.get_verbosity() > 0 else WIDTH,
         )
         write_summary(terminalreporter, parts)
         for annotation in self._annotations:
             terminalreporter.write_line(annotation)
         if self._failed_to_write is not None:
-            terminalreporter.write_line(harmless(self._failed_to_write), red=True)
+            terminalreporter.write_line(escape_workflow_commands(self._failed_to_write), red=True)
 
 
 def _end_workers(exchange: Exchange) -> None:
@@ -410,11 +420,11 @@ class GateReport(pytest.TestReport):
     """A gate as a test: ``thresholds.toml::mmlu::accuracy``."""
 
     def __init__(self, file: str, verdict: Verdict, outcome: Any, when: Any) -> None:
-        text = fit(describe(verdict))
+        text = bounded_text(verdict_line(verdict))
         longrepr: Any = {"passed": None, "failed": text, "skipped": (file, 0, text)}[outcome]
         super().__init__(
-            nodeid=name(f"{file}::{verdict.id}"),
-            location=(file, None, name(verdict.id)),
+            nodeid=display_nodeid(f"{file}::{verdict.id}"),
+            location=(file, None, display_nodeid(verdict.id)),
             keywords={},
             outcome=outcome,
             longrepr=longrepr,

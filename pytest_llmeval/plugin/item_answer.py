@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
-from pytest_llmeval.reports.formatting import shown
+from pytest_llmeval.reports.formatting import display_text
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,7 +66,7 @@ class Answer:
 def reason(answer: Answer) -> str:
     """Why an item counts as wrong, as pytest shows it behind the test's name."""
     first = answer.samples[0]
-    gold = shown(first.gold)
+    gold = display_text(first.gold)
     if len(answer.samples) > 1 and answer.outcome is Outcome.UNPARSED:
         return f"unparsed: no answer could be read in {len(answer.samples)} samples, gold {gold}"
     if len(answer.samples) > 1:
@@ -76,4 +76,4 @@ def reason(answer: Answer) -> str:
         return f"unparsed: no answer could be read, gold {gold}"
     if first.answer is None or first.answer == first.gold:
         return f"wrong: the test's own check failed, gold {gold}"
-    return f"wrong: answered {shown(first.answer)}, gold {gold}"
+    return f"wrong: answered {display_text(first.answer)}, gold {gold}"

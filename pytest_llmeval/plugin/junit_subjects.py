@@ -20,8 +20,8 @@ from pytest_llmeval.metrics import Counts
 from pytest_llmeval.plugin.pytest_internals import Function
 from pytest_llmeval.plugin.pytest_internals import intercept
 from pytest_llmeval.plugin.pytest_internals import junit_plugin
-from pytest_llmeval.reports.formatting import fit
-from pytest_llmeval.reports.formatting import name
+from pytest_llmeval.reports.formatting import bounded_text
+from pytest_llmeval.reports.formatting import display_nodeid
 from pytest_llmeval.runs.measurement import Measurement
 
 _SHOWN = 10  # failed items of a subject that are named
@@ -97,12 +97,12 @@ def _case(
     when: Any = "call"
     longrepr: Any = None
     if tests.failures or counts.error:
-        outcome, longrepr = "failed", fit(_failures(counts, tests))
+        outcome, longrepr = "failed", bounded_text(_failures(counts, tests))
         when = "setup" if tests.errors or not tests.failures else "call"
     elif not counts.attempted:
         outcome, longrepr = "skipped", (tests.file, 0, f"none of {counts.total:,} answers was run")
     result = measurement.result
-    nodeid = name(f"{tests.file}::{label}{result.benchmark}::{result.scorer}[{subject}]")
+    nodeid = display_nodeid(f"{tests.file}::{label}{result.benchmark}::{result.scorer}[{subject}]")
     about: dict[str, Any] = {
         "nodeid": nodeid,
         "location": (tests.file, None, nodeid.partition("::")[2]),

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core.plan import Plan
-from pytest_llmeval.reports.formatting import name
+from pytest_llmeval.reports.formatting import display_nodeid
 from pytest_llmeval.reports.wording import failure_line
 from pytest_llmeval.runs.reply_problems import Failure
 from pytest_llmeval.runs.reply_problems import gather
@@ -106,10 +106,13 @@ class ItemErrors:
         if not own or listed:
             return (yield)
         self._failures = gather(
-            (_reason(one), self._plan.by_nodeid[one.nodeid].item, name(one.nodeid)) for one in own
+            (_reason(one), self._plan.by_nodeid[one.nodeid].item, display_nodeid(one.nodeid))
+            for one in own
         )
         examples = {failure.example for failure in self._failures[:_KINDS]}
-        shown = {id(one) for one in own if name(one.nodeid) in examples and _has_traceback(one)}
+        shown = {
+            id(one) for one in own if display_nodeid(one.nodeid) in examples and _has_traceback(one)
+        }
 
         def keep(which: set[int]) -> None:
             hidden = {id(one) for one in own} - which

@@ -33,7 +33,7 @@ from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.metrics.intervals import tally_interval
 from pytest_llmeval.models.hf import LOADING
 from pytest_llmeval.models.hf import LoadingTimer
-from pytest_llmeval.reports.formatting import harmless
+from pytest_llmeval.reports.formatting import escape_workflow_commands
 
 _ANY = ""  # a project's own model is one, whatever its records call it
 
@@ -315,7 +315,7 @@ class Progress:
     def _write(self, text: str) -> None:
         # A closed pipe must not end the run: progress is a courtesy.
         with contextlib.suppress(OSError, ValueError):
-            self._stream.write(harmless(text))
+            self._stream.write(escape_workflow_commands(text))
             self._stream.flush()
 
 

@@ -30,8 +30,8 @@ from pytest_llmeval.models import load_model
 from pytest_llmeval.plugin.outcomes import UNANSWERED
 from pytest_llmeval.plugin.outcomes import Outcomes
 from pytest_llmeval.reports.formatting import usage_lines
-from pytest_llmeval.reports.registry import Material
-from pytest_llmeval.reports.registry import write
+from pytest_llmeval.reports.registry import ReportInput
+from pytest_llmeval.reports.registry import write_report
 from pytest_llmeval.reports.wording import run_notes
 from pytest_llmeval.reports.wording import unfinished_words
 from pytest_llmeval.runs.baseline import load_baseline
@@ -350,7 +350,7 @@ class RunSession:
     def write_reports(self) -> None:
         """Write the reports that ``--llm-report`` asks for, from what is on disk."""
         for name in self.settings.reports:
-            file = write(name, Material(self.folder.path, self.baseline))
+            file = write_report(name, ReportInput(self.folder.path, self.baseline))
             self.notes.append(f"report: {run_name(file)}")
 
     @property

@@ -1,7 +1,7 @@
-"""A run as data for other programs: one JSON document, or a parquet table of its answers.
+"""Export of a run for other programs: one JSON document, or a parquet table of its answers.
 
-Both have the columns of ``COLUMNS`` for every answer. ``VERSION`` is raised when a field is taken
-away or changes its meaning; a new field does not raise it.
+Both have the columns of ``COLUMNS`` for every answer. ``VERSION`` is incremented when a field is
+removed or changes its meaning, but not for a new field.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from pytest_llmeval.runs.run import Run
 SCHEMA = "pytest-llmeval/run"
 VERSION = 2
 
-_BATCH = 10_000  # rows that are made at once for parquet
+_BATCH = 10_000  # rows of one parquet batch
 
 
 class Column(NamedTuple):
-    """A field of every answer: its name, its type as Arrow calls it, and what it holds."""
+    """Field of every answer: name, Arrow type, and meaning."""
 
     name: str
     type: str
@@ -40,9 +40,9 @@ COLUMNS = (
     Column("run", "string", "name of the run folder"),
     Column("started", "string", "when the run began, ISO 8601 with the zone"),
     Column("model", "string", "the model's spec or name"),
-    Column("model_fingerprint", "string", "hash of its weights, where it is known"),
+    Column("model_fingerprint", "string", "hash of its weights; null if unknown"),
     Column("benchmark", "string", "name of the benchmark"),
-    Column("scorer", "string", "what read and judged the answer"),
+    Column("scorer", "string", "scorer that extracted and judged the answer"),
     Column("protocol", "string", "name of the protocol"),
     Column("protocol_fingerprint", "string", "hash of the whole protocol"),
     Column("data_hash", "string", "hash of the benchmark's data"),
@@ -52,20 +52,20 @@ COLUMNS = (
     Column(
         "arm",
         "string",
-        "name of the order of a permutation audit (cyclic@1) or of the content-free input (free@N/A):"
-        " the row counts there alone; null: the item as it is",
+        "name of the order of a permutation audit (cyclic@1) or of the content-free input (free@N/A),"
+        " for which alone the row counts; null: the original item",
     ),
     Column(
         "order",
         "string",
-        "labels of the options as shown (DABC), where the row is of an arm; null: the original order",
+        "labels of the options in the order of the arm (DABC); null: the original order",
     ),
     Column("outcome", "string", "correct, wrong, unparsed or error"),
     Column("correct", "bool", "whether the outcome is correct; null for an error"),
-    Column("answer", "string", "what was read as the answer; null where nothing could be read"),
+    Column("answer", "string", "extracted answer; null if none could be extracted"),
     Column("gold", "string", "the right answer"),
     Column("text", "string", "the generated text"),
-    Column("reasoning", "string", "the thought before the answer"),
+    Column("reasoning", "string", "reasoning before the answer"),
     Column(
         "logprobs", "list<double>", "natural log of each choice's probability; null: impossible"
     ),
@@ -78,19 +78,19 @@ COLUMNS = (
     Column("prompt_tokens", "int64", "tokens of the prompt"),
     Column("completion_tokens", "int64", "tokens of the answer"),
     Column("prompt_sha256", "string", "SHA-256 of the prompt"),
-    Column("dropped_shots", "int64", "shots left out for want of room"),
-    Column("encoded_apart", "int64", "choices that were encoded apart from the prompt"),
+    Column("dropped_shots", "int64", "shots left out to fit the prompt window"),
+    Column("encoded_apart", "int64", "choices that were encoded separately from the prompt"),
     Column("tie", "bool", "whether the best choice was not unique"),
     Column("all_tied", "bool", "whether all choices had the same log-likelihood"),
     Column(
         "seconds",
         "double",
-        "the answer's share of what its batch took, and what was embedded for it",
+        "the answer's share of its batch's time, including embedding",
     ),
     Column("error", "string", "what went wrong, for an error"),
-    Column("counted", "bool", "false where the test came to no verdict: the answer counts nowhere"),
+    Column("counted", "bool", "false if the test reached no verdict: the answer is not counted"),
     Column(
-        "response_of", "string", "the scorer whose row holds the response, where several score it"
+        "response_of", "string", "scorer whose row contains the response, if several scorers use it"
     ),
 )
 
@@ -102,15 +102,17 @@ _KEPT = (
 
 
 def rows(run: Run) -> Iterator[dict[str, Any]]:
-    """One row for every answer of the run, with the keys of ``COLUMNS`` in their order."""
+    """Yield a row for every answer of the run, with the keys of ``COLUMNS`` in their order."""
     names: dict[str, str] = {}
     for planned in run.planned:
-        for way in planned.ways:
-            names[way.fingerprint] = way.name
-            names.update((arm_fingerprint(way.fingerprint, arm), way.name) for arm in planned.arms)
+        for variant in planned.ways:
+            names[variant.fingerprint] = variant.name
+            names.update(
+                (arm_fingerprint(variant.fingerprint, arm), variant.name) for arm in planned.arms
+            )
     for record in run.records:
         row = _row(record, run, names.get(record.protocol))
-        # Half of a surrogate pair is text to Python, and to nothing else.
+        # Python strings may contain lone surrogates, which JSON readers and Arrow reject.
         yield {
             name: replace_lone_surrogates(value) if type(value) is str else value
             for name, value in row.items()
@@ -158,10 +160,10 @@ def _row(record: Record, run: Run, protocol: str | None) -> dict[str, Any]:
 
 
 def as_document(run: Run, judged: JudgedRun) -> dict[str, Any]:
-    """The run as plain JSON values: what it was, its results, its gates, and every answer.
+    """Return the run as plain JSON values: manifest, results, gates, and every answer.
 
     ``results`` are those of ``metrics.json``, ``gates`` those of ``gates.json``; ``protocols``
-    holds every protocol in full by its fingerprint.
+    contains every protocol in full by its fingerprint.
     """
     return {
         "schema": SCHEMA,
@@ -171,7 +173,9 @@ def as_document(run: Run, judged: JudgedRun) -> dict[str, Any]:
         "items_failed": judged.items_failed,
         "thresholds": judged.thresholds,
         "protocols": {
-            way.fingerprint: way.protocol for planned in run.planned for way in planned.ways
+            variant.fingerprint: variant.protocol
+            for planned in run.planned
+            for variant in planned.ways
         },
         "results": list(judged.results),
         "gates": [asdict(verdict) for verdict in judged.verdicts],
@@ -185,31 +189,29 @@ def _without_format(value: Any) -> Any:
 
 
 def write_json(file: Path, run: Run, judged: JudgedRun) -> None:
-    """Write the JSON document; characters beyond ASCII are escaped: no program can trip on them.
-
-    Raises OSError where the file cannot be written, as ``write_parquet`` does.
-    """
+    """Write the JSON document in ASCII; raises OSError if the file cannot be written."""
     document = json.dumps(as_document(run, judged), allow_nan=False)
     file.write_text(f"{document}\n", encoding="ascii")
 
 
 def write_parquet(file: Path, run: Run, judged: JudgedRun) -> None:
-    """Write the answers as a parquet table; the rest of the document is in its metadata.
+    """Write the answers as a parquet table, with the rest of the document in its metadata.
 
-    The key ``llmeval`` of the schema's metadata holds the JSON document without ``answers``.
+    The key ``llmeval`` of the schema's metadata is the JSON document without ``answers``. Raises
+    OSError if the file cannot be written.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     types = {"string": pa.string(), "int64": pa.int64(), "bool": pa.bool_(), "double": pa.float64()}
     types["list<double>"] = pa.list_(pa.float64())
-    about = as_document(Run(run.path, run.manifest, ()), judged)
-    del about["answers"]
+    document = as_document(Run(run.path, run.manifest, ()), judged)
+    del document["answers"]
     schema = pa.schema(
         [(column.name, types[column.type]) for column in COLUMNS],
-        metadata={"llmeval": json.dumps(about, allow_nan=False)},
+        metadata={"llmeval": json.dumps(document, allow_nan=False)},
     )
-    made = rows(run)
+    answers = rows(run)
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-        while batch := list(islice(made, _BATCH)):
+        while batch := list(islice(answers, _BATCH)):
             writer.write_table(pa.Table.from_pylist(batch, schema=schema))

@@ -1,50 +1,51 @@
-"""GitHub Markdown in which the texts of others are shown as they are.
+"""GitHub Markdown with escaped texts.
 
-Names stand in code spans, so that nothing in them is taken for markup, a mention or the border of
+Names are in code spans, so that nothing in them is read as markup, as a mention or as the border of
 a table cell.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 
-from pytest_llmeval.reports.formatting import harmless
+from pytest_llmeval.reports.formatting import escape_workflow_commands
 from pytest_llmeval.reports.formatting import one_line
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table: the first column to the left, numbers to the right; cells are escaped already."""
-    rule = ["---", *("---:" for _ in header[1:])]
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], texts: Collection[str] = ()) -> str:
+    """Return a table of escaped cells; the first column and those named in ``texts`` align left."""
+    rule = ["---", *("---" if name in texts else "---:" for name in header[1:])]
     lines = [header, rule, *rows]
-    return "\n".join(f"| {' | '.join(map(_star, line))} |" for line in lines)
+    return "\n".join(f"| {' | '.join(map(_escape_star, line))} |" for line in lines)
 
 
-def code(text: str) -> str:
-    """The text as a code span, whatever is in it."""
-    shown = harmless(one_line(text)) or " "  # a file may be printed, too
-    fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
-    pad = " " if shown.startswith("`") or shown.endswith("`") else ""
-    return f"{fence}{pad}{shown}{pad}{fence}"
+def code_span(text: str) -> str:
+    """Return the text as a code span with a fence that it does not contain."""
+    content = escape_workflow_commands(one_line(text)) or " "  # the Markdown may be printed, too
+    fence = "`" * (max((len(run) for run in re.findall("`+", content)), default=0) + 1)
+    pad = " " if content.startswith("`") or content.endswith("`") else ""
+    return f"{fence}{pad}{content}{pad}{fence}"
 
 
-def cell(text: str) -> str:
-    """A code span in a table, where a bar ends the cell even in a code span."""
-    return code(text).replace("|", "\\|")
+def code_cell(text: str) -> str:
+    """Return a code span for a table, where a bar ends the cell even in a code span."""
+    return code_span(text).replace("|", "\\|")
 
 
-def plain(text: str) -> str:
-    """The text as Markdown that shows it as it is."""
+def escape_markdown(text: str) -> str:
+    """Escape a text so that Markdown shows it unchanged."""
     return re.sub(r"([\\`*_\[\]<>#|~@&])", r"\\\1", one_line(text))
 
 
-def html(text: str) -> str:
-    """The text inside an element of HTML."""
-    shown = one_line(text)
-    return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+def escape_html(text: str) -> str:
+    """Escape a text for the content of an HTML element."""
+    line = one_line(text)
+    return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _star(text: str) -> str:
-    """A cell whose mark of significance is not taken for emphasis."""
+def _escape_star(text: str) -> str:
+    """Escape the mark of significance at the end of a cell."""
     return re.sub(r" \*$", r" \\*", text.strip())

@@ -1,4 +1,4 @@
-"""A run in thirty seconds: GitHub Markdown for a pull request, under 60 lines for any run."""
+"""Summary of a run as GitHub Markdown for a pull request, under 60 lines for any run."""
 
 from __future__ import annotations
 
@@ -11,27 +11,29 @@ from typing import Any
 from pytest_llmeval.core.prices import Prices
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import count_states
-from pytest_llmeval.gates import fold
-from pytest_llmeval.gates import worst_first
+from pytest_llmeval.gates import group_subject_verdicts
+from pytest_llmeval.gates import sort_worst_first
 from pytest_llmeval.reports import gfm
+from pytest_llmeval.reports.formatting import capitalize
 from pytest_llmeval.reports.formatting import count
-from pytest_llmeval.reports.formatting import cut
 from pytest_llmeval.reports.formatting import duration
 from pytest_llmeval.reports.formatting import interval
 from pytest_llmeval.reports.formatting import number
 from pytest_llmeval.reports.formatting import probability
-from pytest_llmeval.reports.formatting import sentence
 from pytest_llmeval.reports.formatting import signed
+from pytest_llmeval.reports.formatting import truncate
 from pytest_llmeval.reports.terminal.audit import HEADER
 from pytest_llmeval.reports.terminal.audit import pair_rows
 from pytest_llmeval.reports.terminal.audit import pair_title
 from pytest_llmeval.reports.terminal.audit import pair_words
 from pytest_llmeval.reports.wording import all_tied_words
-from pytest_llmeval.reports.wording import failed_items_words
 from pytest_llmeval.reports.wording import failure_words
+from pytest_llmeval.reports.wording import sampled_words
 from pytest_llmeval.reports.wording import truncated_words
 from pytest_llmeval.reports.wording import undecided_words
 from pytest_llmeval.reports.wording import unfinished_words
+from pytest_llmeval.reports.wording import verdict_words
+from pytest_llmeval.reports.wording import weakest_subjects
 from pytest_llmeval.runs.judging import JudgedRun
 from pytest_llmeval.runs.judging import Regressed
 from pytest_llmeval.runs.judging import key_of
@@ -49,101 +51,99 @@ _ROWS = 8
 _REMARKS = 4
 _METRICS = "metrics.json"
 _FAILURES = 3  # reasons of errors of one result
-_NAME = 120  # characters shown of a name
-_VERDICTS = {"pass": "passed", "fail": "failed", "not gated": "not gated"}
+_WEAKEST = 3  # subjects of one result
+_WEAKEST_RESULTS = 3
+_NAME = 120  # characters of a name
 
 
 def run_markdown(
     run: JudgedRun, link: str | None = None, used: Mapping[Key, Spent] | None = None
 ) -> str:
-    """The verdict, the gates that are not green, the results, the subjects that got worse.
+    """Return verdict, gates that did not pass, results, weakest and worse subjects, run folder.
 
-    ``link``: where the run is to be seen, such as the address of the job. ``used``: what the
-    answers of its results took, by ``spent``.
+    ``link``: address of the run, such as that of the job. ``used``: resource use of the results, as
+    ``runs.usage.spent`` returns it.
     """
-    models = ", ".join(gfm.code(cut(model, _NAME, "run.json")) for model in run.models[:3])
+    models = ", ".join(
+        gfm.code_span(truncate(model, _NAME, "run.json")) for model in run.models[:3]
+    )
     more = f" and {len(run.models) - 3} more" if len(run.models) > 3 else ""
-    blocks = [f"### llmeval: {_VERDICTS.get(run.verdict, run.verdict)} — {models}{more}"]
+    blocks = [f"### llmeval: {run.verdict.upper()} — {models}{more}"]
     blocks.append(_counts(run))
     blocks += _gates(run)
     blocks += _results(run, used or {})
+    blocks.append("\n".join(_weakest(run)))
     blocks += _pair(run)
     blocks += _regressed(run)
-    blocks.append(", ".join(_about(run, link)))
+    blocks.append(", ".join(_source(run, link)))
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _about(run: JudgedRun, link: str | None) -> Iterator[str]:
-    """Where the run is, how long it took, and what it cost."""
-    yield f"run {gfm.code(run_name(run.path))}"
+def _source(run: JudgedRun, link: str | None) -> Iterator[str]:
+    """Yield the run folder, the duration, the cost and the link."""
+    yield f"run {gfm.code_span(run_name(run.path))}"
     if run.manifest.get("seconds") is not None:
         yield f"took {duration(run.manifest['seconds'])}"
     amount = total_cost(run.manifest)
     if amount is not None:
-        yield f"cost {gfm.plain(prices_of(run.manifest).format_amount(amount))}"
+        yield f"cost {gfm.escape_markdown(prices_of(run.manifest).format_amount(amount))}"
     if link:
         yield f"[job]({link})"
 
 
 def _counts(run: JudgedRun) -> str:
-    """How many gates and items there were, in one paragraph."""
-    of = f" of {gfm.code(run.thresholds)}" if run.thresholds else ""
-    if not run.verdicts:
-        parts = ["No gate was judged."]
-    else:
-        counts = count_states(run.verdicts)
-        judged = sum(counts.values()) - counts.get("not run", 0)
-        warned = f", {counts['warned']:,} warned" if "warned" in counts else ""
-        parts = [
-            f"{counts.get('passed', 0):,} of {judged:,} gates{of} passed, {counts.get('failed', 0):,}"
-            f" failed, {counts.get('undecided', 0):,} undecided{warned}."
-        ]
-        if undecided := counts.get("undecided"):
-            parts.append(f"{gfm.plain(sentence(undecided_words(undecided)))}.")
-    if run.items_failed:
-        parts.append(f"**{failed_items_words(run.items_failed)}.**")
+    """Return the verdict, the errors and the state of the run in one paragraph."""
+    counts = count_states(run.verdicts)
+    file = f" ({gfm.code_span(run.thresholds)})" if run.thresholds else ""
+    parts = [f"**{verdict_words(run.verdict, counts, run.items_failed)}**{file}."]
+    if run.verdict != "pass" and (undecided := counts.get("undecided")):
+        parts.append(f"{gfm.escape_markdown(capitalize(undecided_words(undecided)))}.")
     if run.errors:
         parts.append(
             f"**{count(run.errors, 'answer')} ended in errors:** the results are incomplete."
         )
     if unfinished := unfinished_words(run.manifest):
-        parts.append(f"**{gfm.plain(sentence(unfinished))}.**")
+        parts.append(f"**{gfm.escape_markdown(capitalize(unfinished))}.**")
     return " ".join(parts)
 
 
 def _gates(run: JudgedRun) -> Iterator[str]:
-    """The gates that failed, stayed undecided or passed with a warning, worst first."""
-    red = ("failed", "undecided", "warned")
-    shown = [one for one in worst_first(fold(run.verdicts)) if one.state in red]
-    if shown:
-        rows = [_gate_row(one) for one in shown[:_ROWS]]
-        yield gfm.table(("gate", "measured", "bound", "margin", "why"), rows)
-        yield _rest(len(shown), "gates", "gates.json")
+    """Yield the gates that failed, are undecided or passed with a warning, worst first."""
+    states = ("failed", "undecided", "warned")
+    gates = [
+        verdict
+        for verdict in sort_worst_first(group_subject_verdicts(run.verdicts))
+        if verdict.state in states
+    ]
+    if gates:
+        rows = [_gate_row(verdict) for verdict in gates[:_ROWS]]
+        yield gfm.table(("gate", "measured", "bound", "margin", "why"), rows, texts=("why",))
+        yield _rest(len(gates), "gates", "gates.json")
 
 
 def _gate_row(verdict: Verdict) -> tuple[str, ...]:
     status = "WARN" if verdict.state == "warned" else verdict.status.upper()
     digits = 0 if verdict.metric == "max_errors" else 4
     return (
-        f"{status} {gfm.cell(cut(verdict.id, 2 * _NAME, 'gates.json'))}",
+        f"{status} {gfm.code_cell(truncate(verdict.id, 2 * _NAME, 'gates.json'))}",
         number(verdict.measured, digits),
-        gfm.cell(verdict.bound) if verdict.bound else "",
+        gfm.code_cell(verdict.bound) if verdict.bound else "",
         signed(verdict.margin, digits),
-        gfm.plain(cut(verdict.warning or verdict.reason, 2 * _NAME, "gates.json")),
+        gfm.escape_markdown(truncate(verdict.warning or verdict.reason, 2 * _NAME, "gates.json")),
     )
 
 
 def _results(run: JudgedRun, used: Mapping[Key, Spent]) -> Iterator[str]:
     several = len(run.models) > 1
     paid, prices = costs(run.manifest, map(key_of, run.results)), prices_of(run.manifest)
-    timed = any(one.seconds is not None for one in used.values())
+    timed = any(use.seconds is not None for use in used.values())
     rows = []
     for result in run.results[:_ROWS]:
         key = key_of(result)
         name = f"{result['model']} {name_of(result)}" if several else name_of(result)
         rows.append(
             (
-                gfm.cell(cut(name, _NAME, "metrics.json")),
+                gfm.code_cell(truncate(name, _NAME, "metrics.json")),
                 f"{result['answered']:,} of {result['n_total']:,}",
                 number(result["accuracy"]),
                 interval(result["wilson95"]),
@@ -161,25 +161,29 @@ def _results(run: JudgedRun, used: Mapping[Key, Spent]) -> Iterator[str]:
     yield _rest(len(run.results), "results", "metrics.json")
     for result in run.results[:_ROWS]:
         if words := all_tied_words(result):
-            yield f"**{gfm.plain(cut(name_of(result), _NAME, 'metrics.json'))}: {words}**"
+            yield f"**{gfm.escape_markdown(truncate(name_of(result), _NAME, 'metrics.json'))}: {words}**"
     remarks = [
-        f"- {gfm.plain(f'{cut(name_of(result), _NAME, _METRICS)}: {remark}')}"
+        f"- {gfm.escape_markdown(f'{truncate(name_of(result), _NAME, _METRICS)}: {remark}')}"
         for result in run.results
         for remark in _remarks(result)
     ]
     if more := len(remarks) - _REMARKS:
-        remarks[_REMARKS:] = [f"- and {more:,} more in {gfm.code(_METRICS)}"] if more > 0 else []
+        remarks[_REMARKS:] = (
+            [f"- and {more:,} more in {gfm.code_span(_METRICS)}"] if more > 0 else []
+        )
     yield "\n".join(remarks)
     for line in dict.fromkeys(
         f"{result['benchmark']}: {result['excluded']}"
         for result in run.results
         if result.get("excluded")
     ):
-        yield gfm.plain(cut(line, 2 * _NAME, "metrics.json"))
+        yield gfm.escape_markdown(truncate(line, 2 * _NAME, "metrics.json"))
 
 
 def _remarks(result: Mapping[str, Any]) -> Iterator[str]:
-    """What a result lost answers by, and the options that help."""
+    """Yield the sample size, the reasons of lost answers, and the options that help."""
+    if result["sampled"] is not None:
+        yield sampled_words(result)
     yield from islice(failure_words(result), _FAILURES)
     if truncated := truncated_words(result):
         yield truncated
@@ -187,12 +191,25 @@ def _remarks(result: Mapping[str, Any]) -> Iterator[str]:
         yield lacked_words(modules)
 
 
+def _weakest(run: JudgedRun) -> Iterator[str]:
+    """Yield the weakest subjects of the first results that have several."""
+    for result in run.results[:_WEAKEST_RESULTS]:
+        total, weakest = weakest_subjects(result, _WEAKEST)
+        if weakest:
+            name = gfm.code_span(truncate(name_of(result), _NAME, _METRICS))
+            entries = (
+                f"{gfm.code_span(truncate(entry.subject, _NAME, _METRICS))} {entry.text}"
+                for entry in weakest
+            )
+            yield f"- weakest of {total:,} subjects, {name}: {', '.join(entries)}"
+
+
 def _pair(run: JudgedRun) -> Iterator[str]:
-    """Texts against letters, of the first benchmark that has both."""
+    """Yield texts against letters for the first benchmark that has both."""
     for pair in run.pairs[:1]:
         more = f"; {len(run.pairs) - 1:,} more in `metrics.json`" if len(run.pairs) > 1 else ""
-        yield f"{gfm.plain(f'{pair_title(pair)}; {pair_words(pair)}')}{more}"
-        rows = [(gfm.cell(name), *cells) for name, *cells in pair_rows(pair)]
+        yield f"{gfm.escape_markdown(f'{pair_title(pair)}; {pair_words(pair)}')}{more}"
+        rows = [(gfm.code_cell(name), *cells) for name, *cells in pair_rows(pair)]
         yield gfm.table(HEADER, rows)
 
 
@@ -204,14 +221,14 @@ def _cost(paid: Cost | None, prices: Prices) -> str:
     if paid is None:
         return "-"
     shared = f" ({len(paid.scorers)} results)" if len(paid.scorers) > 1 else ""
-    return gfm.plain(prices.format_amount(paid.amount)) + shared
+    return gfm.escape_markdown(prices.format_amount(paid.amount)) + shared
 
 
 def _regressed(run: JudgedRun) -> Iterator[str]:
     if run.comparison is None:
         return
-    baseline = gfm.code(cut(str(run.comparison["baseline"]), _NAME, "comparison.json"))
-    if any(not one["comparable"] for one in run.comparison["comparisons"]):
+    baseline = gfm.code_span(truncate(str(run.comparison["baseline"]), _NAME, "comparison.json"))
+    if any(not comparison["comparable"] for comparison in run.comparison["comparisons"]):
         yield f"Protocols or data differ from those of the baseline {baseline}: no verdict on them."
     worse = run.regressed()
     if not worse:
@@ -222,17 +239,17 @@ def _regressed(run: JudgedRun) -> Iterator[str]:
         " (exact paired test, Holm-adjusted):"
     )
     header = ("subject", "n", "baseline", "candidate", "drop", "p")
-    yield gfm.table(header, [_regressed_row(one, run) for one in worse[:_ROWS]])
+    yield gfm.table(header, [_regressed_row(subject, run) for subject in worse[:_ROWS]])
     yield _rest(len(worse), "subjects", "comparison.json")
 
 
-def _regressed_row(one: Regressed, run: JudgedRun) -> Sequence[str]:
+def _regressed_row(worse: Regressed, run: JudgedRun) -> Sequence[str]:
     several = len(run.results) > 1
-    name = f"{one.result} {one.subject}" if several else one.subject
-    drop, p_value = signed(one.drop), probability(one.p_value)
-    numbers = (number(one.baseline), number(one.candidate), drop, p_value)
-    return (gfm.cell(cut(name, _NAME, "comparison.json")), f"{one.items:,}", *numbers)
+    name = f"{worse.result} {worse.subject}" if several else worse.subject
+    drop, p_value = signed(worse.drop), probability(worse.p_value)
+    numbers = (number(worse.baseline), number(worse.candidate), drop, p_value)
+    return (gfm.code_cell(truncate(name, _NAME, "comparison.json")), f"{worse.items:,}", *numbers)
 
 
 def _rest(count: int, what: str, file: str) -> str:
-    return f"and {count - _ROWS:,} more {what} in {gfm.code(file)}" if count > _ROWS else ""
+    return f"and {count - _ROWS:,} more {what} in {gfm.code_span(file)}" if count > _ROWS else ""

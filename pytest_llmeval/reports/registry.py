@@ -1,7 +1,7 @@
-"""The files that a run can be told in: a registry of formats.
+"""Registry of report formats.
 
-Each format is a function that reads a finished run folder and writes one file. What it needs beyond
-the core is asked for before the run starts, not found missing at its end.
+Each format is a function that reads a finished run folder and writes one file. Missing dependencies
+of a format are reported before the run starts.
 """
 
 from __future__ import annotations
@@ -26,45 +26,44 @@ from pytest_llmeval.runs.run import load_run
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
-    """What a report is written of: a finished run folder, and what it is compared with.
-
-    ``run.json``, ``records.jsonl``, ``metrics.json``, ``gates.json`` and, with a baseline,
-    ``comparison.json`` are in the folder. ``comparison``, as ``RunComparison.as_json`` gives it, stands
-    in for the latter; ``baseline`` is the run it is with, whose answers are shown.
-    """
+class ReportInput:
+    """Input of a report: a finished run folder, and the run to compare with."""
 
     folder: Path
+    """Contains ``run.json``, ``records.jsonl``, ``metrics.json``, ``gates.json`` and, with a
+    baseline, ``comparison.json``."""
     baseline: Run | None = None
+    """Run compared with, whose answers are shown."""
     comparison: Mapping[str, Any] | None = None
+    """Value of ``RunComparison.as_json`` to use in place of ``comparison.json``."""
 
 
-Writer = Callable[[Material, Path], None]
-"""Writes one file. Raises RunError for a damaged run, OSError where the file cannot be written."""
+Writer = Callable[[ReportInput, Path], None]
+"""Writes one file; raises RunError for a damaged run, OSError if the file cannot be written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: its file in the run folder, who writes it, and what that takes.
-
-    ``needs``: modules, which the ``extra`` brings.
-    """
+    """Report format."""
 
     file: str
+    """Name of its file in the run folder."""
     write: Writer
     needs: tuple[str, ...] = ()
+    """Modules that must be installed."""
     extra: str = ""
+    """Extra of this package that installs them."""
 
 
-def _html(material: Material, out: Path) -> None:
-    from pytest_llmeval.reports.html import gather
+def _html(material: ReportInput, out: Path) -> None:
     from pytest_llmeval.reports.html import html_report
+    from pytest_llmeval.reports.html import load_sources
 
-    sources = gather(material.folder, material.baseline, material.comparison)
+    sources = load_sources(material.folder, material.baseline, material.comparison)
     out.write_text(html_report(sources), encoding="utf-8")
 
 
-def _markdown(material: Material, out: Path) -> None:
+def _markdown(material: ReportInput, out: Path) -> None:
     from pytest_llmeval.reports.markdown import run_markdown
     from pytest_llmeval.runs.judging import used
 
@@ -72,28 +71,30 @@ def _markdown(material: Material, out: Path) -> None:
     out.write_text(run_markdown(run, used=used(run)), encoding="utf-8")
 
 
-def _code_quality(material: Material, out: Path) -> None:
+def _code_quality(material: ReportInput, out: Path) -> None:
     from pytest_llmeval.reports.ci import code_quality
-    from pytest_llmeval.reports.ci import in_project
+    from pytest_llmeval.reports.ci import project_path
 
     run = _judged(material)
-    file = in_project(Path(run.thresholds_path or run.thresholds or "thresholds.toml"), os.environ)
+    file = project_path(
+        Path(run.thresholds_path or run.thresholds or "thresholds.toml"), os.environ
+    )
     out.write_text(json.dumps(code_quality(run, file), indent=1) + "\n", encoding="ascii")
 
 
-def _json(material: Material, out: Path) -> None:
+def _json(material: ReportInput, out: Path) -> None:
     from pytest_llmeval.reports.export import write_json
 
     write_json(out, load_run(material.folder), _judged(material))
 
 
-def _parquet(material: Material, out: Path) -> None:
+def _parquet(material: ReportInput, out: Path) -> None:
     from pytest_llmeval.reports.export import write_parquet
 
     write_parquet(out, load_run(material.folder), _judged(material))
 
 
-def _judged(material: Material) -> JudgedRun:
+def _judged(material: ReportInput) -> JudgedRun:
     return read_judged(material.folder, material.comparison)
 
 
@@ -107,41 +108,43 @@ FORMATS: Mapping[str, Format] = {
 
 
 def read_formats(text: str | None, source: str = "--llm-report") -> tuple[str, ...]:
-    """The formats of a comma-separated list, each once, in its order.
+    """Parse a comma-separated list of formats; duplicates are removed.
 
-    Raises ConfigError, in one line, for an unknown name, and for one whose extra is not installed.
+    Raises ConfigError, in one line, for an unknown name and for a format whose extra is not installed.
     """
     names = dict.fromkeys(name.strip() for name in (text or "").split(",") if name.strip())
     for name in names:
         if name not in FORMATS:
-            raise ConfigError(f"{source}: no report format {name!r}{suggestion(name, FORMATS)}")
-        require(name, source)
+            raise ConfigError(
+                f"{source}: unknown report format {name!r}{suggestion(name, FORMATS)}"
+            )
+        check_installed(name, source)
     return tuple(names)
 
 
-def require(name: str, source: str) -> None:
-    """Raise ConfigError unless all that a format needs is installed."""
-    wanted = FORMATS[name]
-    missing = [module for module in wanted.needs if find_spec(module) is None]
+def check_installed(name: str, source: str) -> None:
+    """Raise ConfigError unless all modules that a format needs are installed."""
+    report_format = FORMATS[name]
+    missing = [module for module in report_format.needs if find_spec(module) is None]
     if missing:
-        raise ConfigError(
-            f"{source}: format {name!r} needs {', '.join(missing)}: {install_hint(wanted.extra)}"
-        )
+        hint = install_hint(report_format.extra)
+        raise ConfigError(f"{source}: format {name!r} needs {', '.join(missing)}: {hint}")
 
 
-def write(name: str, material: Material, out: Path | None = None) -> Path:
-    """Write one format, into the run folder and there in one step unless told where; the file.
+def write_report(name: str, material: ReportInput, out: Path | None = None) -> Path:
+    """Write one format and return its file: ``out``, or by default a file in the run folder.
 
-    Raises RunError, in one line, for a damaged run and where the file cannot be written.
+    A file in the run folder is replaced atomically. Raises RunError, in one line, for a damaged run
+    and if the file cannot be written.
     """
-    wanted = FORMATS[name]
-    file = material.folder / wanted.file if out is None else out
+    report_format = FORMATS[name]
+    file = material.folder / report_format.file if out is None else out
     try:
         if out is not None:
-            wanted.write(material, out)
+            report_format.write(material, out)
             return file
         temporary = file.with_name(f".{file.name}.tmp")
-        wanted.write(material, temporary)
+        report_format.write(material, temporary)
         os.replace(temporary, file)
     except OSError as error:
         reason = error.strerror or error

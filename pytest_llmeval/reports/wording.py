@@ -1,4 +1,4 @@
-"""Models, protocols, gates and ties in plain words."""
+"""Texts that all reports share: verdicts, gates, weakest subjects, protocols, models, ties, errors."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
+from typing import NamedTuple
 
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Record
 from pytest_llmeval.gates import State
 from pytest_llmeval.gates import Verdict
+from pytest_llmeval.metrics import ALL_TIED_LIMIT
 from pytest_llmeval.metrics import ALL_TIED_SHOWN
 from pytest_llmeval.reports.formatting import count
 from pytest_llmeval.reports.formatting import one_line
@@ -28,11 +30,11 @@ from pytest_llmeval.scorers.choice.reader import Candidate
 from pytest_llmeval.scorers.choice.reader import explain_choice
 from pytest_llmeval.scorers.number import explain_number
 
-_FAILURES = 10  # reasons of errors
+_FAILURES = 10  # reasons of errors in a list
 
 
 def run_notes(run: Run) -> list[str]:
-    """Items left out of the data, scorers that disagree, replies without an answer, hybrid scores."""
+    """Return notes on excluded items, scorers that disagree, unread replies and hybrid scores."""
     measurements = run.measurements()
     return [
         *run.incomplete_debiasing(),
@@ -45,62 +47,67 @@ def run_notes(run: Run) -> list[str]:
 
 
 def failure_lines(records: Iterable[Record]) -> Iterator[str]:
-    """The reasons of a run's errors, each once; other scorers' of one answer are not counted."""
-    counted = (one for one in records if not one.left_out and not one.response_of)
+    """Yield each reason of a run's errors once; an answer counts once, not once per scorer."""
+    counted = (record for record in records if not record.left_out and not record.response_of)
     failures = failures_of(counted)
-    yield from (failure_line(one, "answers") for one in failures[:_FAILURES])
+    yield from (failure_line(failure, "answers") for failure in failures[:_FAILURES])
     if len(failures) > _FAILURES:
         yield f"ERROR {len(failures) - _FAILURES:,} other reasons"
 
 
 def failure_line(failure: Failure, noun: str) -> str:
-    """``ERROR 12 items, such as ID: reason``; ``noun``: what is counted."""
+    """Format a reason of errors: ``ERROR 12 items, such as ID: reason``.
+
+    ``noun``: plural of the things that are counted.
+    """
     many = f"{failure.count:,} {noun}, such as " if failure.count > 1 else ""
     return f"ERROR {many}{failure.example}: {failure.reason}"
 
 
-def models_of(measurements: Iterable[Measurement]) -> dict[str, str]:
-    """Model → the fingerprint of its weights, empty where it has none."""
-    found: dict[str, str] = {}
-    for one in measurements:
-        found[one.result.model] = one.model_fingerprint or found.get(one.result.model, "")
-    return found
+def model_fingerprints(measurements: Iterable[Measurement]) -> dict[str, str]:
+    """Return model → fingerprint of its weights, empty if there is none."""
+    fingerprints: dict[str, str] = {}
+    for measurement in measurements:
+        model = measurement.result.model
+        fingerprints[model] = measurement.model_fingerprint or fingerprints.get(model, "")
+    return fingerprints
 
 
 _OPTION = re.compile(r"(?:^|\n)[ \t]*\(?([A-Z])[).:][ \t]+(.+)")
 
 
 def candidate_words(candidate: Candidate) -> str:
+    """Return role and rule of an answer candidate."""
     return one_line(f"{candidate.role} ({candidate.rule})")
 
 
-def why(record: Record, question: str | None) -> str | None:
-    """Role and rule of the candidate that decided the answer of a record.
+def extraction_reason(record: Record, question: str | None) -> str | None:
+    """Return role and rule of the candidate that decided the answer of a record.
 
-    Computed again from the response, with the options that ``question`` lists line by line; None
-    where that gives another answer, as for an option's text that is not listed.
+    It is computed again from the response, with the options that ``question`` lists line by line.
+    None if that gives a different answer, for example because the options are not listed.
     """
     if record.text is None:
         return None
     if record.scorer == "choice":
         listed = dict(_OPTION.findall(question or ""))
         options = [listed.get(label, "") for label in LABELS[: max(len(listed), 10)]]
-        found = explain_choice(record.text, options)
+        explanation = explain_choice(record.text, options)
     elif record.scorer == "number":
-        found = explain_number(record.text)
+        explanation = explain_number(record.text)
     else:
         return None
-    if not found.candidates or found.answer != record.answer:
+    if not explanation.candidates or explanation.answer != record.answer:
         return None
-    return candidate_words(found.candidates[0])
+    return candidate_words(explanation.candidates[0])
 
 
 _SCORERS = {
-    "letter": "The letter with the highest log-likelihood is its answer",
-    "cloze": "The option whose text has the highest log-likelihood for its length is its answer",
-    "choice": "The option that its text names is its answer",
-    "number": "The last number that its text gives as the answer is compared with the right one",
-    "execution": "Its program is run in a sandbox; it is right if all tests pass",
+    "letter": "The answer is the letter with the highest log-likelihood",
+    "cloze": "The answer is the option whose text has the highest log-likelihood for its length",
+    "choice": "The answer is the option that the text names",
+    "number": "The last number that the text gives as its answer is compared with the right one",
+    "execution": "The program is run in a sandbox; it is right if all tests pass",
 }
 
 _METRICS = {
@@ -120,27 +127,27 @@ _MODELS = {
     "demo": "the demo model, SmolLM2-135M-Instruct, run here by transformers",
     "hf": "run here by transformers",
     "openai": "behind an endpoint",
-    "replay": "recorded answers; no model was asked",
+    "replay": "recorded answers; no model was queried",
 }
 
 
-def model_words(model: str, own: bool) -> str:
-    """What kind of a model it is, by its spec; ``own``: a fixture of the project made it."""
-    if own:
-        return "the project's own, made by its model fixture"
+def model_words(model: str, custom: bool) -> str:
+    """Describe the kind of a model by its spec; ``custom``: a fixture of the project returned it."""
+    if custom:
+        return "a custom model, from the project's model fixture"
     return _MODELS.get(model.partition(":")[0].partition("?")[0], "")
 
 
 def tie_words(scorer: str) -> str:
-    """What becomes of several best choices: likelihoods of equal height, or equal meanings."""
-    drawn = scorer.partition("+")[0] == "matched"
-    return "decided by a seeded draw" if drawn else "the first option was taken"
+    """Describe how a scorer breaks ties between equal likelihoods or equal meanings."""
+    seeded = scorer.partition("+")[0] == "matched"
+    return "broken at random with the seed" if seeded else "the first option was taken"
 
 
 def all_tied_words(numbers: Mapping[str, Any]) -> str | None:
-    """That all options of many items have one likelihood; None where that is hardly ever so.
+    """Warn if all options of many items have the same likelihood; None if only of few.
 
-    ``numbers``: of a result, as ``metrics.json`` has them.
+    ``numbers``: a result's entry of ``metrics.json``.
     """
     rate = numbers.get("all_tied_rate")  # a run of an earlier version has none
     if rate is None or rate <= ALL_TIED_SHOWN:
@@ -153,44 +160,47 @@ def all_tied_words(numbers: Mapping[str, Any]) -> str | None:
     )
 
 
-def protocol_words(protocol: Mapping[str, Any], asked: str) -> str:
-    """What a model is asked, and how its answer is read, in a few sentences."""
-    return " ".join([_shots(protocol), _question(protocol, asked), _reading(protocol)])
+def protocol_words(protocol: Mapping[str, Any], request_mode: str) -> str:
+    """Describe the prompt and how the answer is read, in a few sentences.
+
+    ``request_mode``: how log-likelihoods were obtained, or empty.
+    """
+    return " ".join([_shots(protocol), _question(protocol, request_mode), _reading(protocol)])
 
 
 def _shots(protocol: Mapping[str, Any]) -> str:
     shots = protocol["shots"]
     if not shots:
-        return "The model is asked without worked examples."
+        return "The prompt has no worked examples."
     examples = "one worked example" if shots == 1 else f"{shots} worked examples"
-    return f"The model sees {examples} before each question ({protocol['draw']})."
+    return f"The prompt has {examples} before each question ({protocol['draw']})."
 
 
-def _question(protocol: Mapping[str, Any], asked: str) -> str:
+def _question(protocol: Mapping[str, Any], request_mode: str) -> str:
     chat = (
-        "The question goes through the model's chat template"
+        "The question is formatted with the model's chat template"
         + (", the examples as text in the same turn" if protocol.get("shots_as_text") else "")
         if protocol["chat"]
         else "The question is plain text, without a chat template"
     )
     if protocol["ask"] == "choices":
-        way = f", read by {asked}" if asked else ""
-        return f"{chat}; the log-likelihoods of the choices are compared{way}."
+        mode = f", read by {request_mode}" if request_mode else ""
+        return f"{chat}; the log-likelihoods of the choices are compared{mode}."
     decoding = protocol["decoding"]
-    heat = decoding["temperature"]
-    drawn = "the likeliest token each time" if heat == 0 else f"drawn at temperature {heat:g}"
+    temperature = decoding["temperature"]
+    tokens = "greedily" if temperature == 0 else f"at temperature {temperature:g}"
     samples = protocol["samples"]
     texts = "one text is" if samples == 1 else f"{samples} texts are"
-    return f"{chat}; {texts} written, {drawn}, of at most {decoding['max_tokens']:,} tokens."
+    return f"{chat}; {texts} generated {tokens}, with at most {decoding['max_tokens']:,} tokens."
 
 
 def _reading(protocol: Mapping[str, Any]) -> str:
     scorer = protocol["scorer"]
-    return f"{_SCORERS.get(scorer, 'Its answer is read')} (scorer {scorer})."
+    return f"{_SCORERS.get(scorer, 'The answer is read from the response')} (scorer {scorer})."
 
 
 def gate_words(gate: Verdict) -> str:
-    """What a gate is about, such as ``accuracy, every subject``."""
+    """Describe metric and subject of a gate, such as ``accuracy, every subject``."""
     words = _METRICS.get(gate.metric or "", gate.metric or "benchmark")
     if gate.subject is not None:
         return f"{words}, {gate.subject}"
@@ -199,46 +209,111 @@ def gate_words(gate: Verdict) -> str:
     return words
 
 
-_VERDICTS = {
-    "pass": "Every gate passed",
-    "fail": "The gates did not pass",
-    "not gated": "Nothing was gated",
-}
-
-
 def failed_items_words(items: int) -> str:
-    """``1 item turned the build red``."""
-    return f"{count(items, 'item')} turned the build red"
+    """Format a number of failed items: ``1 item failed the build``."""
+    return f"{count(items, 'item')} failed the build"
+
+
+def verdict_headline(verdict: str, counts: Mapping[State, int], items_failed: int = 0) -> str:
+    """Return the verdict on the build in a line: ``FAIL: 3 of 14 gates failed, 11 passed``.
+
+    The parameters are those of ``verdict_words``.
+    """
+    return f"{verdict.upper()}: {verdict_words(verdict, counts, items_failed)}"
 
 
 def verdict_words(verdict: str, counts: Mapping[State, int], items_failed: int = 0) -> str:
-    """The verdict with the number of gates in each state, and how many items failed.
+    """Describe a verdict by the number of gates in each state and the number of failed items.
 
-    ``counts``: of ``count_states``.
+    ``verdict``: ``pass``, ``fail`` or ``not gated``. ``counts``: of ``count_states``.
     """
-    if items_failed and not (counts.get("failed") or counts.get("undecided")):
-        green = counts.get("passed") or counts.get("warned")
-        verdict = "pass" if green else "not gated"
-    head = _VERDICTS.get(verdict, verdict)
-    if items_failed:
-        head += f"; {failed_items_words(items_failed)}"
-    told = ", ".join(f"{number:,} {state}" for state, number in counts.items())
-    return f"{head}: {told}" if told else head
+    text = _gates_words(counts, allowed=verdict == "pass")
+    return f"{text}; {failed_items_words(items_failed)}" if items_failed else text
+
+
+def _gates_words(counts: Mapping[State, int], allowed: bool) -> str:
+    """Describe the states of gates; ``allowed``: undecided gates do not fail the build."""
+    judged = sum(number for state, number in counts.items() if state != "not run")
+    not_run = f", {counts['not run']:,} not run" if "not run" in counts else ""
+    if not judged:
+        return f"No gate was judged{not_run}"
+    warned = counts.get("warned", 0)
+    if judged == warned + counts.get("passed", 0):
+        gates = "The only gate" if judged == 1 else f"All {judged:,} gates"
+        warnings = f", {warned:,} with a warning" if warned else ""
+        return f"{gates} passed{warnings}{not_run}"
+    states: Mapping[State, str] = {
+        "failed": "failed",
+        "undecided": "undecided (allowed)" if allowed else "undecided",
+        "warned": "passed with a warning",
+        "passed": "passed",
+    }
+    (first, number), *others = [(words, counts[s]) for s, words in states.items() if s in counts]
+    rest = "".join(f", {other:,} {words}" for words, other in others)
+    return f"{number:,} of {count(judged, 'gate')} {first}{rest}{not_run}"
 
 
 def undecided_words(gates: int) -> str:
-    """The next step where gates are undecided."""
-    are = "1 gate is" if gates == 1 else f"{gates:,} gates are"
+    """Describe the effect of undecided gates and the option that allows them."""
+    fail = "1 undecided gate fails" if gates == 1 else f"{gates:,} undecided gates fail"
     return (
-        f"{are} undecided, which is red; during development --llm-allow-undecided"
-        " (llmeval gate: --allow-undecided) accepts that"
+        f"{fail} the build; to allow them during development, add --llm-allow-undecided"
+        " (llmeval gate: --allow-undecided)"
+    )
+
+
+class SubjectCounts(NamedTuple):
+    """Right and all answered items of one subject."""
+
+    subject: str
+    correct: int
+    answered: int
+
+    @property
+    def accuracy(self) -> float:
+        """Share of right answers, a proportion."""
+        return self.correct / self.answered
+
+    @property
+    def text(self) -> str:
+        """``0.1800 (9/50)``."""
+        return f"{self.accuracy:.4f} ({self.correct:,}/{self.answered:,})"
+
+
+def weakest_subjects(numbers: Mapping[str, Any], most: int) -> tuple[int, list[SubjectCounts]]:
+    """Return the number of measured subjects and the ``most`` weakest of them, weakest first.
+
+    ``numbers``: a result's entry of ``metrics.json``. The list is empty for fewer than two subjects
+    and for a result that is not a measurement.
+    """
+    if not numbers.get("measurement", True):
+        return 0, []
+    subjects = [
+        SubjectCounts(name, entry["correct"], entry["answered"])
+        for name, entry in numbers["subjects"].items()
+        if entry["answered"] and (entry.get("all_tied_rate") or 0.0) <= ALL_TIED_LIMIT
+    ]
+    weakest = sorted(subjects, key=lambda entry: (entry.accuracy, entry.subject))
+    return len(subjects), weakest[:most] if len(subjects) > 1 else []
+
+
+def sampled_words(numbers: Mapping[str, Any]) -> str:
+    """Describe a random sample of items and the accuracy that it implies for all items.
+
+    ``numbers``: a result's entry of ``metrics.json`` that has ``sampled``.
+    """
+    sample = numbers["sampled"]
+    low, high = sample["interval95"]
+    return (
+        f"sampled {sample['items']:,} of {numbers['items']:,} items; the estimate for all items is"
+        f" {sample['accuracy']:.4f}, between {low:.4f} and {high:.4f} (95 %)"
     )
 
 
 def truncated_words(numbers: Mapping[str, Any]) -> str | None:
-    """How many answers were cut off, and the option that helps; None where none was.
+    """Describe how many answers were truncated and the option that helps; None if none was.
 
-    ``numbers``: of a result, as ``metrics.json`` has them.
+    ``numbers``: a result's entry of ``metrics.json``.
     """
     truncated = numbers["truncated"]
     if not truncated:
@@ -251,17 +326,18 @@ def truncated_words(numbers: Mapping[str, Any]) -> str | None:
 
 
 def failure_words(numbers: Mapping[str, Any]) -> Iterator[str]:
-    """The reasons of a result's errors, each with an example.
+    """Yield the reasons of a result's errors, each with an example.
 
-    ``numbers``: of a result, as ``metrics.json`` has them.
+    ``numbers``: a result's entry of ``metrics.json``.
     """
-    for one in numbers.get("failures", ()):
-        such = f", such as {one['example']}" if one["count"] > 1 else f" ({one['example']})"
-        yield f"{count(one['count'], 'error')}{such}: {one['reason']}"
+    for failure in numbers.get("failures", ()):
+        example = failure["example"]
+        such = f", such as {example}" if failure["count"] > 1 else f" ({example})"
+        yield f"{count(failure['count'], 'error')}{such}: {failure['reason']}"
 
 
 def unfinished_words(manifest: Mapping[str, Any]) -> str | None:
-    """The state of a run that did not end, and the next step; None for one that did.
+    """Describe the state of an unfinished run and the next step; None for a finished run.
 
     ``manifest``: its ``run.json``.
     """

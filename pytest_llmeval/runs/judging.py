@@ -17,7 +17,7 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import RunError
 from pytest_llmeval.gates import FIRST_RUN
 from pytest_llmeval.gates import NO_BASELINE
-from pytest_llmeval.gates import VALUELESS
+from pytest_llmeval.gates import STATUSES_WITHOUT_VALUE
 from pytest_llmeval.gates import CollectedBenchmark
 from pytest_llmeval.gates import Comparisons
 from pytest_llmeval.gates import EarlierNames
@@ -28,12 +28,12 @@ from pytest_llmeval.gates import Thresholds
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import check_names
 from pytest_llmeval.gates import errors_allowed
-from pytest_llmeval.gates import fold
+from pytest_llmeval.gates import group_subject_verdicts
 from pytest_llmeval.gates import judge
-from pytest_llmeval.gates import nothing_decided
-from pytest_llmeval.gates import overall
+from pytest_llmeval.gates import overall_verdict
+from pytest_llmeval.gates import sort_worst_first
+from pytest_llmeval.gates import undecided_run_verdict
 from pytest_llmeval.gates import unknown_models
-from pytest_llmeval.gates import worst_first
 from pytest_llmeval.runs.bias import DEBIASED
 from pytest_llmeval.runs.comparison import ALPHA
 from pytest_llmeval.runs.comparison import RunComparison
@@ -148,7 +148,13 @@ class JudgedRun:
         return self._in_state("warned")
 
     def _in_state(self, state: State) -> list[Verdict]:
-        return [one for one in worst_first(fold(self.verdicts, VALUELESS)) if one.state == state]
+        return [
+            one
+            for one in sort_worst_first(
+                group_subject_verdicts(self.verdicts, STATUSES_WITHOUT_VALUE)
+            )
+            if one.state == state
+        ]
 
     @property
     def errors(self) -> int:
@@ -297,7 +303,9 @@ def judge_run(
     if failed_tests is None:
         failed_tests = run.manifest.get("failed_tests", 0)
     items_failed = _items_failed(thresholds, measurements) + failed_tests
-    verdict = "not gated" if file is None or not gated else overall(verdicts, allow_undecided)
+    verdict = (
+        "not gated" if file is None or not gated else overall_verdict(verdicts, allow_undecided)
+    )
     metrics = run.metrics()
     return JudgedRun(
         path=run.path,
@@ -346,7 +354,7 @@ def _verdicts(
     unknown = unknown_models(thresholds, models, lambda: _earlier_names(folders))
     outcomes = first_outcomes(measurements)
     verdicts = judge(thresholds, results, models, collected, comparisons, outcomes, unknown)
-    nothing = nothing_decided(verdicts, file)
+    nothing = undecided_run_verdict(verdicts, file)
     return verdicts if nothing is None or allow_undecided else [*verdicts, nothing]
 
 

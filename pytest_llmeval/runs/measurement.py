@@ -17,7 +17,7 @@ from pytest_llmeval.core.matched_detail import MatchedReading
 from pytest_llmeval.core.matched_detail import summarise
 from pytest_llmeval.core.plan import PlannedResult
 from pytest_llmeval.core.plan import ProtocolVariant
-from pytest_llmeval.gates.verdict import no_measurement
+from pytest_llmeval.gates.verdict import measurement_problem
 from pytest_llmeval.metrics import FirstOutcomes
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
@@ -50,7 +50,7 @@ def hybrids(
     unmeasured = {
         one.result.key: f"{one.result.scorer} is {reason}"
         for one in measurements
-        if (reason := no_measurement(one.result.counts))
+        if (reason := measurement_problem(one.result.counts))
     }
     found: dict[tuple[str, str], dict[str, Mapping[str, Outcome]]] = {}
     for (model, benchmark, scorer), outcomes in first_outcomes(measurements).items():

@@ -28,7 +28,7 @@ _VARIES = re.compile(
     r"|\b\d{4,}\b"
     r"|\b\d+(?=\s?(?:m?s|sec|seconds?|minutes?|tokens?|characters?|bytes?)\b)"
 )
-# As `scorers.execution.score_of` writes it.
+# As `scorers.execution.execution_score` writes it.
 _LACKED = re.compile(r"failed: ModuleNotFoundError: No module named '?([\w.]+)")
 
 

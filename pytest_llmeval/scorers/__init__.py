@@ -1,7 +1,7 @@
-"""(item, response) → score; ``get_scorer`` finds a scorer by its name.
+"""Registry of scorers, which turn an item and a response into a score.
 
-An error response is an error score under every scorer, never a wrong answer. ``choice`` and
-``number`` are ours; scorers that are named for a tool reproduce what that tool reads.
+Every scorer scores an error response as an error, never as a wrong answer. Scorers that are named
+after a tool reproduce how that tool reads answers; ``choice`` and ``number`` do not follow a tool.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _PUBLIC = {
 
 
 def __getattr__(name: str) -> Any:
-    # To compile the patterns of all scorers takes longer than a command that reads a run.
+    # Compiling the patterns of all scorers takes longer than a command that reads a run.
     if name not in _PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _function(_PUBLIC[name], name)
@@ -55,47 +55,44 @@ def _function(module: str, name: str) -> Any:
     return getattr(import_module(f"{__name__}.{module}"), name)
 
 
-ProgramOf = Callable[[Item, Response], "Program | Score"]
-"""What makes the program of a response that is to be run, or scores it at once."""
+ProgramBuilder = Callable[[Item, Response], "Program | Score"]
+"""Builds the program of a response, or scores a response without a program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """A scorer by name. ``version`` grows whenever a change makes it score anything differently.
-
-    The version is part of every protocol's fingerprint, so that numbers of two versions are not
-    compared unnoticed. ``needs``: the module of an optional library, and the extra that has it.
-    ``program``: where code is to be run, what makes it of a response (or scores it at once, where
-    there is none); whoever runs it has the score from ``execution.score_of``. ``score`` then only
-    scores what needs no run, anything else is an error.
-    """
+    """Scorer with its name and version."""
 
     name: str
     version: int
+    """Incremented by every change that scores anything differently; part of the fingerprint."""
     score: Callable[[Item, Response], Score]
+    """With ``program``, only scores responses without a program; others are errors."""
     needs: tuple[str, str] | None = None
-    program: ProgramOf | None = None
+    """Module of an optional library, and the extra that installs it."""
+    program: ProgramBuilder | None = None
+    """For code to be run; ``execution.execution_score`` scores the execution."""
 
     def __call__(self, item: Item, response: Response) -> Score:
         return self.score(item, response)
 
 
 def _scorer(name: str, version: int, module: str, needs: tuple[str, str] | None = None) -> Scorer:
-    """A scorer whose function has its name and is loaded by the first response."""
+    """Return a scorer whose function has its name and is loaded for the first response."""
     return Scorer(name, version, lambda *answer: _function(module, name)(*answer), needs)
 
 
 def _running(name: str, version: int) -> Scorer:
-    """A scorer whose programs are to be run."""
+    """Return a scorer whose programs are run in a sandbox."""
 
     def program(item: Item, response: Response) -> Program | Score:
-        made: Program | Score = _function("execution", name)(item, response)
-        return made
+        program_or_score: Program | Score = _function("execution", name)(item, response)
+        return program_or_score
 
     def not_run(item: Item, response: Response) -> Score:
-        made = program(item, response)
-        if isinstance(made, Score):
-            return made
+        program_or_score = program(item, response)
+        if isinstance(program_or_score, Score):
+            return program_or_score
         return Score(Outcome.ERROR, error="the program was not run: this scorer needs a sandbox")
 
     return Scorer(name, version, not_run, program=program)
@@ -142,11 +139,11 @@ __all__ = [
 
 
 def get_scorer(name: str) -> Scorer:
-    """The scorer of that name; ConfigError with the nearest valid name for an unknown one.
+    """Return the scorer with this name.
 
-    ``exact_match`` may be followed by options of its normaliser: ``exact_match+case+articles``,
-    ``matched`` by the embedding model that it uses: ``matched+minilm``. ConfigError also where the
-    scorer's library is not installed.
+    ``exact_match`` may be followed by options of ``normalise``: ``exact_match+case+articles``;
+    ``matched`` by an embedding model: ``matched+minilm``. Raises ConfigError for an unknown name,
+    with the nearest valid one, and if the scorer's library is not installed.
     """
     base, *options = name.split("+")
     if options and base == "exact_match":
@@ -171,23 +168,23 @@ def _check_library(name: str, needed: tuple[str, str] | None) -> None:
 
 def _matched(name: str, model: str) -> Scorer:
     if not model.strip():
-        raise ConfigError(f"scorer {name!r}: an embedding model was expected after '+'")
-    for needed in _function("matched.embedding", "needs")(model):
+        raise ConfigError(f"scorer {name!r}: add an embedding model after '+', or remove the '+'")
+    for needed in _function("matched.embedding", "required_modules")(model):
         _check_library(name, needed)
     return Scorer(name, SCORERS["matched"].version, _function("matched", "matched_with")(model))
 
 
 def _exact_match(name: str, options: list[str]) -> Scorer:
-    known = _function("exact_match", "OPTIONS")
+    valid = _function("exact_match", "OPTIONS")
     for option in options:
-        if option not in known:
+        if option not in valid:
             raise ConfigError(
-                f"scorer {name!r}: unknown option {option!r}{suggestion(option, known)}"
+                f"scorer {name!r}: unknown option {option!r}{suggestion(option, valid)}"
             )
     ordered = "+".join(("exact_match", *sorted(set(options))))
     if name != ordered:
-        # One scorer, one name: results under two names would look like two results.
-        raise ConfigError(f"scorer {name!r}: write it {ordered!r}")
+        # A scorer has one name only: results under two names would look like two results.
+        raise ConfigError(f"scorer {name!r}: write {ordered!r}")
     return Scorer(
         name, SCORERS["exact_match"].version, _function("exact_match", "exact_match_with")(options)
     )

@@ -1,4 +1,4 @@
-"""Words and letters by which replies state an answer: ``languages.toml``, a row for each language."""
+"""Words and letters that state an answer, from ``languages.toml``, which has a row per language."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from functools import lru_cache
 from importlib.resources import files
 
 _FILE = tomllib.loads((files(__package__) / "languages.toml").read_text(encoding="utf-8"))
-# Column → the class of its words. Of two columns with the same word the later wins.
+# Column → the class of its words. If two columns have the same word, the later one is used.
 _CLASSES: dict[str, str] = _FILE.pop("classes")
 _ROWS: dict[str, dict[str, tuple[str, ...]]] = {
     codes: {"traits": (), **{column: tuple(words.split(", ")) for column, words in row.items()}}
     for codes, row in _FILE.items()
 }
-_LONG = 4  # letters from which on an accent may be left out
+_LONG = 4  # minimum of letters of words whose accents may be missing
 _APOSTROPHES = str.maketrans(
     dict.fromkeys("’‘ʼʻ`", "'") | dict.fromkeys("\u200b\u200c\u200d\u00ad")
 )
 
 
 def _words(*columns: str, unspaced: bool | None = None) -> tuple[str, ...]:
-    """The words of these columns in all languages, or in those written with or without blanks."""
+    """Return the words of these columns in all languages, or in those with or without spaces."""
     rows = [row for row in _ROWS.values() if unspaced in (None, "unspaced" in row["traits"])]
     words = {word for row in rows for column in columns for word in row.get(column, ())}
     return tuple(sorted(word.rstrip("*") if unspaced else word for word in words))
@@ -40,11 +40,11 @@ DECIMAL_COMMA = frozenset(
 )
 """Languages (ISO 639-1) that write 2,5 for two and a half."""
 LETTERS = _words("letters")
-"""Letters that stand for A, B, C, …, in this order; a blank for one that is left out."""
+"""Letters used in place of A, B, C, …, in this order; a space for a missing one."""
 
 
 class _Table:
-    """Words, and beginnings of words (``word*``), with what they stand for."""
+    """Words, and beginnings of words (``word*``), with their values."""
 
     def __init__(self) -> None:
         self.whole: dict[str, list[str]] = {}
@@ -56,7 +56,7 @@ class _Table:
             table.setdefault(form, []).append(value)
 
     def find(self, word: str) -> Iterator[str]:
-        """The values of a word in normal form, the longest entry first, of one the latest first."""
+        """Yield the values of a word in normal form: longest entry first, then latest first."""
         for form in _forms(word):
             yield from reversed(self.whole.get(form, ()))
             for length in range(len(form), 0, -1):
@@ -67,12 +67,12 @@ class _Table:
 
 
 class Lexicon:
-    """The words of English and of some other languages, and their classes."""
+    """Words of English and of some other languages, with their classes."""
 
     def __init__(self, codes: frozenset[str]) -> None:
         rows = [_ROWS["en"], *(_ROWS[code] for code in sorted(codes))]
         traits = {trait for row in rows for trait in row["traits"]}
-        #: How far the grammar goes: 0 English, 1 other languages, 2 those without "is".
+        #: Extent of the grammar: 0 English, 1 other languages, 2 languages without "is".
         self.reach = bool(codes) + ("bare" in traits)
         self.ending = "ending" in traits
         self.table = _Table()
@@ -91,7 +91,7 @@ class Lexicon:
         self.article = self._class_of("a") == "m"
 
     def _class_of(self, word: str) -> str:
-        """The class of one word of a text; ``w`` where it is in no column."""
+        """Return the class of a word; ``w`` for a word in no column."""
         return next(self.table.find(normal(word)), "w")
 
 
@@ -99,14 +99,14 @@ lexicon = lru_cache(maxsize=256)(Lexicon)
 
 
 def languages_of(words: Iterable[str], text: str) -> frozenset[str]:
-    """The rows besides English that have a distinctive word among ``words``, those of ``text``.
+    """Return the languages besides English with a distinctive word among ``words`` of ``text``.
 
-    No word that English has too, or that begins one, is distinctive.
+    Words that are also English, or the beginning of an English word, are not distinctive.
     """
     codes = {code for word in words for code in _rows_of(word)}
     if not text.isascii():
-        said = normal(text)
-        codes |= {code for word, code in _distinctive()[1] if word in said}
+        normalized = normal(text)
+        codes |= {code for word, code in _distinctive()[1] if word in normalized}
     return frozenset(codes)
 
 
@@ -117,7 +117,7 @@ def _rows_of(word: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _distinctive() -> tuple[_Table, list[tuple[str, str]]]:
-    """The rows of distinctive words, and of those not written as one word, which may be anywhere."""
+    """Return the languages of distinctive words, and of those that may be inside other words."""
     english = Lexicon(frozenset()).table.whole
     table, anywhere = _Table(), []
     for code, row in _ROWS.items():
@@ -129,21 +129,21 @@ def _distinctive() -> tuple[_Table, list[tuple[str, str]]]:
                 elif not (
                     (stem.isascii() and (len(stem) < _LONG or " " in stem))
                     or stem in english
-                    or (stem != word and any(known.startswith(stem) for known in english))
+                    or (stem != word and any(other.startswith(stem) for other in english))
                 ):
                     table.add(word, code)
     return table, anywhere
 
 
 def normal(word: str) -> str:
-    """Return ``word`` in small letters, with one kind of apostrophe and no invisible characters."""
+    """Return ``word`` in lower case, with one kind of apostrophe and no invisible characters."""
     return unicodedata.normalize("NFC", word.lower().translate(_APOSTROPHES))
 
 
 def _forms(word: str) -> tuple[str, ...]:
-    """``word`` and, if it is long enough for that, ``word`` without accents."""
+    """Return ``word`` and, if it is long enough, ``word`` without accents."""
     if len(word) < _LONG or word[0] >= "\u0590":
         return (word,)
-    apart = unicodedata.normalize("NFD", word)
-    plain = "".join(char for char in apart if not unicodedata.combining(char))
-    return (word,) if plain == word else (word, plain)
+    decomposed = unicodedata.normalize("NFD", word)
+    unaccented = "".join(char for char in decomposed if not unicodedata.combining(char))
+    return (word,) if unaccented == word else (word, unaccented)

@@ -1,9 +1,7 @@
-"""``exact_match``, ``contains`` and ``math``: the answer compared as text, or as an expression.
+"""Scorers ``exact_match`` and ``contains`` (texts) and ``math`` (expressions).
 
-``exact_match`` and ``contains``: the answer compared as text.
-
-Nothing is forgiven unless it is asked for: each option of ``normalise`` is off by default, and a
-scorer with some of them says so in its name (``exact_match+case+punctuation``).
+``exact_match`` is strict by default: each option of ``normalise`` is off, and a scorer with some of
+them has them in its name (``exact_match+case+punctuation``).
 """
 
 from __future__ import annotations
@@ -20,9 +18,9 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
-from pytest_llmeval.scorers.response_text import own_answer
-from pytest_llmeval.scorers.response_text import verdict
-from pytest_llmeval.scorers.response_text import what_is_wrong
+from pytest_llmeval.scorers.response_text import answer_to_item
+from pytest_llmeval.scorers.response_text import scoring_fault
+from pytest_llmeval.scorers.response_text import text_score
 from pytest_llmeval.scorers.response_text import without_reasoning
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b", re.IGNORECASE)
@@ -37,12 +35,11 @@ def normalise(
     punctuation: bool = False,
     articles: bool = False,
 ) -> str:
-    """``text`` without white space at its ends, and without what else is asked for.
+    """Return ``text`` without white space at its ends, normalized by the given options.
 
-    ``case``: differences of case. ``punctuation``: every character that Unicode calls
-    punctuation. ``articles``: the words a, an, the. ``spaces``: runs of white space become one
-    blank; after the others, so that what they leave behind goes too. All four together are
-    SQuAD's normalisation.
+    ``case``: fold case. ``punctuation``: remove every character that Unicode calls punctuation.
+    ``articles``: remove the words a, an, the. ``spaces``: replace runs of white space by one space,
+    after the other options. All four together are SQuAD's normalization.
     """
     if case:
         text = text.casefold()
@@ -55,48 +52,48 @@ def normalise(
 
 
 def exact_match(item: Item, response: Response) -> Score:
-    """The text is the gold text, or the gold's letter; white space at its ends does not count.
+    """Compare the text with the gold text or letter, without white space at its ends.
 
-    Reasoning is left out. An empty text is unparsed; so is, for an item with options, anything
-    but one of its letters.
+    Reasoning is removed. An empty text is unparsed; for an item with options, so is any text that is
+    not one of its letters.
     """
     return _exact_match(item, response, frozenset())
 
 
 def exact_match_with(options: Collection[str]) -> Callable[[Item, Response], Score]:
-    """``exact_match`` after ``normalise`` with these of its options, on both sides."""
+    """Return ``exact_match`` after ``normalise`` with these options on both sides."""
     chosen = frozenset(options)
     return lambda item, response: _exact_match(item, response, chosen)
 
 
 def _exact_match(item: Item, response: Response, options: frozenset[str]) -> Score:
-    fault = what_is_wrong(item, response)
+    fault = scoring_fault(item, response)
     if fault is not None:
         return Score(Outcome.ERROR, error=fault)
     flags = dict.fromkeys(options, True)
-    said = (without_reasoning(response.text or "") or "").strip()
-    answer, gold = normalise(said, **flags), normalise(item.gold_label, **flags)
+    text = (without_reasoning(response.text or "") or "").strip()
+    answer, gold = normalise(text, **flags), normalise(item.gold_label, **flags)
     letters = {normalise(label, **flags) for label in LABELS[: len(item.options)]}
     if not answer or (item.options and answer not in letters):
-        return verdict(None, False)
-    return verdict(said, answer == gold)
+        return text_score(None, False)
+    return text_score(text, answer == gold)
 
 
 def contains(item: Item, response: Response) -> Score:
-    """The lenient one: the gold answer occurs somewhere in the text, as a word or words.
+    """Score whether the gold answer occurs in the text as whole words.
 
-    Case and white space do not count; for an item with options it is the gold option's text that
-    must occur. A text that lists every answer is right: not for comparing models, only for
-    finding out what stricter scorers missed.
+    Case and white space are ignored; for an item with options the gold option's text must occur.
+    This is lenient: a text that lists every answer is right. Use it to find what stricter scorers
+    miss, not to compare models.
     """
-    fault = what_is_wrong(item, response)
+    fault = scoring_fault(item, response)
     if fault is not None:
         return Score(Outcome.ERROR, error=fault)
     gold = item.gold_text
-    said = (without_reasoning(response.text or "") or "").strip()
-    if not said:
-        return verdict(None, False)
-    return verdict(said, _occurs(_simple(gold), _simple(said)))
+    text = (without_reasoning(response.text or "") or "").strip()
+    if not text:
+        return text_score(None, False)
+    return text_score(text, _occurs(_simple(gold), _simple(text)))
 
 
 def _simple(text: str) -> str:
@@ -104,7 +101,7 @@ def _simple(text: str) -> str:
 
 
 def _occurs(part: str, text: str) -> bool:
-    """Whether ``part`` occurs in ``text`` without a letter or digit directly beside it."""
+    """Return True if ``part`` occurs in ``text`` without an adjacent letter or digit."""
     position = text.find(part) if part else -1
     while position >= 0:
         end = position + len(part)
@@ -117,29 +114,29 @@ def _occurs(part: str, text: str) -> bool:
 
 
 _SECONDS = 5
-_END = 4000  # characters: the answer is at the end, and the library's time is not linear
+_END = 4000  # characters read: the answer is at the end, and the library's time is not linear
 
 
 def math(item: Item, response: Response) -> Score:
-    """The expression that the text ends up with is equal to the gold expression.
+    """Compare the last expression of the text with the gold expression.
 
-    An expression that cannot be read, or not in five seconds, is unparsed; a comparison that takes
-    longer is wrong. A gold answer that cannot be read is an error.
+    An expression that cannot be parsed within five seconds is unparsed; a comparison that takes
+    longer is wrong. A gold answer that cannot be parsed is an error.
     """
-    fault = what_is_wrong(item, response)
+    fault = scoring_fault(item, response)
     if fault is not None:
         return Score(Outcome.ERROR, error=fault)
     library = importlib.import_module("math_verify")
-    # Its time limits are signals, which only the main thread may set.
+    # The library's time limits are signals, which only the main thread can set.
     limit = _SECONDS if threading.current_thread() is threading.main_thread() else None
     gold = library.parse(f"${item.gold_label}$", parsing_timeout=limit)
     if not gold:
         return Score(
             Outcome.ERROR, error=f"the gold answer cannot be read: {item.gold_label[:60]!r}"
         )
-    said = own_answer(response.text or "")
-    answer = library.parse(said[-_END:], parsing_timeout=limit) if said else []
+    text = answer_to_item(response.text or "")
+    answer = library.parse(text[-_END:], parsing_timeout=limit) if text else []
     if not answer:
-        return verdict(None, False)
-    # The text as it stood comes last.
-    return verdict(str(answer[-1]), bool(library.verify(gold, answer, timeout_seconds=limit)))
+        return text_score(None, False)
+    # The last entry is the expression as text.
+    return text_score(str(answer[-1]), bool(library.verify(gold, answer, timeout_seconds=limit)))

@@ -1,14 +1,9 @@
-"""Code that is scored by running it: from a response to a program, from its execution to a score.
+"""Scorers of executed code: programs from responses, and scores from executions.
 
-Nothing runs here; the recorder gives the programs to a sandbox. What an item must have in its
-``fields``: ``tests`` (trusted code that raises where the answer is wrong) and ``entry_point`` (the
-function that it calls); where the model goes on with code, that ``prompt``; ``context``, code that
-the tests lean on (by default the prompt); ``solution``, which with the prompt passes the tests.
-
-``execution`` reads any reply (``extract_code``); the others read what a published tool reads:
-``execution_raw`` the whole completion, as openai/human-eval and lm-eval's ``humaneval`` and
-``mbpp`` do; ``execution_until_fence`` as its ``humaneval_instruct``, ``execution_first_block`` as
-its ``mbpp_instruct``.
+This module runs nothing; the recorder gives the programs to a sandbox. An item has in its
+``fields``: ``tests`` (trusted code that raises if the answer is wrong), ``entry_point`` (the
+function that the tests call), ``prompt`` (code that the model continues, if any), ``context`` (code
+that the tests need, by default the prompt) and ``solution`` (passes the tests, after the prompt).
 """
 
 from __future__ import annotations
@@ -24,16 +19,16 @@ from pytest_llmeval.core import Score
 from pytest_llmeval.sandbox import Execution
 from pytest_llmeval.sandbox import Program
 from pytest_llmeval.scorers.code.extract import extract_code
-from pytest_llmeval.scorers.response_text import what_is_wrong
+from pytest_llmeval.scorers.response_text import scoring_fault
 
 _FENCE = "```"
 _LANGUAGE = re.compile(r"\w*\n?")
 
 
 def execution(item: Item, response: Response) -> Program | Score:
-    """The program that ``extract_code`` finds in the reply; unparsed where it finds none."""
+    """Build the program that ``extract_code`` finds in any reply; unparsed if it finds none."""
     fields = item.fields
-    return _made(
+    return _build(
         item,
         response,
         lambda text: extract_code(
@@ -43,26 +38,35 @@ def execution(item: Item, response: Response) -> Program | Score:
 
 
 def execution_raw(item: Item, response: Response) -> Program | Score:
-    """The prompt, if it is code, and the completion behind it, as they are."""
-    return _made(item, response, lambda text: item.fields.get("prompt", "") + text)
+    """Build the program from the prompt, if it is code, and the whole completion.
+
+    As openai/human-eval and lm-eval's ``humaneval`` and ``mbpp`` do.
+    """
+    return _build(item, response, lambda text: item.fields.get("prompt", "") + text)
 
 
 def execution_until_fence(item: Item, response: Response) -> Program | Score:
-    """The prompt and the completion up to its first fence, which closes the one of the prompt."""
-    return _made(
+    """Build the program from the prompt and the completion up to its first fence.
+
+    That fence closes the one in the prompt; as lm-eval's ``humaneval_instruct`` does.
+    """
+    return _build(
         item, response, lambda text: item.fields.get("prompt", "") + text.partition(_FENCE)[0]
     )
 
 
 def execution_first_block(item: Item, response: Response) -> Program | Score:
-    """The first block of a reply that begins inside one; nothing where it is never closed."""
-    return _made(item, response, _first_block)
+    """Build the program from the first block of a reply that begins inside it.
+
+    As lm-eval's ``mbpp_instruct`` does; a block without an end gives no program.
+    """
+    return _build(item, response, _first_block)
 
 
-def score_of(execution: Execution) -> Score:
-    """The score of a program that was run; its answer says how it ended.
+def execution_score(execution: Execution) -> Score:
+    """Return the score of an execution, with its status as the answer.
 
-    Whatever the candidate did is wrong, an error of the machinery is an error.
+    Every failure of the candidate is wrong; a failure of the sandbox is an error.
     """
     match execution.status:
         case "passed":
@@ -75,15 +79,18 @@ def score_of(execution: Execution) -> Score:
 
 
 def reference_program(item: Item) -> Program:
-    """The item's own solution as a program, which must pass: what a sandbox is checked with."""
+    """Return the item's solution as a program, which must pass, to check a sandbox.
+
+    Raises ConfigError for an item without a solution.
+    """
     solution = item.fields.get("solution")
     if solution is None:
         raise ConfigError(f"item {item.id!r} has no field 'solution' to run")
     return _program(item, item.id, item.fields.get("prompt", "") + solution)
 
 
-def _made(item: Item, response: Response, read: Callable[[str], str]) -> Program | Score:
-    fault = what_is_wrong(item, response)
+def _build(item: Item, response: Response, read: Callable[[str], str]) -> Program | Score:
+    fault = scoring_fault(item, response)
     if fault is None and "tests" not in item.fields:
         fault = "the item has no tests to run"
     if fault is not None:
@@ -106,13 +113,13 @@ def _program(item: Item, name: str, source: str) -> Program:
 
 
 def _first_block(text: str) -> str:
-    """What lm-eval takes: from the (opened) fence to the next, line breaks at both ends left out.
+    """Return the text up to the next fence, without line breaks at its ends, as lm-eval does.
 
-    It puts the opening marks before the reply and looks for the closing ones.
+    lm-eval puts the opening fence before the reply and searches for the closing one.
     """
     inside, mark, _ = text.partition(_FENCE)
     if not mark:
         return ""
-    # A word at the very beginning is taken for the language, as there.
+    # A word at the beginning is read as the language, as in lm-eval.
     inside = inside[_LANGUAGE.match(inside).end() :]  # type: ignore[union-attr]
     return inside.removesuffix("\n")

@@ -1,10 +1,10 @@
-"""Scorers over the log-likelihoods of an item's choices: ``letter``, ``cloze``, ``likelihood``.
+"""Scorers of the log-likelihoods of an item's choices: ``letter``, ``cloze``, ``likelihood``.
 
-All take the first of equal maxima, as lm-evaluation-harness does, and record that there was a
-tie. Scores that cannot be compared are errors: an argmax over NaN or over nothing but -inf is
-option A, and a broken model would score a quarter. Where all choices have one value the score
-records that too (``all_tied``): a few such items happen, many are a server that returns the value
-of other tokens, such as vLLM with a BOS token in its text offsets.
+All take the first of equal maxima, as lm-evaluation-harness does, and record the tie. Values that
+cannot be compared are errors: an argmax over NaN or only over -inf is option A, so that a broken
+model would score a quarter. The score also records that all choices have the same value
+(``all_tied``): this is normal for a few items, but many indicate a server that returns values of
+other tokens, such as vLLM with a BOS token in its text offsets.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from pytest_llmeval.core import Score
 from pytest_llmeval.scorers.choice.reader import choice
 
 SAME_VALUE = 1e-6
-"""Relative (and, near 0, absolute) difference up to which log-likelihoods count as the same.
+"""Relative (near 0, absolute) difference up to which log-likelihoods count as equal.
 
-A few roundings of single precision: the same token, evaluated in two batches or printed twice.
-Which choice is highest is decided exactly, whatever this is.
+It covers a few roundings in single precision, such as those of a token that is evaluated in two
+batches. The highest choice is determined exactly, without this tolerance.
 """
 
 
 def letter(item: Item, response: Response) -> Score:
-    """The option whose letter has the highest log-likelihood (lm-eval's ``acc``).
+    """Choose the option whose letter has the highest log-likelihood (lm-eval's ``acc``).
 
-    An endpoint that could not tell which is highest has generated the letter instead: then
-    the text is read as ``choice`` reads it.
+    An endpoint that cannot determine the highest one generates the letter; then the text is scored
+    by ``choice``.
     """
     if response.text is not None and not response.logprobs:
         return choice(item, response)
@@ -42,9 +42,9 @@ def letter(item: Item, response: Response) -> Score:
 
 
 def cloze(item: Item, response: Response) -> Score:
-    """The option whose text has the highest log-likelihood per character.
+    """Choose the option whose text has the highest log-likelihood per character.
 
-    Characters of the text without the space before it, as in lm-eval's ``acc_norm``.
+    The space before the text does not count as a character, as in lm-eval's ``acc_norm``.
     """
     fault = _fault(item, response)
     if fault is None and not all(item.options):
@@ -55,14 +55,14 @@ def cloze(item: Item, response: Response) -> Score:
 
 
 def per_character(logprobs: Sequence[float], options: Sequence[str]) -> list[float]:
-    """The values that ``cloze`` compares. ValueError for another number of options."""
+    """Return the values that ``cloze`` compares; raises ValueError for lists of unequal length."""
     return [value / len(option) for value, option in zip(logprobs, options, strict=True)]
 
 
 def likelihood(item: Item, response: Response) -> Score:
-    """The option whose text has the highest log-likelihood, whatever its length.
+    """Choose the option whose text has the highest log-likelihood, independent of its length.
 
-    What lm-eval calls ``acc`` where the texts of the options are compared.
+    This is lm-eval's ``acc`` for tasks that compare the texts of the options.
     """
     fault = _fault(item, response)
     if fault is not None:
@@ -71,7 +71,7 @@ def likelihood(item: Item, response: Response) -> Score:
 
 
 def _fault(item: Item, response: Response) -> str | None:
-    """Why the response's log-likelihoods cannot be compared, or None."""
+    """Return why the response's log-likelihoods cannot be compared, or None."""
     if response.error is not None:
         return response.error
     values, options = response.logprobs, len(item.options)
@@ -87,7 +87,7 @@ def _fault(item: Item, response: Response) -> str | None:
 
 
 def _first_maximum(item: Item, response: Response, values: Sequence[float]) -> Score:
-    """The score of the highest of ``values``, which are made of the response's own."""
+    """Return the score of the highest of ``values``, which are derived from the log-likelihoods."""
     highest = max(values)
     chosen = values.index(highest)
     return Score(
@@ -99,7 +99,7 @@ def _first_maximum(item: Item, response: Response, values: Sequence[float]) -> S
 
 
 def _all_same(values: Sequence[float]) -> bool:
-    """Whether several values are one and the same, but for rounding."""
+    """Return True if several values are equal up to rounding."""
     return len(values) > 1 and math.isclose(
         min(values), max(values), rel_tol=SAME_VALUE, abs_tol=SAME_VALUE
     )

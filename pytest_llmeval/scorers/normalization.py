@@ -1,4 +1,4 @@
-"""Texts as they are compared: without markup and case; and patterns of literal words."""
+"""Normalization of texts for comparison, and patterns of literal words."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterable
 _REST = r"[^\s!-@\[-`{-~\u2000-\u206f\u3000-\u303f\uff00-\uff20।՝]{0,20}"  # of a word
 
 
-def any_of(words: Iterable[str]) -> str:
-    """A pattern of literal words, the longest first; ``word*`` is one that may go on."""
+def alternation(words: Iterable[str]) -> str:
+    """Return a pattern of literal words, longest first; ``word*`` matches longer words, too."""
     ordered = sorted(set(words), key=lambda word: (-len(word), word))
     return "|".join(re.escape(word).replace(r"\*", _REST) for word in ordered)
 
 
-# Markup, quotes, brackets, invisible characters: what may stand around an answer.
+# Markup, quotes, brackets, invisible characters, which may be around an answer.
 _MARKUP = re.compile(
     r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:rm|bf|it|sf|tt|bb)|boldsymbol|bf|rm|bm|large|Large|huge"
     r"|left|right|quad|[,;!:()\[\] ])"
@@ -30,41 +30,43 @@ _MINUS = re.compile(r"^[-−–]\s?(?=\.?\d)|[−–](?=\s?\.?\d)")
 
 
 def without_markup(text: str) -> str:
-    """``text`` with blanks for markup."""
+    """Return ``text`` with spaces in place of markup."""
     return _MARKUP.sub(" ", text)
 
 
-def plain(text: str) -> str:
-    """``text`` in small letters, without markup, without blanks and full stops at its ends.
+def plain_text(text: str) -> str:
+    """Return ``text`` case-folded, without markup, and without spaces and full stops at its ends.
 
-    The point of ".5" is no full stop, and every minus of a number is the same.
+    The point of ".5" is not a full stop, and all minus signs of numbers become the same.
     """
-    said = _MINUS.sub("-", " ".join(without_markup(text).split())).rstrip(_EDGES)
-    kept = said.lstrip(_EDGES)
-    begin = len(said) - len(kept) - 1
-    return (said[begin:] if begin >= 0 and _POINT.match(said, begin) else kept).casefold()
+    unmarked = _MINUS.sub("-", " ".join(without_markup(text).split())).rstrip(_EDGES)
+    stripped = unmarked.lstrip(_EDGES)
+    begin = len(unmarked) - len(stripped) - 1
+    has_point = begin >= 0 and _POINT.match(unmarked, begin)
+    return (unmarked[begin:] if has_point else stripped).casefold()
 
 
 _WORD = re.compile(r"[^\W_]+")
 _NEXT_WORD = re.compile(r"[\W_]{0,60}([^\W_]+)")
 
 
-def end_of(said: str, text: str, start: int) -> int | None:
-    """Where the words of ``said``, a plain text, end that follow in ``text`` from ``start`` on."""
-    words = _WORD.findall(said)
+def match_end(plain: str, text: str, start: int) -> int | None:
+    """Return where the words of ``plain`` end if they follow in ``text`` from ``start``, or None."""
+    words = _WORD.findall(plain)
     for number, word in enumerate(words, start=1):
-        found = _NEXT_WORD.match(text, start)
-        there = found[1].casefold() if found else ""
-        # An ending may be written directly behind, as in Korean.
-        goes_on = number == len(words) and there.startswith(word) and there[len(word) :] > "\u0590"
-        if found is None or (there != word and not goes_on):
+        match = _NEXT_WORD.match(text, start)
+        text_word = match[1].casefold() if match else ""
+        # An ending may be attached to the last word, as in Korean.
+        ending = text_word.removeprefix(word)
+        attached = number == len(words) and text_word.startswith(word) and ending > "\u0590"
+        if match is None or (text_word != word and not attached):
             return None
-        start = found.start(1) + len(word)
+        start = match.start(1) + len(word)
     return start if words else None
 
 
 def is_cut_off(line: str) -> bool:
-    """Whether a bracket or a formula on this line was opened and not closed."""
+    """Return True if a bracket or a formula on this line is opened and not closed."""
     opened = any(line.count(a) > line.count(b) for a, b in ("()", "[]", "{}"))
     return opened or (line.strip().startswith("$$") and line.count("$$") % 2 == 1)
 
@@ -73,6 +75,6 @@ _SENTENCE = re.compile(r"[.!?。！？]\s+|[。！？]|\n")
 
 
 def last_sentence(text: str) -> str:
-    """The last sentence of a text that is not empty, in plain form."""
-    sentences = map(plain, reversed(_SENTENCE.split(text)))
+    """Return the last sentence of a text that is not empty, as plain text."""
+    sentences = map(plain_text, reversed(_SENTENCE.split(text)))
     return next(filter(None, sentences), "")

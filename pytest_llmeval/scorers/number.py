@@ -1,8 +1,8 @@
 """Extraction of the final number from generated text, and comparison of numbers as numbers.
 
-Candidates are the numbers behind ``####``, in a box, behind an announcement ("the answer is",
-"A:"), and the bare ones; the best ranked one is the answer. Reasoning, and everything from an
-invented next question on, is cut first. Only bounded stretches of the text are read closely, so
+Candidates are the numbers after ``####``, in a box, after an announcement ("the answer is", "A:"),
+and bare numbers; the candidate with the best rank is the answer. Reasoning and everything from an
+invented next question on are removed first. Only bounded ranges of the text are parsed in detail, so
 that the time is linear in the text.
 """
 
@@ -25,28 +25,27 @@ from pytest_llmeval.scorers.choice.reader import Candidate
 from pytest_llmeval.scorers.choice.reader import Extraction
 from pytest_llmeval.scorers.choice.reader import Role
 from pytest_llmeval.scorers.choice.tokens import lex
-from pytest_llmeval.scorers.normalization import any_of
+from pytest_llmeval.scorers.normalization import alternation
 from pytest_llmeval.scorers.numerals import CODES
 from pytest_llmeval.scorers.numerals import DIGIT
 from pytest_llmeval.scorers.numerals import SIGNS
 from pytest_llmeval.scorers.numerals import Numeral
 from pytest_llmeval.scorers.numerals import numerals
-from pytest_llmeval.scorers.response_text import own_answer
-from pytest_llmeval.scorers.response_text import verdict
-from pytest_llmeval.scorers.response_text import what_is_wrong
+from pytest_llmeval.scorers.response_text import answer_to_item
+from pytest_llmeval.scorers.response_text import scoring_fault
+from pytest_llmeval.scorers.response_text import text_score
 
-# Of equal rank the last one wins.
+# Of candidates of equal rank, the last one is used.
 _RANKS = {Role.MARKED: 0, Role.BOXED: 1, Role.ANNOUNCED: 1, Role.BARE: 2, Role.SUPPOSED: 3}
 
-_STATEMENTS = 20  # marks and announcements read, from the last
-_NUMBERS = 5  # bare numbers listed, from the last
-_STRETCH = 1 << 12  # characters before the last digit in which bare numbers are sought
-_BEFORE = 160  # characters before an announcement that may qualify it
-_REACH = 300  # characters behind an announcement in which its number begins
+_STATEMENTS = 20  # number of marks and of announcements that are read, from the last
+_NUMBERS = 5  # number of bare numbers that are listed, from the last
+_STRETCH = 1 << 12  # characters before the last digit that are searched for bare numbers
+_REACH = 300  # characters after an announcement in which its number begins
 
 _MARK = re.compile(r"(?<!#)####(?!#)")
 _DIRECT = re.compile(rf"(?:-\s|[\s*_`\"'“‘~≈({{\[\\:=.{SIGNS}]|text|mathrm|approx|{CODES})*")
-# Steps or a heading follow, no number.
+# Steps or a heading, not a number.
 _STEPS = re.compile(
     r"\s{0,8}(?:[*_#]{0,4}\s?(?:Step|Schritt|Étape|Paso|Passo|Шаг|步骤|步驟|ステップ)\s?\d"
     r"|(?:(?<=\n)[*_#]{0,4}1|(?<=####)\s{0,3}\d{1,2})[.)][*_]{0,2}\s+[^\W\d])",
@@ -59,13 +58,13 @@ _WORD = re.compile("[NB]|(?<=[~¶])a(?=:)")
 _LINK = re.compile("B|N(?=#)|N[^XWQx.:;?¶#]{0,9}?[Vvz:]:?[~¶]{0,2}|a:")
 _ASIDE = re.compile(
     r"(?<![-−–+*/×÷=≈^])[*_]{0,2}"
-    rf"(?:[,،]?\s(?:{any_of(answer_words.BECAUSE)})(?!\w)|,\s(?:as|which|not|where)\b"
-    rf"|{any_of(answer_words.BECAUSE_UNSPACED)}"
+    rf"(?:[,،]?\s(?:{alternation(answer_words.BECAUSE)})(?!\w)|,\s(?:as|which|not|where)\b"
+    rf"|{alternation(answer_words.BECAUSE_UNSPACED)}"
     # Brackets that close at the end of the statement.
     r"|\s?[(（](?<=\s\(|.（)(?=[^()（）\n]{0,300}[)）][\s.*_$。]{0,6}(?:\n|[.!?。](?:\s|$)|$)))"
 )
 _NEGATIVE = re.compile(
-    rf"[\s*_$({{\[]{{0,6}}(?:(?:{any_of(answer_words.MINUS)})\s{{1,2}}|[负負](?=\d)|(?<!\n)[-−–]\s(?=\d))",
+    rf"[\s*_$({{\[]{{0,6}}(?:(?:{alternation(answer_words.MINUS)})\s{{1,2}}|[负負](?=\d)|(?<!\n)[-−–]\s(?=\d))",
     re.IGNORECASE,
 )
 # The ends of a box, of a line, and of a sentence, with blank lines before it.
@@ -84,58 +83,58 @@ _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1
 _PARTS = {"half": 2, "halves": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "eighth": 8}
 _PARTS |= {f"{name}s": part for name, part in _PARTS.items() if part > 2}
 _IN_WORDS = re.compile(
-    rf"\b(?P<whole>(?:{any_of(_WORDS)})(?:[\s-]+(?:and\s+)?(?:{any_of(_WORDS | _SCALES)})\b)*)\b"
-    rf"(?:\s+(?P<and>and\s+a\s+)?(?P<part>{any_of(_PARTS)})\b)?",
+    rf"\b(?P<whole>(?:{alternation(_WORDS)})(?:[\s-]+(?:and\s+)?(?:{alternation(_WORDS | _SCALES)})\b)*)\b"
+    rf"(?:\s+(?P<and>and\s+a\s+)?(?P<part>{alternation(_PARTS)})\b)?",
     re.IGNORECASE,
 )
 
 
 def number(item: Item, response: Response) -> Score:
-    """Score the final number of the text against the gold number; no number is ``unparsed``.
+    """Compare the final number of the text with the gold number; no number is ``unparsed``.
 
-    ``item.fields["language"]`` decides whether "1.234" of a reply has a decimal point; that of a
-    gold answer always has.
+    ``item.fields["language"]`` determines whether "1.234" in a reply has a decimal point; in a gold
+    answer it always has.
     """
-    fault = what_is_wrong(item, response)
+    fault = scoring_fault(item, response)
     gold = extract_number(item.gold_label)
     if fault is None and gold is None:
-        fault = f"the gold answer is no number: {item.gold_label[:60]!r}"
+        fault = f"the gold answer is not a number: {item.gold_label[:60]!r}"
     if fault is not None or gold is None:
         return Score(Outcome.ERROR, error=fault)
     answer = explain_number(response.text or "", item.fields.get("language")).answer
-    return verdict(answer, answer is not None and _equal(Decimal(answer), gold))
+    return text_score(answer, answer is not None and _equal(Decimal(answer), gold))
 
 
 def extract_number(text: str, *, language: str | None = None) -> Decimal | None:
-    """Return the final number of ``text``, or None; a percentage at face value. Never raises.
+    """Return the final number of ``text``, or None; never raises.
 
-    ``language`` is the ISO 639-1 code of the text's language where it is known. It matters where
-    three digits follow a single point: thousands in languages with a decimal comma.
+    A percentage is returned at face value. ``language``: ISO 639-1 code of the text's language, if
+    known. In languages with a decimal comma, three digits after a single point are thousands.
     """
     answer = explain_number(text, language).answer
     return None if answer is None else Decimal(answer)
 
 
 def explain_number(text: str, language: str | None = None) -> Extraction:
-    """Return the candidates for the final number of ``text``, the best first; see extract_number.
+    """Return the candidates for the final number of ``text``, best first; see ``extract_number``.
 
-    The last 20 marks, 20 announcements and 5 other numbers are listed. The answer is None
-    for a statement of digits that are no number, such as a time.
+    They are the last 20 marks, 20 announcements and 5 other numbers. The answer is None for a
+    statement of digits that are not a number, such as a time.
     """
-    reply = own_answer(text)
+    reply = answer_to_item(text)
     if not reply:
         return Extraction("", ())
     comma = (language or "")[:2].lower() in answer_words.DECIMAL_COMMA
-    found = [*_marked(reply, comma), *_stated(reply, comma)]
-    found.extend(_bare(reply, comma, found))
-    return Extraction(reply, tuple(sorted(found, key=lambda candidate: _RANKS[candidate.role])))
+    candidates = [*_marked(reply, comma), *_stated(reply, comma)]
+    candidates.extend(_bare(reply, comma, candidates))
+    return Extraction(reply, tuple(sorted(candidates, key=lambda entry: _RANKS[entry.role])))
 
 
 def numbers_equal(answer: str, gold: str, *, language: str | None = None) -> bool:
-    """Return whether the final number of ``answer`` equals that of ``gold``.
+    """Return True if the final number of ``answer`` equals that of ``gold``.
 
-    ``gold`` may be a whole GSM8K solution. A difference of less than 1e-9 (of the gold) is ignored
-    only where ten or more decimals show that it comes from floating point.
+    ``gold`` may be a whole GSM8K solution. A difference of up to 1e-9 (relative to the gold) is
+    ignored only if ten or more decimals indicate floating-point arithmetic.
     """
     value, target = extract_number(answer, language=language), extract_number(gold)
     return value is not None and target is not None and _equal(value, target)
@@ -159,7 +158,7 @@ def _candidate(numeral: Numeral, role: Role, rule: str) -> Candidate:
 
 
 def _marked(text: str, comma: bool) -> Iterator[Candidate]:
-    """The numbers directly behind ``####``, or behind the "=" of a calculation there."""
+    """Yield the numbers directly after ``####``, or after the "=" of a calculation there."""
     for mark in reversed(list(_MARK.finditer(text))[-_STATEMENTS:]):
         if _STEPS.match(text, mark.end()):
             continue
@@ -167,16 +166,16 @@ def _marked(text: str, comma: bool) -> Iterator[Candidate]:
         first = next(numerals(text, mark.end(), line, comma=comma), None)
         if first is not None and _DIRECT.fullmatch(text, mark.end(), first.start):
             numeral = _of_statement(text, mark.end(), line, comma) or first
-            yield _candidate(numeral, Role.MARKED, 'behind "####"')
+            yield _candidate(numeral, Role.MARKED, 'after "####"')
 
 
 def _stated(text: str, comma: bool) -> Iterator[Candidate]:
-    """The numbers of boxes and announcements, in digits or in words, the last first."""
+    """Yield the numbers of boxes and announcements, in digits or in words, last first."""
     tokens = lex(text)
     words = [word.start() for word in _WORD.finditer(tokens.classes)]
     for word in reversed(words[-_STATEMENTS:]):
         link = _LINK.match(tokens.classes, word)
-        if link is None or not phrases.is_its_own(tokens, word):
+        if link is None or not phrases.is_assertion(tokens, word):
             continue
         if link[0] == "a:" and not text.startswith("\nA:", tokens.starts[word] - 1):
             continue
@@ -191,31 +190,31 @@ def _stated(text: str, comma: bool) -> Iterator[Candidate]:
             continue
         announcement = " ".join(text[tokens.starts[word] : start].split())
         if phrases.is_supposed(tokens, link.end()):
-            yield _candidate(numeral, Role.SUPPOSED, f'behind "{announcement}", of another case')
+            yield _candidate(numeral, Role.SUPPOSED, f'after "{announcement}", for another case')
         elif boxed:
             yield _candidate(numeral, Role.BOXED, f"in {announcement}…}}")
         else:
-            yield _candidate(numeral, Role.ANNOUNCED, f'behind "{announcement}"')
+            yield _candidate(numeral, Role.ANNOUNCED, f'after "{announcement}"')
 
 
 def _bare(text: str, comma: bool, listed: Sequence[Candidate]) -> Iterator[Candidate]:
-    """The last of the other numbers of the text, the last first; not the numbers of its lists."""
+    """Yield the other numbers of the text, last first, without the numbers of its lists."""
     digit = deque(DIGIT.finditer(text), maxlen=1)
     start = max(0, digit[0].end() - _STRETCH) if digit else len(text)
     items = list(_LIST_ITEM.finditer(text, start))
     numbers = {0, *(int(item[1]) for item in items)}
-    left_out = {item.start(1) for item in items if int(item[1]) - 1 in numbers}
-    left_out.update(*(range(candidate.start, candidate.end) for candidate in listed))
-    # The first numeral of a stretch may have begun before it.
-    found = islice(numerals(text, start, comma=comma), min(start, 1), None)
-    kept = (numeral for numeral in found if numeral.value is not None)
-    last = deque((numeral for numeral in kept if numeral.start not in left_out), _NUMBERS)
+    excluded = {item.start(1) for item in items if int(item[1]) - 1 in numbers}
+    excluded.update(*(range(candidate.start, candidate.end) for candidate in listed))
+    # The first numeral of the range may begin before it.
+    complete = islice(numerals(text, start, comma=comma), min(start, 1), None)
+    valid = (numeral for numeral in complete if numeral.value is not None)
+    last = deque((numeral for numeral in valid if numeral.start not in excluded), _NUMBERS)
     for place, numeral in enumerate(reversed(last), start=1):
         yield _candidate(numeral, Role.BARE, f"number {place} from the end, without context")
 
 
 def _of_statement(text: str, start: int, end: int, comma: bool) -> Numeral | None:
-    """The number of a statement in ``text[start:end]``, in digits or in words."""
+    """Return the number of a statement in ``text[start:end]``, in digits or in words."""
     negative = _NEGATIVE.match(text, start, end)
     start = negative.end() if negative else start
     numeral = _result(text, start, end, comma)
@@ -228,9 +227,9 @@ def _of_statement(text: str, start: int, end: int, comma: bool) -> Numeral | Non
 
 
 def _result(text: str, start: int, end: int, comma: bool) -> Numeral | None:
-    """The number of a statement: the result of its calculation, else the first.
+    """Return the result of a statement's calculation, or else its first number.
 
-    A reason or a remark behind it ("12, because 3 × 3 = 9 is too few") is another calculation.
+    A reason or a remark after it ("12, because 3 × 3 = 9 is too few") does not belong to it.
     """
     for aside in _ASIDE.finditer(text, start, end):
         if DIGIT.search(text, start, aside.start()):
@@ -242,7 +241,7 @@ def _result(text: str, start: int, end: int, comma: bool) -> Numeral | None:
 
 
 def _in_words(text: str) -> Decimal | None:
-    """The first English number written in words, such as "one hundred and eighty"."""
+    """Return the first English number in words, such as "one hundred and eighty"."""
     match = _IN_WORDS.search(text)
     if match is None:
         return None
@@ -260,6 +259,6 @@ def _in_words(text: str) -> Decimal | None:
 
 
 def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
-    """The end of the stretch of this kind that begins at ``start``, within reach."""
+    """Return the end of the pattern's match at ``start``, limited to ``_REACH`` characters."""
     match = pattern.match(text, start, start + _REACH)
     return start if match is None else match.end()

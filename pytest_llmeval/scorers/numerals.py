@@ -1,9 +1,9 @@
-r"""Numerals in text: the digits that belong to one number, and its value.
+r"""Numerals in text and their values.
 
-A numeral is read as a whole or not at all. Digits and the separators between them form a run; the
-run is a number if it has one of a few shapes, and otherwise none: a date, a time, a version, a
-list. A single comma is a decimal comma unless exactly three digits follow (``3,75``, ``1,234``);
-a single point is a decimal point, except before three digits in a language with a decimal comma.
+A numeral is read as a whole or not at all. Digits and the separators between them form a run, which
+is a number if it has one of a few shapes; otherwise it is a date, a time, a version or a list. A
+single comma is a decimal comma unless exactly three digits follow (``3,75``, ``1,234``); a single
+point is a decimal point, except before three digits in a language with a decimal comma.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from decimal import Context
 from decimal import Decimal
 from unicodedata import normalize
 
-from pytest_llmeval.scorers.normalization import any_of
+from pytest_llmeval.scorers.normalization import alternation
 
 _LONGEST = 400  # digits of a number
 _LONGEST_RUN = 2000  # characters of a number with its separators
@@ -26,9 +26,9 @@ DIGIT = re.compile(rf"[\d{_VULGAR}]")
 CODES = "USD|EUR|GBP|INR|RMB|CNY|JPY|CHF|US|Rs|RM|kr"  # written directly before digits
 SIGNS = "$€£¥₹₽₩฿₦"
 _CURRENCY = rf"(?:(?:{CODES})?\\?[{SIGNS}]|(?:{CODES})\.?)"
-_LETTER = r"A-Za-z\u00b5\u00c0-\u052f"  # of scripts that write units and exponents beside digits
+_LETTER = r"A-Za-z\u00b5\u00c0-\u052f"  # of scripts with units and exponents next to digits
 
-# Power of ten: the words for it.
+# Power of ten → its words.
 _WORDS = {
     2: "hundred hundert",
     3: "thousand tausend tsd duizend tusen tusind mille mila mil тыс тысяча тысячи тысяч nghìn ngàn"
@@ -42,15 +42,15 @@ _WORDS = {
     12: "trillion trillions billionen billones trilhão trilhões триллион триллионов трлн",
 }
 _SCALES = {word: power for power, words in _WORDS.items() for word in words.split()}
-# Without blanks around them, the small ones also before a large one.
+# Without spaces around them; a small one may precede a large one.
 _SMALL = {"百": 2, "백": 2, "千": 3, "천": 3}
 _LARGE = {"万": 4, "萬": 4, "만": 4, "億": 8, "亿": 8, "억": 8, "兆": 12, "조": 12}
 _UNSPACED = _SMALL | _LARGE | {a + b: _SMALL[a] + _LARGE[b] for a in _SMALL for b in _LARGE}
 _POWERS = _SCALES | _UNSPACED
 _SCALE = (
-    rf"(?:(?i:{any_of(_SCALES)})(?![^\W_])"
+    rf"(?:(?i:{alternation(_SCALES)})(?![^\W_])"
     # Not in 千克 (kilogram), 百分点 (percentage point), 兆字节 (megabyte).
-    rf"|(?:{any_of(_UNSPACED)})(?![克米瓦卡焦帕赫字分科]))"
+    rf"|(?:{alternation(_UNSPACED)})(?![克米瓦卡焦帕赫字分科]))"
 )
 
 # Marks between digits: a comma, a point, one that only separates groups (written ' below), others.
@@ -59,9 +59,9 @@ _KINDS |= {mark: mark for mark in ",.٫:h~"}  # 12h30
 _GROUP_MARK = (
     r"[\ \u00a0\u2002-\u200a\u202f'’‘´_٬，]|\{?\\[,;:!\ ]\}?|&(?:nbsp|thinsp|\#160|\#8239);"
 )
-# A blank only before a group of three, and behind what may be one: not in 2024 100, 0.5 100.
+# A space only between groups of three digits: not in 2024 100, 0.5 100.
 _MARK = (
-    rf"(?:{any_of(set(_KINDS) - {'~'})}|~(?=\d{{3}}(?!\d))"
+    rf"(?:{alternation(set(_KINDS) - {'~'})}|~(?=\d{{3}}(?!\d))"
     rf"|(?<!\d{{4}})(?<!\b0)(?<![.,٫]\d)(?<![.,٫]\d\d)"
     rf"(?:{_GROUP_MARK})(?=\d{{3}}(?!\d|/\d{{3}})))"
 )
@@ -73,8 +73,8 @@ _LAKHS = r"[1-9]\d?(?:,\d\d)+,\d{3}"
 _POINTED = rf"(?:\d*|{_BLANKS}|{_COMMAS}|{_LAKHS})(?:[.٫](?P<a>\d+|\d{{3}}(?:'\d{{3}})+))?"
 _THOUSANDS = rf"(?:{_BLANKS}|{_POINTS})(?:[,٫](?P<b>\d+))?"
 _DECIMAL_COMMA = r"(?:\d{1,3},(?!\d{3}\Z)|0,|\d{4,},(?!\d{3}))(?P<c>\d+)"
-# The decimals are a group; of two readings the first is taken. Without a language, 1234,567 may as
-# well be a list.
+# The decimals are a group; of two possible readings the first is used. Without a language, 1234,567
+# may also be a list.
 _SHAPES = {
     False: re.compile(rf"{_POINTED}|{_THOUSANDS}|{_DECIMAL_COMMA}"),
     True: re.compile(rf"{_THOUSANDS}|{_POINTED}|{_DECIMAL_COMMA}|\d+,(?P<d>\d+)"),
@@ -109,7 +109,7 @@ _RATIO = re.compile(
 )
 _INTEGER = re.compile(r"[-−]?\d+(?:\.\d+)?")
 _BESIDE = [*CODES.split("|"), r"\\times", r"\\cdot", r"\\approx", "sterling", "euro", r"\\pounds"]
-# Digits directly behind one of these are part of a name, an exponent or an index.
+# Digits directly after one of these are part of a name, an exponent or an index.
 _NAME = re.compile(
     rf"(?:[{_LETTER}_^]{''.join(f'(?<!{code})' for code in _BESIDE)}|[A-Za-z]-|[\^_]\{{)\Z"
 )
@@ -117,7 +117,7 @@ _NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Numeral:
-    """A numeral at ``text[start:end]``; ``value`` is None for digits that are no number."""
+    """Numeral at ``text[start:end]``; ``value`` is None for digits that are not a number."""
 
     value: Decimal | None
     start: int
@@ -127,7 +127,7 @@ class Numeral:
 def numerals(
     text: str, start: int = 0, end: int | None = None, *, comma: bool = False
 ) -> Iterator[Numeral]:
-    """Yield the numerals that begin in ``text[start:end]``, in order; each is read to its end.
+    """Yield the numerals that begin in ``text[start:end]``, in order.
 
     ``comma``: the text is in a language with a decimal comma. The time is linear in the text.
     """
@@ -148,7 +148,7 @@ def _value(match: re.Match[str], comma: bool) -> Decimal | None:
 
 
 def _unsigned(match: re.Match[str], comma: bool) -> Decimal:
-    """The value without its sign; ValueError or ArithmeticError where it is no number."""
+    """Return the value without its sign; raises ValueError or ArithmeticError if it is not a number."""
     if match["fraction"]:
         return _ratio(match["fraction"], comma)
     if match["none"] or (match["pair"] and not comma):
@@ -179,7 +179,7 @@ def _of_run(run: str, comma: bool) -> Decimal:
         plain = re.sub(r"\d", lambda digit: str(int(digit[0])), plain)
     shape = _SHAPES[comma].fullmatch(plain)
     if shape is None:
-        raise ValueError("no number")
+        raise ValueError("not a number")
     decimals = shape[shape.lastgroup] if shape.lastgroup else ""
     digits = [re.sub(r"\D", "", part) for part in (plain[: len(plain) - len(decimals)], decimals)]
     if sum(map(len, digits)) > _LONGEST:
@@ -190,7 +190,7 @@ def _of_run(run: str, comma: bool) -> Decimal:
 def _ratio(text: str, comma: bool) -> Decimal:
     match = _RATIO.fullmatch(normalize("NFKC", text))
     if match is None:
-        raise ValueError("something else above or below the line")
+        raise ValueError("numerator or denominator is not a number")
     value = _of_run(match[2], comma) / _of_run(match[3], comma)
     return -value if match[1] else value
 
@@ -200,7 +200,7 @@ def _exponent(text: str) -> int:
 
 
 def _power(base: Decimal, exponent: int) -> Decimal:
-    """Exact for a whole exponent from 0, up to a limit of digits (ValueError beyond it)."""
+    """Return the power, exact for exponents from 0; raises ValueError for too many digits."""
     if len(base.as_tuple().digits) * abs(exponent) > _LONGEST:
         raise ValueError("too long")
     value = _EXACT.power(base, abs(exponent))

@@ -1,32 +1,8 @@
-"""Scorers that reproduce how published tools read answers, with their faults.
+"""Scorers that reproduce how published tools extract answers, including their faults.
 
-What lm-evaluation-harness 0.4.13 reads out of GSM8K and MMLU-Pro answers, with its faults.
-
-``lmeval_strict`` and ``lmeval_flexible`` are the two filters of its ``gsm8k``,
-``lmeval_cot_strict`` the strict one of ``gsm8k_cot``; all compare as its ``exact_match`` does: as
-text, without commas, dollar signs and a final full stop. So ``29.00`` is not ``29`` there, and
-"The answer is 18" without a full stop gives ``1``.
-
-What MMLU-Pro's own scripts read out of an answer, and their random guesses.
-
-``mmlu_pro_official`` is the chain of three patterns; ``mmlu_pro_official_first`` the first of them
-alone. Published outputs exist of both kinds: the answers recorded for Llama-2-7b and Llama-3-8B are
-those of the first pattern, the ones for gemini-1.5-flash those of the chain. Where nothing can be
-read, the scripts guess; no scorer here does (a guess is no answer), but ``with_random_guesses``
-repeats theirs over a whole file.
-
-What simple-evals reads out of an MMLU answer: the letter behind the first "Answer:".
-
-The words are tried in the tool's order, so an earlier word of the list outranks an earlier place
-in the text. Markup is dropped first. The letter may begin a word ("Answer: Don't know" is D) and
-a small letter is read, but never right.
-
-The extraction that the logs of "Large Language Models are Zero-Shot Reasoners" show.
-
-The model is asked twice: for its reasoning, then for the answer behind a trigger sentence. What
-follows the trigger is read: the first number, or the first of the letters A to E wherever it
-stands ("probably (A), (B), (C), or (D)." is A). Numbers are compared as text, without commas on the
-one side only: a gold answer of 2,125 is never right in the published figures.
+The tools are lm-evaluation-harness 0.4.13 (``lmeval_*``, ``mmlu_pro_lmeval``), MMLU-Pro's scripts
+(``mmlu_pro_official*``), simple-evals (``simple_evals``), and the code behind "Large Language Models
+are Zero-Shot Reasoners" (``zero_shot_cot``).
 """
 
 from __future__ import annotations
@@ -42,8 +18,8 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
-from pytest_llmeval.scorers.response_text import verdict
-from pytest_llmeval.scorers.response_text import what_is_wrong
+from pytest_llmeval.scorers.response_text import scoring_fault
+from pytest_llmeval.scorers.response_text import text_score
 
 _STRICT = re.compile(r"#### (\-?[0-9\.\,]+)")
 _COT_STRICT = re.compile(r"The answer is (\-?[0-9\.\,]+).")
@@ -53,18 +29,29 @@ _LAST_STOP = re.compile(r"\.$")
 
 
 def lmeval_strict(item: Item, response: Response) -> Score:
-    """The first number behind ``#### ``."""
+    """Extract the first number after ``#### ``: the strict filter of lm-eval's ``gsm8k``.
+
+    Answers are compared as by its ``exact_match``: as text, without commas, dollar signs and a final
+    full stop, so that ``29.00`` does not equal ``29``.
+    """
     return _first(_STRICT, item, response)
 
 
 def lmeval_cot_strict(item: Item, response: Response) -> Score:
-    """The first number behind "The answer is"; its pattern takes one more character."""
+    """Extract the first number after "The answer is": the strict filter of lm-eval's ``gsm8k_cot``.
+
+    Its pattern needs one more character after the number: "The answer is 18" without a full stop
+    gives ``1``. Answers are compared as in ``lmeval_strict``.
+    """
     return _first(_COT_STRICT, item, response)
 
 
 def lmeval_flexible(item: Item, response: Response) -> Score:
-    """The last thing that looks like a number, however little: a lone ``$.`` does."""
-    fault = what_is_wrong(item, response)
+    """Extract the last match of a number: the flexible filter of lm-eval's ``gsm8k``.
+
+    Its pattern also matches a lone ``$.``. Answers are compared as in ``lmeval_strict``.
+    """
+    fault = scoring_fault(item, response)
     if fault is not None:
         return Score(Outcome.ERROR, error=fault)
     last = deque(_FLEXIBLE.finditer(response.text or ""), maxlen=1)
@@ -72,25 +59,28 @@ def lmeval_flexible(item: Item, response: Response) -> Score:
 
 
 def mmlu_pro_lmeval(item: Item, response: Response) -> Score:
-    """The letter of the first "answer is (X)", whatever follows it and whether it is an option."""
-    fault = what_is_wrong(item, response, options=True)
+    """Extract the letter of the first "answer is (X)", as lm-eval's ``mmlu_pro`` does.
+
+    The letter may begin a word and need not be an option.
+    """
+    fault = scoring_fault(item, response, options=True)
     if fault is not None:
         return Score(Outcome.ERROR, error=fault)
     match = _MMLU_PRO.search(response.text or "")
     answer = match.group(1) if match else None
-    return verdict(answer, answer == item.gold_label)
+    return text_score(answer, answer == item.gold_label)
 
 
 def gsm8k_normal(text: str) -> str:
-    """How lm-eval's ``gsm8k`` writes an answer before it compares."""
+    """Normalize an answer as lm-eval's ``gsm8k`` does before the comparison."""
     text = text.replace(",", "").replace("$", "")
-    # Its pattern is `(?s).*#### `, which takes quadratic time on a long text without the mark.
+    # lm-eval's pattern is `(?s).*#### `, which is quadratic in the length of a text without the mark.
     text = text.rpartition("#### ")[2]
     return _LAST_STOP.sub("", text).lower()
 
 
 def _first(pattern: re.Pattern[str], item: Item, response: Response) -> Score:
-    fault = what_is_wrong(item, response)
+    fault = scoring_fault(item, response)
     if fault is not None:
         return Score(Outcome.ERROR, error=fault)
     match = pattern.search(response.text or "")
@@ -99,9 +89,9 @@ def _first(pattern: re.Pattern[str], item: Item, response: Response) -> Score:
 
 def _compared(item: Item, extracted: str | None) -> Score:
     if extracted is None:
-        return verdict(None, False)
+        return text_score(None, False)
     answer = gsm8k_normal(extracted.strip())
-    return verdict(answer, answer == gsm8k_normal(item.gold_label))
+    return text_score(answer, answer == gsm8k_normal(item.gold_label))
 
 
 _STATED = re.compile(r"answer is \(?([A-J])\)?")
@@ -110,23 +100,29 @@ _LONE = re.compile(r"\b[A-J]\b")
 
 
 def mmlu_pro_official(item: Item, response: Response) -> Score:
-    """The chain: "answer is (X)", else "answer: X", else the last capital A to J by itself."""
+    """Extract "answer is (X)", else "answer: X", else the last lone capital A to J.
+
+    This is the chain of three patterns of MMLU-Pro's scripts. The published answers of
+    gemini-1.5-flash were extracted by the chain, those of Llama-2-7b and Llama-3-8B by its first
+    pattern (``mmlu_pro_official_first``). Unparsed answers are not guessed, see
+    ``with_random_guesses``.
+    """
     text = response.text or ""
     return _scored(item, response, official_answer(text))
 
 
 def mmlu_pro_official_first(item: Item, response: Response) -> Score:
-    """The first link of the chain alone: the first "answer is (X)"."""
+    """Extract the first "answer is (X)": the first pattern of ``mmlu_pro_official``."""
     match = _STATED.search(response.text or "")
     return _scored(item, response, match.group(1) if match else None)
 
 
 def official_answer(text: str) -> str | None:
-    """The letter that the chain reads, in time linear in the text.
+    """Return the letter that the chain extracts, in time linear in the text.
 
-    As published, the second pattern opens with ``.*`` and the third looks ahead to the end of the
-    text from every letter; both are quadratic. The same is found by the last occurrence on the
-    first line that has one, and by the last lone letter.
+    The published second pattern begins with ``.*`` and the third looks ahead to the end of the text
+    from every letter, so that both take quadratic time. Equivalent are the last occurrence on the
+    first line that has one, and the last lone letter.
     """
     match = _STATED.search(text)
     if match:
@@ -148,31 +144,32 @@ def official_answer(text: str) -> str | None:
 def with_random_guesses(
     answers: Iterable[str | None], options: Iterable[Sequence[str]], seed: int = 12345
 ) -> list[str]:
-    """The answers of a whole results file with the official guess for each that is missing.
+    """Return the answers of a results file, with MMLU-Pro's random guess for each missing one.
 
-    ``options`` are those of each item, in the same order. The generator is seeded once, so a guess
-    depends on every missing answer before it: only the published order repeats the published
-    score.
+    ``options``: the options of each item, in the same order. The generator is seeded once, so that a
+    guess depends on every missing answer before it: only the published order reproduces the
+    published score. Raises ValueError for lists of unequal length.
     """
     generator = random.Random(seed)
     return [
-        answer or LABELS[generator.randint(0, len(offered) - 1)]
-        for answer, offered in zip(answers, options, strict=True)
+        answer or LABELS[generator.randint(0, len(item_options) - 1)]
+        for answer, item_options in zip(answers, options, strict=True)
     ]
 
 
 def _scored(item: Item, response: Response, answer: str | None) -> Score:
-    fault = what_is_wrong(item, response, options=True)
+    fault = scoring_fault(item, response, options=True)
     if fault is not None:
         return Score(Outcome.ERROR, error=fault)
-    return verdict(answer, answer == item.gold_label)
+    return text_score(answer, answer == item.gold_label)
 
 
-# In this order; a word with a blank before its colon allows white space there.
+# Removed in this order.
 _DROPPED = (
     "**", "$\\boxed{", "}$", "\\$", "$\\text{", "$", "\\mathrm{", "\\{", "\\text", "\\(",
     "\\mathbf{", "{", "\\boxed",
 )  # fmt: skip
+# Tried in this order; a word with a space before its colon allows any white space there.
 _WORDS = (
     "Answer :", "Answer :" + "\u200b" * 6, "উত্তর :", "उत्तर :", "উত্তরঃ", "Antwort :", "답변 :", "정답 :",
     "답 :", "答案 ：", "答案 :", "答 ：", "答 :", "答复 ：", "答曰 ：", "الإجابة:", "الجواب:", "إجابة:",
@@ -193,7 +190,7 @@ def _colon(word: str) -> str:
 
 
 _PATTERNS = tuple(
-    # What must be in the folded text for the pattern to match: a plain search is much faster.
+    # A string that the case-folded text must contain for the pattern to match: faster to search.
     (
         word.split(" :")[0].split(" ：")[0].rstrip("\u200b").lower(),
         re.compile(f"(?i){pattern}{_LETTERS}"),
@@ -204,16 +201,24 @@ _PATTERNS = tuple(
 
 
 def simple_evals(item: Item, response: Response) -> Score:
-    """The letter as simple-evals' MMLU reads it, compared with the gold letter as text."""
-    fault = what_is_wrong(item, response, options=True)
+    """Compare the letter that simple-evals extracts for MMLU with the gold letter, as text.
+
+    A lower-case letter is extracted, but never right.
+    """
+    fault = scoring_fault(item, response, options=True)
     if fault is not None:
         return Score(Outcome.ERROR, error=fault)
     answer = simple_evals_answer(response.text or "")
-    return verdict(answer, answer == item.gold_label)
+    return text_score(answer, answer == item.gold_label)
 
 
 def simple_evals_answer(text: str) -> str | None:
-    """What simple-evals extracts: a letter A to D or a to d, another Arabic letter, or None."""
+    """Return the letter after "Answer:" as simple-evals extracts it, or None.
+
+    Markup is removed first. The words for "Answer:" are tried in the tool's order, so that an
+    earlier word of the list takes precedence over an earlier position in the text. The letter may
+    begin a word ("Answer: Don't know" gives D). It is A to D, a to d, or an Arabic letter.
+    """
     for markup in _DROPPED:
         text = text.replace(markup, "")
     folded = text.lower().replace("ſ", "s").replace("ı", "i").replace("i̇", "i")
@@ -232,23 +237,30 @@ _LETTER = re.compile(r"[A-E]")
 
 
 def zero_shot_cot(item: Item, response: Response) -> Score:
-    """The first number, or for an item with options the first letter, after the trigger."""
-    fault = what_is_wrong(item, response)
+    """Extract the first number after the trigger, or the first letter for an item with options.
+
+    As in the logs of "Large Language Models are Zero-Shot Reasoners": the model is queried for its
+    reasoning and then, after a trigger sentence, for the answer. The letter is the first of A to E
+    at any position ("probably (A), (B), (C), or (D)." gives A). Numbers are compared as text, and
+    commas are removed on one side only: a gold answer of 2,125 is never right in the published
+    figures.
+    """
+    fault = scoring_fault(item, response)
     if fault is not None:
         return Score(Outcome.ERROR, error=fault)
-    said = after_trigger(response.text or "")
+    text = after_trigger(response.text or "")
     if item.options:
-        match = _LETTER.search(said)
+        match = _LETTER.search(text)
         answer = match.group() if match else None
     else:
-        match = _NUMBER.search(said.replace(",", ""))
+        match = _NUMBER.search(text.replace(",", ""))
         answer = match.group().removesuffix(".") if match else None
-    # The gold as the data set writes it, where the item holds the whole solution.
-    written = item.fields.get("answer", "").rpartition("#### ")[2].strip()
-    return verdict(answer, answer == (written or item.gold_label))
+    # The gold answer as in the data set, for an item that contains the whole solution.
+    original = item.fields.get("answer", "").rpartition("#### ")[2].strip()
+    return text_score(answer, answer == (original or item.gold_label))
 
 
 def after_trigger(text: str) -> str:
-    """What follows the first trigger sentence, without colons; all of a text without one."""
+    """Return the text after the first trigger sentence, if there is one, without colons."""
     match = _TRIGGER.search(text)
     return text[match.end() if match else 0 :].replace(":", "")

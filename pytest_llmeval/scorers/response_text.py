@@ -1,6 +1,6 @@
-"""The part of a reply that scorers read: no reasoning, no invented next question.
+"""Part of a reply that scorers read, without reasoning and without an invented next question.
 
-Every step is linear in the text, whatever the text is.
+Every step takes linear time for any text.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pytest_llmeval.scorers.answer_words import QUESTION_WORDS
 from pytest_llmeval.scorers.choice.tokens import lex
 
 _FIRSTS = re.escape("".join({word[0] for word in QUESTION_WORDS}))
-# "Step 1: read the Question again" goes on; a line that starts with "Question:" does not.
-# "* Q:" is an item of a list, such as a variable.
+# A line that starts with "Question:" begins a new question; "Step 1: read the Question again" does
+# not, and "* Q:" is an item of a list, such as a variable.
 _NEXT = re.compile(
-    # What may follow the line break at all: most lines begin with something else.
+    # Characters that may follow the line break: most lines begin with another one.
     rf"\n(?=[ \t#>*_{_FIRSTS}])"
     r"[ \t]{0,4}(?:#{1,6} |>[ ]?)?(?:\*\*|__)?(?:"
     + "|".join(map(re.escape, QUESTION_WORDS))
@@ -34,8 +34,8 @@ _NEXT = re.compile(
 _LEAD_IN = re.compile(r"(?s:(?:(?!\d|(?<!\w)[B-HJ-Z](?!\w)).){0,250})[.:!…。：！।۔]")
 
 
-def what_is_wrong(item: Item, response: Response, *, options: bool = False) -> str | None:
-    """Why the response cannot be scored as text (with ``options``: as a choice), or None."""
+def scoring_fault(item: Item, response: Response, *, options: bool = False) -> str | None:
+    """Return why the response cannot be scored as text (with ``options``: as a choice), or None."""
     if response.error is not None:
         return response.error
     if response.text is None:
@@ -45,29 +45,29 @@ def what_is_wrong(item: Item, response: Response, *, options: bool = False) -> s
     return None
 
 
-def verdict(answer: str | None, correct: bool) -> Score:
-    """The score of what was read: nothing is ``unparsed``, never a guess."""
+def text_score(answer: str | None, correct: bool) -> Score:
+    """Return the score of an extracted answer; no answer is ``unparsed``, never a guess."""
     if answer is None:
         return Score(Outcome.UNPARSED)
     return Score(Outcome.CORRECT if correct else Outcome.WRONG, answer=answer)
 
 
 def without_reasoning(text: str) -> str | None:
-    """``text`` without reasoning and what follows the end of the turn; None without an answer.
+    """Return ``text`` without reasoning and without what follows the end of the turn.
 
-    There is no answer where a reply ends within its reasoning (``core.reasoning_marks``).
+    None for a reply that ends within its reasoning (``core.reasoning``).
     """
     reply = split_reasoning(text)
     return reply.answer if reply.closed else None
 
 
-def own_answer(text: str, answered: Callable[[str], bool] | None = None) -> str | None:
-    """``text`` without reasoning and without what follows the answer to *this* item.
+def answer_to_item(text: str, answered: Callable[[str], bool] | None = None) -> str | None:
+    """Return ``text`` without reasoning and without what follows the answer to *this* item.
 
-    Cut at the end of the turn and at the first line that opens another question ("Question:"),
-    unless that line is part of code. A question behind a short lead-in ("Let me restate it.") is
-    this item's own, restated: no value, no denial and, according to ``answered``, no answer comes
-    before it. None where reasoning is left open.
+    It ends at the end of the turn or at the first line that begins another question ("Question:"),
+    unless that line is part of code. A question after a short lead-in ("Let me restate it.")
+    restates this item: before it there is no value, no denial and, according to ``answered``, no
+    answer. None if the reasoning has no end.
     """
     visible = without_reasoning(text)
     if visible is None:
@@ -84,7 +84,7 @@ def own_answer(text: str, answered: Callable[[str], bool] | None = None) -> str 
 
 
 def _questions(text: str) -> Iterator[int]:
-    """Where the lines that open a question begin."""
+    """Yield the positions of lines that begin a question."""
     quoted: QuotedRegions | None = None
     for line in _NEXT.finditer(text):
         quoted = quoted or QuotedRegions(text)

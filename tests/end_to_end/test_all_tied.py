@@ -72,7 +72,9 @@ def test_more_than_half_leaves_every_gate_undecided(project, workers):
     stored = project.pytester.run("llmeval", "gate", project.run_folder)
     assert stored.ret == 1
     for told in (result, stored):
-        told.stdout.fnmatch_lines([f"UNDECIDED bench::accuracy: - (bound >= 0) {reason}"])
+        told.stdout.fnmatch_lines(
+            ["UNDECIDED bench::accuracy: - (bound >= 0)", f"     {reason}"], consecutive=True
+        )
         told.stdout.fnmatch_lines(
             [
                 "bench[[]letter]: All options have the same log-likelihood in 5 of 9 answers (55.6%):*"

@@ -51,13 +51,13 @@ def test_gates_pass_and_are_tests_in_every_report(project):
         accuracy = 0.75
         """
     )
-    result = project.run("--junitxml=junit.xml")
+    result = project.run("--junitxml=junit.xml", "-v")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         [
-            "PASS bench::accuracy: 0.6667 (bound >= 0.66)*6 of 9 correct; sees drops of 0.*",
-            "PASS bench::every_subject::accuracy: 0.5000 (bound >= 0.5)*worst of 3 subjects: art; sees *",
-            "PASS bench::subjects.zoo::accuracy: 0.75*3 of 4 correct; sees *",
+            "PASS bench::accuracy: 0.6667 (bound >= 0.66)*6 of 9 correct; detectable drop 0.*",
+            "PASS bench::every_subject::accuracy: 0.5000 (bound >= 0.5)*worst of 3 subjects: art; detectable *",
+            "PASS bench::subjects.zoo::accuracy: 0.75*3 of 4 correct; detectable *",
             "*8 gates passed*",
         ]
     )
@@ -94,7 +94,7 @@ def test_a_bound_is_met_exactly(project):
 )
 def test_part_of_a_benchmark_decides_nothing(project, arguments, reason):
     project.thresholds("[benchmarks.bench]\naccuracy = 0.1")
-    result = project.run(*arguments)
+    result = project.run(*arguments, "-v")
     assert result.ret == 1
     result.stdout.fnmatch_lines([f"UNDECIDED bench::accuracy*{reason}"])
     assert project.run(*arguments, "--llm-allow-undecided").ret == 0
@@ -201,7 +201,7 @@ def test_an_error_fails_the_gates_unless_it_is_allowed_for(project):
     assert result.ret == 1
     result.stdout.fnmatch_lines(["FAIL bench::accuracy*incomplete: 1 error (max_errors 0)*"])
     project.thresholds("[benchmarks.bench]\naccuracy = 0.1\nmax_errors = 1")
-    result = project.run()
+    result = project.run("-v")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["PASS bench::accuracy: 0.8889*8 of 9*8 of 8*"])
 

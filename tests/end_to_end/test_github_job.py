@@ -32,7 +32,7 @@ def test_a_red_run_in_a_job_of_github(project, github):
         ]
     )
     text = github.read_text()
-    assert text.startswith("# before\n### llmeval: failed")
+    assert text.startswith("# before\n### llmeval: FAIL")
     assert "FAIL `bench::accuracy`" in text
 
 
@@ -71,7 +71,7 @@ def test_the_gate_command_writes_annotations_and_summary(project, github, capsys
     assert main(["gate", str(project.run_folder)]) == 1
     out = capsys.readouterr().out
     assert sum(line.startswith("::error") for line in out.splitlines()) == 2
-    assert github.read_text().startswith("### llmeval: failed")
+    assert github.read_text().startswith("### llmeval: FAIL")
 
 
 @pytest.mark.parametrize("words", ["--llm-notify=true", "--llm-notify true"])
@@ -112,18 +112,18 @@ def test_a_build_that_an_error_turned_red_is_reported_as_failed(
     assert result.ret == 1
     gates_json = project.document("gates.json")
     assert (gates_json["verdict"], gates_json["items_failed"]) == ("fail", 1)
-    result.stdout.fnmatch_lines(["::error title=llmeval%3A items failed::1 item turned*"])
-    assert "### llmeval: failed" in github.read_text()
-    assert "**1 item turned the build red.**" in github.read_text()
-    head = "Nothing was gated" if gates is None else "Every gate passed"
+    result.stdout.fnmatch_lines(["::error title=llmeval%3A items failed::1 item failed*"])
+    assert "### llmeval: FAIL" in github.read_text()
+    assert "1 item failed the build**" in github.read_text()
+    head = "No gate was judged" if gates is None else "The only gate passed"
     page = (project.run_folder / "report.html").read_text()
     assert "<strong>FAIL</strong>" in page
-    assert f"{head}; 1 item turned the build red" in page
+    assert f"{head}; 1 item failed the build" in page
     if gates is not None:  # judged again, the stored run is as red
         capsys.readouterr()
         monkeypatch.chdir(project.path)
         assert main(["gate", str(project.run_folder)]) == 1
-        assert "1 item turned the build red" in capsys.readouterr().out
+        assert "1 item failed the build" in capsys.readouterr().out
 
 
 def test_wrong_items_that_are_failures_are_reported_as_failures(project, github):
@@ -132,7 +132,7 @@ def test_wrong_items_that_are_failures_are_reported_as_failures(project, github)
     assert result.ret == 1
     wrong = sum(line.startswith("FAILED test_bench") for line in result.outlines)
     assert project.document("gates.json")["items_failed"] == wrong == 3
-    assert "### llmeval: failed" in github.read_text()
+    assert "### llmeval: FAIL" in github.read_text()
 
 
 def test_reports_are_written_into_the_run_folder(project):
@@ -143,7 +143,7 @@ def test_reports_are_written_into_the_run_folder(project):
     assert [one["location"] for one in findings] == [
         {"path": "thresholds.toml", "lines": {"begin": line}} for line in (3, 5)
     ]
-    assert (project.run_folder / "report.md").read_text().startswith("### llmeval: failed")
+    assert (project.run_folder / "report.md").read_text().startswith("### llmeval: FAIL")
     value = json.loads((project.run_folder / "export.json").read_bytes())
     assert value["verdict"] == "fail"
     assert len(value["answers"]) == 9
@@ -153,4 +153,4 @@ def test_reports_are_written_into_the_run_folder(project):
 def test_an_unknown_format(project):
     result = project.run("--llm-report=json,markdwn")
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: --llm-report: no report format 'markdwn'*markdown*"])
+    result.stderr.fnmatch_lines(["ERROR: --llm-report: unknown report format 'markdwn'*markdown*"])

@@ -80,8 +80,8 @@ def test_show_has_verdict_model_gates_and_comparison(two_runs, capsys):
     code, output, _ = llmeval(capsys, "show")
     assert code == 0
     lines = output.splitlines()
-    assert lines[0] == "The gates did not pass: 1 failed, 1 warned, 1 passed"
-    assert lines[1].startswith("model scripted (the project's own, made by its model fixture)")
+    assert lines[0] == "FAIL: 1 of 3 gates failed, 1 passed with a warning, 1 passed"
+    assert lines[1].startswith("model scripted (a custom model, from the project's model fixture)")
     assert any(line.startswith("FAIL bench::accuracy: 0.5556 ") for line in lines)
     assert any(line.startswith("WARN bench::regression::max_drop: 0.1111 ") for line in lines)
     assert any(line.startswith("PASS bench::max_errors: 0 ") for line in lines)
@@ -119,7 +119,7 @@ def test_a_red_run_becomes_a_baseline_with_a_warning(two_runs, capsys):
     saved, warning = output.splitlines()
     assert saved.startswith("saved baselines/release.json (")
     assert warning == (
-        "warning: this run is red. The gates did not pass: 1 failed, 1 warned, 1 passed"
+        "warning: this run did not pass: 1 of 3 gates failed, 1 passed with a warning, 1 passed"
     )
     code, output, _ = llmeval(capsys, "baseline", two_runs[0], "green")
     assert output.count("\n") == 1
@@ -135,7 +135,7 @@ def test_errors_and_interruptions_are_warned_of(project, capsys):
     project.run("--maxfail=4")
     _, output, _ = llmeval(capsys, "baseline", "release")
     red, errors, unfinished = output.splitlines()[1:]
-    assert red.startswith("warning: this run is red. Nothing was gated; 4 items turned")
+    assert red.startswith("warning: this run did not pass: No gate was judged; 4 items failed")
     assert errors == "warning: 4 answers are errors, which no later run is compared with"
     assert unfinished == (
         "warning: the run is not finished (interrupted): the same command with --llm-resume"

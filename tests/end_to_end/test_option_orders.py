@@ -23,7 +23,7 @@ def test_a_model_that_knows_is_right_in_every_order(planted):
     (family,) = audit(project)["families"]
     assert (family["consistency"], family["range"], family["recall_std"]) == (1.0, 0.0, 0.0)
     assert len(project.asked) == 160
-    result.stdout.fnmatch_lines(["*no preference for a position*"])
+    result.stdout.fnmatch_lines(["*no position preference found*"])
 
 
 def test_a_model_that_always_answers_a(planted):
@@ -81,7 +81,7 @@ def test_a_model_that_answers_at_random_shows_no_preference(planted):
     (project.path / "conftest.py").write_text(text.replace("    def choose", counter, 1))
     result = project.run("--llm-permutations=cyclic")
     assert all(0.05 < value < 0.5 for value in accuracies(project).values())
-    result.stdout.fnmatch_lines(["*no preference for a position*"])
+    result.stdout.fnmatch_lines(["*no position preference found*"])
 
 
 def test_answers_are_mapped_back_to_the_original_options(planted):

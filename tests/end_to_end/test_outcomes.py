@@ -103,7 +103,7 @@ def test_a_response_with_an_error_is_an_error_of_its_item_alone(project):
     result.stdout.fnmatch_lines(
         ["ERROR test_bench.py::*: no answer: the machine caught fire", "*8 passed, 1 error in*"]
     )
-    result.stdout.fnmatch_lines(["*bench?letter? is incomplete: 1 error; correct 8 of 8 answered*"])
+    result.stdout.fnmatch_lines(["*bench?letter? is incomplete: 1 error; 8 correct of 8 answered*"])
     metrics = project.metrics()
     assert metrics["accuracy"] is None
     assert (metrics["accuracy_answered"], metrics["accuracy_with_errors"]) == (1.0, 8 / 9)

@@ -73,8 +73,8 @@ def test_without_confidence_a_draw_can_only_be_shown_to_fail() -> None:
     verdict = one("accuracy = 0.1", RUN)
     assert (verdict.status, verdict.interval) == ("undecided", (low, high))
     assert verdict.reason == (
-        "sampled 100 of 500 items: the whole benchmark's value is between"
-        f" {low:.4f} and {high:.4f} (95 %)"
+        "sampled 100 of 500 items: the value over the whole benchmark is between"
+        f" {low:.4f} and {high:.4f} (95 %); to pass, run all items or set confidence"
     )
     assert one(f"accuracy = {high - 1e-6}", RUN).status == "undecided"
     assert one(f"accuracy = {high + 1e-6}", RUN).status == "fail"
@@ -114,7 +114,7 @@ def test_subjects_of_a_draw_are_decided_by_their_own() -> None:
         "x::every_subject::b::accuracy": "pass",
         "x::subjects.a::accuracy": "pass",
     }
-    assert "the whole subject's value" in found["x::every_subject::a::accuracy"].reason
+    assert "the value over the whole subject is" in found["x::every_subject::a::accuracy"].reason
     assert found["x::every_subject::b::accuracy"].reason == "60 of 100 correct"
     assert found["x::subjects.a::accuracy"].interval == wilson_interval(40, 50)
     assert found["x::subjects.a::accuracy"].reason.startswith("sampled 50 of 400 items: 40 of 50")
@@ -132,7 +132,7 @@ def test_a_subject_of_which_nothing_was_drawn() -> None:
     run = draw((40, 50), (0, 0))
     for gate in ("accuracy", "macro_accuracy", "unparsed_rate", "error_rate"):
         verdict = one(f"{gate} = {{ min = 0, confidence = 0.95 }}", run)
-        assert (verdict.status, verdict.reason) == ("undecided", "no item of b was drawn")
+        assert (verdict.status, verdict.reason) == ("undecided", "no item of b was sampled")
 
 
 def test_errors_of_a_draw() -> None:

@@ -107,7 +107,7 @@ def test_mistakes_in_the_file(gate: str, message: str) -> None:
 
 
 def test_a_hybrid_is_of_a_benchmark_not_of_a_scorer() -> None:
-    with pytest.raises(ConfigError, match="hybrids belongs to the benchmark's own table"):
+    with pytest.raises(ConfigError, match="hybrids belongs to the benchmark's table"):
         parse_thresholds(f'version = 1\n[benchmarks.x.scorers.letter.hybrids]\n"{NAME}" = 0.5')
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval.gates import Verdict
-from pytest_llmeval.gates import describe
-from pytest_llmeval.gates import fold
+from pytest_llmeval.gates import group_subject_verdicts
+from pytest_llmeval.gates import verdict_line
 from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import detectable_drop
@@ -200,8 +200,8 @@ def test_pass_at_k_of_a_subject() -> None:
     [
         (25, "pass", "the 99 % interval contains chance 0.25"),
         (16, "pass", "the 99 % interval contains chance 0.25"),
-        (40, "fail", "is above chance 0.25: more than chance is a finding too"),
-        (10, "fail", "is below chance 0.25: less than chance is a finding too"),
+        (40, "fail", "is above chance 0.25, but the gate requires chance level"),
+        (10, "fail", "is below chance 0.25, but the gate requires chance level"),
     ],
 )
 def test_chance_is_two_sided(correct: int, status: str, reason: str) -> None:
@@ -211,7 +211,7 @@ def test_chance_is_two_sided(correct: int, status: str, reason: str) -> None:
     assert verdict.reason.startswith(f"{correct} of 100 correct; ")
     assert verdict.interval == wilson_interval(correct, 100, 0.99)
     assert (verdict.min, verdict.max) == (0.25, 0.25)
-    assert "(bound = chance (99 % interval))" in describe(verdict)
+    assert "(bound = chance (99 % interval))" in verdict_line(verdict)
 
 
 def test_chance_is_tested_at_95_percent_by_default() -> None:
@@ -229,7 +229,7 @@ def test_chance_of_a_subject_is_the_whole_benchmarks() -> None:
         assert "chance 0.3 of the whole benchmark" in verdict.reason
     near = result({"a": Counts(100, 30, 70), "b": Counts(100, 36, 64)}, chance=0.3)
     both = verdicts("[benchmarks.x]\nevery_subject.accuracy.chance = true", near)
-    (folded,) = fold([*both.values()], {"pass"})
+    (folded,) = group_subject_verdicts([*both.values()], {"pass"})
     assert folded.reason == "worst of 2 subjects: b"
 
 
@@ -266,7 +266,7 @@ def test_the_smallest_drop_seen() -> None:
     assert accuracy.detectable == pytest.approx(0.0106, abs=5e-5)
     gain = one("normalized_gain = 0", right(3951, 14_042))
     assert gain.detectable == pytest.approx(accuracy.detectable / 0.75)
-    assert describe(gain).endswith("; sees drops of 0.0142")
+    assert verdict_line(gain).endswith("; detectable drop 0.0142")
     assert one("accuracy = 0.28", result(Counts(14_042, 100))).detectable is None
 
 
@@ -285,4 +285,4 @@ def test_a_warning_replaces_pass() -> None:
         detectable=0.03,
         warning="but",
     )
-    assert describe(warned) == "WARN i: 0.0200 (bound <= 0.01) why; but; sees drops of 0.0300"
+    assert verdict_line(warned) == "WARN i: 0.0200 (bound <= 0.01) why; but; detectable drop 0.0300"

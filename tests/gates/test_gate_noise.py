@@ -79,7 +79,7 @@ def test_drops_of_subjects_are_one_line() -> None:
     assert "over 3 subjects" in line
     many = {f"s{i}": 8 for i in range(57)}
     (line,) = warnings(X + "regression.max_subject_drop = 0.5", sizes=many)
-    assert ": 57 of 57 subjects, e.g. s0: can fail only beside other subjects" in line
+    assert ": 57 of 57 subjects, e.g. s0: can fail only together with other subjects" in line
     assert warnings(X + "regression.max_subject_drop = 0.7") == []
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from pytest_llmeval.gates import FIRST_RUN
 from pytest_llmeval.gates import Verdict
-from pytest_llmeval.gates import describe
-from pytest_llmeval.gates import fold
-from pytest_llmeval.gates import overall
+from pytest_llmeval.gates import group_subject_verdicts
+from pytest_llmeval.gates import overall_verdict
+from pytest_llmeval.gates import verdict_line
 from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import Result
 from support.gate_results import Answers
@@ -54,7 +54,7 @@ def test_without_a_baseline_a_regression_table_is_undecided() -> None:
         "x::regression": "undecided",
     }
     assert "--llm-baseline none for the first run" in found["x::regression"].reason
-    assert overall(found.values()) == "fail"
+    assert overall_verdict(found.values()) == "fail"
     assert verdicts(DROP)["x::regression"].status == "undecided"
     scorer = "[benchmarks.x.scorers.letter.regression]\nmax_drop = 0.1"
     assert list(verdicts(scorer, right(5, 10))) == ["x::scorers.letter::regression"]
@@ -63,9 +63,9 @@ def test_without_a_baseline_a_regression_table_is_undecided() -> None:
 def test_the_first_run_leaves_regression_gates_out() -> None:
     found = verdicts(BOTH + "accuracy = 0", right(5, 10), comparisons=FIRST_RUN)
     assert found["x::regression"].status == "not run"
-    assert overall(found.values()) == "pass"
+    assert overall_verdict(found.values()) == "pass"
     alone = verdicts(DROP, right(5, 10), comparisons=FIRST_RUN)
-    assert overall(alone.values()) == "fail"  # nothing was decided
+    assert overall_verdict(alone.values()) == "fail"  # nothing was decided
 
 
 def test_a_significant_drop_beyond_tolerance_fails() -> None:
@@ -83,17 +83,17 @@ def test_a_significant_drop_beyond_tolerance_fails() -> None:
         "0.8000 -> 0.6500 over 100 items, 20 newly wrong, 5 newly right, p = 0.00408"
     )
     assert verdict.detectable is not None
-    assert describe(verdict).startswith("FAIL x::regression::max_drop: 0.1500 (bound <= 0.01, ")
-    assert describe(verdict).endswith(f"sees drops of {verdict.detectable:.4f}")
+    assert verdict_line(verdict).startswith("FAIL x::regression::max_drop: 0.1500 (bound <= 0.01, ")
+    assert verdict_line(verdict).endswith(f"detectable drop {verdict.detectable:.4f}")
 
 
 def test_an_insignificant_drop_beyond_tolerance_only_warns() -> None:
     verdict = drop(DROP, s=subject(both=60, wrong=8, right=4, neither=28))
     assert (verdict.status, verdict.measured) == ("pass", pytest.approx(0.04))
     assert verdict.warning == "more than 0.01 but not significant at alpha 0.05"
-    assert describe(verdict).startswith("WARN x::regression::max_drop: 0.0400 ")
-    assert verdict.warning in describe(verdict)
-    assert overall([verdict]) == "pass"
+    assert verdict_line(verdict).startswith("WARN x::regression::max_drop: 0.0400 ")
+    assert verdict.warning in verdict_line(verdict)
+    assert overall_verdict([verdict]) == "pass"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_an_insignificant_drop_beyond_tolerance_only_warns() -> None:
 def test_a_drop_within_tolerance_and_an_improvement_pass(changes: tuple[str, str]) -> None:
     verdict = drop(DROP, s=changes)
     assert (verdict.status, verdict.warning) == ("pass", None)
-    assert describe(verdict).startswith("PASS ")
+    assert verdict_line(verdict).startswith("PASS ")
 
 
 def test_alpha_is_the_files() -> None:
@@ -155,7 +155,7 @@ def test_subjects_are_folded_but_warnings_are_not_hidden() -> None:
     same = {f"s{i}": subject(both=30, wrong=i % 2) for i in range(20)}
     warned = subject(both=30, wrong=3)
     found = against(SUBJECTS, warned=warned, **same)
-    shown = fold(found.values(), {"pass", "undecided"})
+    shown = group_subject_verdicts(found.values(), {"pass", "undecided"})
     assert [(v.id, v.warning is not None) for v in shown] == [
         ("x::regression::every_subject::max_subject_drop", False),
         ("x::regression::every_subject::warned::max_subject_drop", True),
@@ -222,7 +222,7 @@ def test_a_baseline_with_errors_is_no_ground() -> None:
     found = against(allowed, a=("cc" + "e" * 6, "ccwwwwww"), b=subject(both=10))
     verdict = found["x::regression::max_drop"]
     assert (verdict.status, verdict.n, verdict.measured) == ("fail", 18, pytest.approx(1 / 3))
-    assert verdict.reason.endswith(", 6 items with errors taken against the candidate")
+    assert verdict.reason.endswith(", 6 items with errors counted against the candidate")
     found = against(allowed, a=("cc" + "e" * 3, "ccccc"), b=subject(both=10))
     assert found["x::regression::max_drop"].status == "pass"
 
@@ -246,7 +246,7 @@ def test_allowed_errors_are_taken_as_wrong() -> None:
     pairs = {"a": ("c" * 10, "e" + "c" * 9), "b": ("c" * 20, "w" * 20), "c": ("cc", "cc")}
     found = against(more(1) + "regression = { max_drop = 0.5, max_subject_drop = 0.5 }", **pairs)
     assert found["x::regression::max_drop"].status == "fail"
-    assert ", 1 item with errors taken against" in found["x::regression::max_drop"].reason
+    assert ", 1 item with errors counted against" in found["x::regression::max_drop"].reason
     statuses = {v.subject: v.status for v in found.values() if v.subject}
     assert statuses == {"a": "pass", "b": "fail", "c": "pass"}
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import parse_thresholds
-from pytest_llmeval.gates.locations import places
+from pytest_llmeval.gates.locations import key_lines
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import aggregate
 from support.paths import REPOSITORY
@@ -153,7 +153,7 @@ def test_all_keys_of_any_file_are_found_where_they_were_written(table):
     expected: dict[tuple[str, ...], int] = {}
     write(table, (), lines, expected)
     text = "\n".join(lines)
-    found = places(text)
+    found = key_lines(text)
     assert found == expected
     assert set(found) == set(paths(tomllib.loads(text)))
 
@@ -162,7 +162,7 @@ def test_all_keys_of_any_file_are_found_where_they_were_written(table):
 def test_the_suites_own_gates(file):
     text = file.read_text(encoding="utf-8")
     lines = text.split("\n")
-    found = places(text)
+    found = key_lines(text)
     assert set(found) == set(paths(tomllib.loads(text)))
     for keys, line in found.items():
         assert keys[-1] in lines[line - 1]

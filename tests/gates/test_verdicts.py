@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.gates import Verdict
-from pytest_llmeval.gates import describe
-from pytest_llmeval.gates import overall
+from pytest_llmeval.gates import overall_verdict
+from pytest_llmeval.gates import verdict_line
 from pytest_llmeval.metrics import Counts
 from support.gate_results import ACCURACY
 from support.gate_results import one
@@ -36,28 +36,28 @@ def verdict(status: Any) -> Verdict:
 )
 def test_overall(statuses: list[str], strict: str, allowed: str) -> None:
     found = [verdict(status) for status in statuses]
-    assert overall(found, allow_undecided=False) == strict
-    assert overall(found, allow_undecided=True) == allowed
+    assert overall_verdict(found, allow_undecided=False) == strict
+    assert overall_verdict(found, allow_undecided=True) == allowed
 
 
 def test_describe() -> None:
-    assert describe(one(ACCURACY + "0.28", right(3951, 14_042))) == (
+    assert verdict_line(one(ACCURACY + "0.28", right(3951, 14_042))) == (
         "PASS x::accuracy: 0.2814 (bound >= 0.28) [0.2740, 0.2889] 3,951 of 14,042 correct;"
-        " sees drops of 0.0106"
+        " detectable drop 0.0106"
     )
-    assert describe(one(ACCURACY + "0.28", result(Counts(5, error=1)))) == (
+    assert verdict_line(one(ACCURACY + "0.28", result(Counts(5, error=1)))) == (
         "FAIL x::accuracy: - (bound >= 0.28) incomplete: 1 error (max_errors 0)"
     )
-    assert describe(one("[benchmarks.x]\nmax_errors = 2", right(1, 10))) == (
+    assert verdict_line(one("[benchmarks.x]\nmax_errors = 2", right(1, 10))) == (
         "PASS x::max_errors: 0 (bound <= 2) 0 errors in 10 items"
     )
     absent = verdicts("[benchmarks.y]\naccuracy = 1")["y"]
-    assert describe(absent) == "NOT RUN y: not part of this run"
+    assert verdict_line(absent) == "NOT RUN y: not part of this run"
 
 
 def test_describe_never_rounds_a_miss_to_the_bound() -> None:
-    text = describe(one(ACCURACY + "0.28", right(279_999, 1_000_000)))
+    text = verdict_line(one(ACCURACY + "0.28", right(279_999, 1_000_000)))
     assert text.startswith("FAIL x::accuracy: 0.279999 (bound >= 0.28)")
-    assert "0.2800 (" in describe(one(ACCURACY + "0.28", right(7, 25)))
+    assert "0.2800 (" in verdict_line(one(ACCURACY + "0.28", right(7, 25)))
     long = one(ACCURACY + "0.333333333", right(1, 3))
-    assert (long.status, describe(long)[:30]) == ("pass", "PASS x::accuracy: 0.3333333333")
+    assert (long.status, verdict_line(long)[:30]) == ("pass", "PASS x::accuracy: 0.3333333333")

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.reports.ci import code_quality
-from pytest_llmeval.reports.ci import in_project
+from pytest_llmeval.reports.ci import project_path
 from pytest_llmeval.runs.judging import JudgedRun
 from support.judged_runs import REGRESSION
 from support.judged_runs import THRESHOLDS
@@ -113,11 +113,13 @@ def test_names_are_shown_on_one_line_and_shortened(tmp_path, name):
 
 def test_paths_are_those_of_the_project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert in_project(Path("ci/thresholds.toml"), {}) == "ci/thresholds.toml"
+    assert project_path(Path("ci/thresholds.toml"), {}) == "ci/thresholds.toml"
     project = {"CI_PROJECT_DIR": str(tmp_path.parent)}
-    assert in_project(Path("ci/thresholds.toml"), project) == f"{tmp_path.name}/ci/thresholds.toml"
+    assert (
+        project_path(Path("ci/thresholds.toml"), project) == f"{tmp_path.name}/ci/thresholds.toml"
+    )
     outside = {"CI_PROJECT_DIR": str(tmp_path / "elsewhere")}
-    assert in_project(Path("thresholds.toml"), outside) == "thresholds.toml"
+    assert project_path(Path("thresholds.toml"), outside) == "thresholds.toml"
 
 
 def test_the_command_writes_what_the_session_judged(tmp_path, capsys, monkeypatch):

@@ -109,8 +109,10 @@ def test_ten_subjects_are_shown_and_no_significant_one_is_left_out():
     found = RunComparison("a", "b", (compared(before, after),))
     lines = rendered(comparison_parts(found))
     assert sum(line.startswith("small_") for line in lines) == 10
-    assert "significantly worse too: large (+0.0500, p <0.0001)" in lines
-    assert "**significantly worse too: large (+0.0500, p \\<0.0001)**" in comparison_markdown(found)
+    assert "also significantly worse: large (+0.0500, p <0.0001)" in lines
+    assert "**also significantly worse: large (+0.0500, p \\<0.0001)**" in comparison_markdown(
+        found
+    )
 
 
 def test_improvements_are_no_worst_subjects():
@@ -305,7 +307,7 @@ def test_a_league_across_protocols_has_no_p_values():
 
 def test_accuracies_over_other_items_are_marked():
     league = League("mmlu", "letter", TABLE.standings, same_items=False)
-    said = "accuracies are not over the same items; drops are"
+    said = "accuracies are over different items; drops are over the same items"
     assert rendered(league_parts([league]))[-1] == said
     assert f"**{said}**" in league_markdown([league])
     assert said not in league_markdown([TABLE])
@@ -315,7 +317,7 @@ def test_accuracies_over_other_items_are_marked():
 def test_a_league_without_a_best_or_without_others():
     broken = (standing("a", "ce", None), standing("b", "ec", None))
     assert rendered(league_parts([League("x", "y", broken)]))[-1] == (
-        "every run is incomplete: none is the best"
+        "every run is incomplete, so there is no best run"
     )
     assert rendered(league_parts([League("x", "y", TABLE.standings[:1])]))[-1] == (
         "no other run has a comparable result"

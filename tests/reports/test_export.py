@@ -10,8 +10,8 @@ import pytest
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.reports import export
-from pytest_llmeval.reports.registry import Material
-from pytest_llmeval.reports.registry import write
+from pytest_llmeval.reports.registry import ReportInput
+from pytest_llmeval.reports.registry import write_report
 from pytest_llmeval.runs import load_run
 from support.judged_runs import THRESHOLDS
 from support.judged_runs import judged
@@ -34,7 +34,7 @@ def run(tmp_path):
 
 
 def test_the_document_has_a_schema_and_every_column(run):
-    file = write("json", Material(run.path))
+    file = write_report("json", ReportInput(run.path))
     assert file == run.path / "export.json"
     value = json.loads(file.read_bytes())
     assert (value["schema"], value["version"]) == ("pytest-llmeval/run", 2)
@@ -54,17 +54,17 @@ def test_hostile_texts_come_back_as_they_were_recorded(run):
     # A lone surrogate cannot be written as UTF-8: the record on disk has "?" in its place.
     recorded = load_run(run.path).records[1].text
     assert recorded == HOSTILE.replace("\ud800", "?")
-    value = json.loads(write("json", Material(run.path)).read_text("ascii"))
+    value = json.loads(write_report("json", ReportInput(run.path)).read_text("ascii"))
     assert value["answers"][1]["text"] == recorded
     pq = pytest.importorskip("pyarrow.parquet")
-    rows = pq.read_table(write("parquet", Material(run.path))).to_pylist()
+    rows = pq.read_table(write_report("parquet", ReportInput(run.path))).to_pylist()
     assert rows[1]["text"] == recorded
 
 
 def test_parquet_has_the_rows_of_the_json(run):
     pq = pytest.importorskip("pyarrow.parquet")
-    value = json.loads(write("json", Material(run.path)).read_bytes())
-    table = pq.read_table(write("parquet", Material(run.path)))
+    value = json.loads(write_report("json", ReportInput(run.path)).read_bytes())
+    table = pq.read_table(write_report("parquet", ReportInput(run.path)))
     assert table.to_pylist() == value.pop("answers")
     assert json.loads(table.schema.metadata[b"llmeval"]) == value
     types = {field.name: str(field.type) for field in table.schema}
@@ -77,14 +77,14 @@ def test_parquet_has_the_rows_of_the_json(run):
 def test_more_rows_than_a_batch(run, monkeypatch):
     pq = pytest.importorskip("pyarrow.parquet")
     monkeypatch.setattr(export, "_BATCH", 3)
-    assert pq.read_table(write("parquet", Material(run.path))).num_rows == 4
+    assert pq.read_table(write_report("parquet", ReportInput(run.path))).num_rows == 4
 
 
 def test_gates_are_those_of_the_session(tmp_path):
     one = judged(tmp_path, {"art": "cccw"}, thresholds=THRESHOLDS)
     store(make_run(tmp_path, "run", {f"art-{n:04d}": c for n, c in enumerate("cccw")}))
     write_documents(one)
-    value = json.loads(write("json", Material(one.path)).read_bytes())
+    value = json.loads(write_report("json", ReportInput(one.path)).read_bytes())
     assert value["verdict"] == "pass"
     assert value["thresholds"] == "thresholds.toml"
     assert [gate["id"] for gate in value["gates"]] == [verdict.id for verdict in one.verdicts]

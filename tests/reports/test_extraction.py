@@ -7,7 +7,7 @@ import io
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.reports.wording import why
+from pytest_llmeval.reports.wording import extraction_reason
 from support.report_runs import compared
 from support.report_runs import question
 
@@ -74,12 +74,14 @@ def record(text, answer, scorer):
 def test_the_rule_is_that_of_the_recorded_answer():
     listed = "What rusts?\nA. zinc\nB. iron\nAnswer:"
     stated = record("The answer is B.", "B", "choice")
-    assert why(stated, None) == "announced (announced by 'answer is')"
-    assert why(record("iron", "B", "choice"), listed) == (
+    assert extraction_reason(stated, None) == "announced (announced by 'answer is')"
+    assert extraction_reason(record("iron", "B", "choice"), listed) == (
         "whole reply (the reply is the option's text)"
     )
-    assert why(record("iron", "B", "choice"), None) is None  # the options are not known
-    assert why(record("So it is 7.", "7", "number"), None) is not None
-    assert why(record("So it is 7.", "8", "number"), None) is None
-    assert why(record("The answer is B.", "B", "letter"), None) is None
-    assert why(record(None, "B", "choice"), None) is None
+    assert (
+        extraction_reason(record("iron", "B", "choice"), None) is None
+    )  # the options are not known
+    assert extraction_reason(record("So it is 7.", "7", "number"), None) is not None
+    assert extraction_reason(record("So it is 7.", "8", "number"), None) is None
+    assert extraction_reason(record("The answer is B.", "B", "letter"), None) is None
+    assert extraction_reason(record(None, "B", "choice"), None) is None

@@ -137,7 +137,7 @@ def test_the_command_lists_draws_and_marks(tmp_path, capsys, monkeypatch):
 
 def test_a_folder_without_runs_is_a_mistake(tmp_path, capsys):
     assert main(["history", str(tmp_path)]) == 4
-    assert capsys.readouterr().err == f"llmeval: {tmp_path} holds no runs\n"
+    assert capsys.readouterr().err == f"llmeval: {tmp_path} contains no runs\n"
 
 
 class Page(HTMLParser):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.reports.ci import annotate
-from pytest_llmeval.reports.formatting import harmless
+from pytest_llmeval.reports.formatting import escape_workflow_commands
 from pytest_llmeval.reports.markdown import run_markdown
 from support.judged_runs import REGRESSION
 from support.judged_runs import THRESHOLDS
@@ -57,9 +57,9 @@ PIECES = st.lists(
 def test_no_text_is_a_workflow_command(text):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GITHUB_ACTIONS", "true")
-        shown = harmless(text)
+        shown = escape_workflow_commands(text)
         patch.delenv("GITHUB_ACTIONS")
-        assert harmless(text) == text
+        assert escape_workflow_commands(text) == text
     assert not commands(shown)
     assert shown.replace("\\u003a", ":").replace("\\u005b", "[") == text.replace(
         "\\u003a", ":"
@@ -68,7 +68,9 @@ def test_no_text_is_a_workflow_command(text):
 
 @pytest.mark.parametrize("text", COMMANDS)
 def test_json_stays_what_it_is(github, text):
-    assert json.loads(harmless(json.dumps({"key": text}, indent=1))) == {"key": text}
+    assert json.loads(escape_workflow_commands(json.dumps({"key": text}, indent=1))) == {
+        "key": text
+    }
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -75,8 +75,8 @@ def test_everything_bad_of_57_subjects_is_under_60_lines(tmp_path):
 
 def test_a_green_run_shows_no_gates_but_how_many_passed(tmp_path):
     text = run_markdown(judged(tmp_path, {"art": GOOD, "law": GOOD}))
-    assert text.startswith("### llmeval: passed — `demo`\n")
-    assert "4 of 4 gates of `thresholds.toml` passed, 0 failed, 0 undecided." in text
+    assert text.startswith("### llmeval: PASS — `demo`\n")
+    assert "**All 4 gates passed** (`thresholds.toml`)." in text
     assert "| gate" not in text
     assert "worse" not in text
 
@@ -103,7 +103,7 @@ def test_only_significantly_worse_subjects_are_listed(tmp_path):
     assert cells(run_markdown(run), "subject") == [
         ["`art`", "100", "0.8000", "0.4000", "+0.4000", "<0.0001"]
     ]
-    assert "No gate was judged." in run_markdown(run)
+    assert "**No gate was judged**." in run_markdown(run)
 
 
 def test_time_and_cost_are_shown_with_the_results(tmp_path):
@@ -208,12 +208,12 @@ def test_warned_gates_are_counted_apart(tmp_path):
     run = judged(tmp_path, {"art": "c" * 78 + "w" * 22}, {"art": GOOD}, REGRESSION)
     text = run_markdown(run)
     assert [one.state for one in run.verdicts] == ["warned", "passed"]
-    assert "1 of 2 gates of `thresholds.toml` passed, 0 failed, 0 undecided, 1 warned." in text
+    assert "**All 2 gates passed, 1 with a warning** (`thresholds.toml`)." in text
 
 
 def test_undecided_gates_name_the_next_step(tmp_path):
     run = judged(tmp_path, {"art": "cw" * 50})
     verdicts = [replace(one, status="undecided", measured=None) for one in run.verdicts]
     text = run_markdown(replace(run, verdict="fail", verdicts=verdicts))
-    assert "3 undecided. 3 gates are undecided, which is red" in text
+    assert "3 of 3 gates undecided** (`thresholds.toml`). 3 undecided gates fail the build" in text
     assert "--llm-allow-undecided" in text

@@ -66,7 +66,7 @@ def test_only_subjects_that_ran_are_drawn_and_counted(tmp_path):
     ]
     page = html_report(sources(run_of(tmp_path, [planned(sizes)], records)))
     assert "mean of 3 of 57 subjects" in page
-    assert "accuracy of 3 subjects round a circle" in page
+    assert "accuracy of 3 subjects around a circle" in page
     assert "accuracy of 3 subjects with 95 % intervals" in page
     assert "accuracy of 57 subjects" not in page
     assert "no answers" not in page

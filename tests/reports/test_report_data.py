@@ -11,8 +11,8 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.metrics import summarize
-from pytest_llmeval.reports.html import gather
 from pytest_llmeval.reports.html import html_report
+from pytest_llmeval.reports.html import load_sources
 from pytest_llmeval.reports.html.data import report_data
 from pytest_llmeval.runs import compare
 from support.report_runs import PROTOCOL
@@ -112,12 +112,12 @@ def test_gates_have_their_margins(tmp_path):
     assert margins["mmlu::subjects.law::accuracy"] is None  # two-sided
     assert margins["absent"] is None
     assert data["gates"][0]["id"] == "mmlu::macro_accuracy"  # what failed comes first
-    assert data["verdict_words"] == "The gates did not pass: 1 failed, 3 passed, 1 not run"
+    assert data["verdict_words"] == "1 of 4 gates failed, 3 passed, 1 not run"
 
 
 def test_a_run_without_gates_is_marked(tmp_path):
     data = report_data(sources(graded(tmp_path, {"art": "cw"})))
-    assert (data["verdict"], data["verdict_words"]) == ("not gated", "Nothing was gated")
+    assert (data["verdict"], data["verdict_words"]) == ("not gated", "No gate was judged")
 
 
 def test_flips_and_the_baselines_answers(tmp_path):
@@ -212,14 +212,14 @@ def test_models_are_described_in_words(tmp_path):
     assert all(words.values())
     mine = run_of(tmp_path, [planned({"art": 1})], records[:1], own_model=True)
     (model,) = report_data(sources(mine))["models"]
-    assert model["words"].startswith("the project's own")
+    assert model["words"].startswith("a custom model")
 
 
 def test_weighted_scores_are_in_the_notes(tmp_path):
     run = graded(tmp_path / "run", {"art": "cw"})
     hybrid = {"benchmark": "mmlu", "name": "hybrid(a=0.5,b=0.5)", "value": 0.25, "interval": [0, 1]}
     folder = store(run, metrics={**run.metrics(), "hybrids": [hybrid]})
-    assert report_data(gather(folder))["notes"] == [
+    assert report_data(load_sources(folder))["notes"] == [
         "mmlu: hybrid(a=0.5,b=0.5) = 0.2500, between 0.0000 and 1.0000 (95 %)"
     ]
 
@@ -285,7 +285,7 @@ def test_other_measurements_are_taken_from_metrics_json(tmp_path):
     (metrics,) = run.metrics()["results"]
     audit = {"items": 2, "arms": [], "families": []}
     folder = store(run, metrics={"results": [metrics | {"audit": audit}]})
-    (result,) = report_data(gather(folder))["results"]
+    (result,) = report_data(load_sources(folder))["results"]
     assert result["audit"] == audit
 
 

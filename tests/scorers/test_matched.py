@@ -201,7 +201,7 @@ def test_the_scorer_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert get_scorer("matched+minilm").name == "matched+minilm"
     score = get_scorer("matched+BAAI/bge-small-en")(item(), reply("The answer is Lyon"))
     assert score.answer == "B"  # no model was needed, and none was loaded
-    with pytest.raises(ConfigError, match="embedding model was expected after"):
+    with pytest.raises(ConfigError, match="add an embedding model after"):
         get_scorer("matched+")
     with pytest.raises(ConfigError, match="did you mean 'matched'"):
         get_scorer("matchd")

@@ -242,8 +242,8 @@ def test_candidates_are_ordered_by_rank() -> None:
     extraction = explain_number(reply)
     assert extraction.answer == "12"
     assert [candidate.rule for candidate in extraction.candidates][:4] == [
-        'behind "####"',
-        'behind "answer is"',
+        'after "####"',
+        'after "answer is"',
         r"in \boxed{…}",
         "number 1 from the end, without context",
     ]

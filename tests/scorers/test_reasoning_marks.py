@@ -21,7 +21,7 @@ from pytest_llmeval.scorers import extract_choice
 from pytest_llmeval.scorers import extract_code
 from pytest_llmeval.scorers import extract_number
 from pytest_llmeval.scorers import get_scorer
-from pytest_llmeval.scorers.response_text import own_answer
+from pytest_llmeval.scorers.response_text import answer_to_item
 from pytest_llmeval.scorers.response_text import without_reasoning
 from support.linear import assert_linear
 
@@ -153,7 +153,7 @@ def test_the_answer_alone_is_compared_as_text(name: str) -> None:
 def test_a_reply_without_an_answer_is_unparsed_and_truncated(name: str) -> None:
     text = CUT_OFF[name].replace("{0}", "The answer is C, that is 12.")
     assert without_reasoning(text) is None
-    assert own_answer(text) is None
+    assert answer_to_item(text) is None
     assert extract_choice(text, OPTIONS) is None
     assert extract_number(text) is None
     draft = CUT_OFF[name].replace("{0}", "So:\n```\ndef f():\n    return 1\n```")
@@ -202,16 +202,16 @@ def test_marks_of_another_family_close_nothing() -> None:
 
 def test_the_end_of_the_turn_is_the_end_of_the_answer() -> None:
     assert split_reasoning("B<|im_end|>\n<think>C").after == "<|im_end|>\n<think>C"
-    assert own_answer("18</s>\n19") == "18"
-    assert own_answer("`</s>` is a token.\nB</s>\nC") == "`</s>` is a token.\nB"
+    assert answer_to_item("18</s>\n19") == "18"
+    assert answer_to_item("`</s>` is a token.\nB</s>\nC") == "`</s>` is a token.\nB"
 
 
 def test_the_next_question_is_none_within_code() -> None:
     program = "```python\nprint('''\nQuestion: 3 + 4?\n''')\n```\nIt prints 7."
-    assert own_answer(program) == program
-    assert own_answer("7\nQuestion: 3 + 5?\n8") == "7"
+    assert answer_to_item(program) == program
+    assert answer_to_item("7\nQuestion: 3 + 5?\n8") == "7"
     # A fence that was left open hides nothing.
-    assert own_answer("```\n7\nQuestion: 3 + 5?\n8") == "```\n7"
+    assert answer_to_item("```\n7\nQuestion: 3 + 5?\n8") == "```\n7"
 
 
 def test_every_family_is_documented() -> None:

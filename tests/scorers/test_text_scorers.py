@@ -144,8 +144,8 @@ def test_a_choice_needs_options(name: str) -> None:
         ("choice+case", "unknown scorer 'choice+case'"),
         ("exact_match+cases", "unknown option 'cases'; did you mean 'case'?"),
         ("exact_match+", "unknown option ''; known: articles, case, punctuation, spaces"),
-        ("exact_match+spaces+case", "write it 'exact_match+case+spaces'"),
-        ("exact_match+case+case", "write it 'exact_match+case'"),
+        ("exact_match+spaces+case", "write 'exact_match+case+spaces'"),
+        ("exact_match+case+case", "write 'exact_match+case'"),
     ],
 )
 def test_mistaken_names(name: str, message: str) -> None:

@@ -13,9 +13,9 @@ from pytest_llmeval.gates import NO_BASELINE
 from pytest_llmeval.gates import Comparisons
 from pytest_llmeval.gates import NotCompared
 from pytest_llmeval.gates import Verdict
-from pytest_llmeval.gates import describe
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import parse_thresholds
+from pytest_llmeval.gates import verdict_line
 from pytest_llmeval.metrics import Comparison
 from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import FirstOutcomes
@@ -60,7 +60,7 @@ def verdicts(
     by_id = {verdict.id: verdict for verdict in found}
     assert len(by_id) == len(found), "ids are unique"
     for verdict in found:
-        assert len(describe(verdict).splitlines()) == 1
+        assert len(verdict_line(verdict).splitlines()) == 1
     return by_id
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.gates import judge
-from pytest_llmeval.gates import overall
+from pytest_llmeval.gates import overall_verdict
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs import compare
@@ -71,7 +71,7 @@ def _judged(run: Run, root: Path, baseline: Letters | None, thresholds: str | No
         path=run.path,
         manifest=run.manifest,
         results=run.metrics()["results"],
-        verdict="not gated" if thresholds is None else overall(verdicts),
+        verdict="not gated" if thresholds is None else overall_verdict(verdicts),
         verdicts=verdicts,
         thresholds=thresholds and "thresholds.toml",
         comparison=None if comparison is None else comparison.as_json(),

@@ -1,15 +1,15 @@
-"""The HTML report: one file that opens without a network and holds all there is to look at."""
+"""HTML report: one self-contained file that needs no network."""
 
 from __future__ import annotations
 
 from pytest_llmeval.reports.html.data import report_data
 from pytest_llmeval.reports.html.page import render_page
 from pytest_llmeval.reports.html.sources import Sources
-from pytest_llmeval.reports.html.sources import gather
+from pytest_llmeval.reports.html.sources import load_sources
 
-__all__ = ["Sources", "gather", "html_report"]
+__all__ = ["Sources", "html_report", "load_sources"]
 
 
 def html_report(sources: Sources) -> str:
-    """The page. The same sources give the same text; it encodes as UTF-8 whatever is in it."""
+    """Return the page; equal sources give equal text, and it can always be encoded as UTF-8."""
     return render_page(report_data(sources))

@@ -1,4 +1,4 @@
-"""A stored run as one plain dictionary: all that the page shows, and nothing it has to work out."""
+"""Content of the page as one plain dictionary, fully computed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import count_states
-from pytest_llmeval.gates import fold
-from pytest_llmeval.gates import worst_first
+from pytest_llmeval.gates import group_subject_verdicts
+from pytest_llmeval.gates import sort_worst_first
 from pytest_llmeval.reports.formatting import duration
-from pytest_llmeval.reports.html.result import answered
+from pytest_llmeval.reports.html.result import measurements_with_records
 from pytest_llmeval.reports.html.result import result_data
 from pytest_llmeval.reports.html.sources import Sources
 from pytest_llmeval.reports.terminal.audit import HEADER
@@ -22,8 +22,8 @@ from pytest_llmeval.reports.terminal.audit import pair_rows
 from pytest_llmeval.reports.terminal.audit import pair_title
 from pytest_llmeval.reports.terminal.audit import pair_words
 from pytest_llmeval.reports.wording import gate_words
+from pytest_llmeval.reports.wording import model_fingerprints
 from pytest_llmeval.reports.wording import model_words
-from pytest_llmeval.reports.wording import models_of
 from pytest_llmeval.reports.wording import undecided_words
 from pytest_llmeval.reports.wording import unfinished_words
 from pytest_llmeval.reports.wording import verdict_words
@@ -45,13 +45,13 @@ from pytest_llmeval.storage.usage_log import rows_of
 
 
 def report_data(sources: Sources) -> dict[str, Any]:
-    """The page's content as plain JSON values. The same sources give the same content."""
+    """Return the page's content as plain JSON values; equal sources give equal content."""
     run, comparison = sources.run, sources.judged.comparison
-    every = answered(run)
-    measurements = [one.measurement for one in every]
+    measured = measurements_with_records(run)
+    measurements = [entry.measurement for entry in measured]
     shots: dict[tuple[str, str], int] = {}
-    results = [result_data(one, every, sources, shots) for one in every]
-    used = _used(run, [one.key for one in every])
+    results = [result_data(entry, measured, sources, shots) for entry in measured]
+    used = _used(run, [entry.key for entry in measured])
     return {
         "run": str(run.manifest.get("run") or run.path.name),
         "status": run.manifest.get("status", "finished"),
@@ -63,7 +63,7 @@ def report_data(sources: Sources) -> dict[str, Any]:
         "pairs": [_pair(pair) for pair in sources.judged.pairs],
         "notes": [*_notes(run, measurements), *map(hybrid_line, sources.judged.hybrids)],
         "baseline": comparison and comparison["baseline"],
-        "results": [{**one, "used": own} for one, own in zip(results, used, strict=True)],
+        "results": [{**result, "used": use} for result, use in zip(results, used, strict=True)],
         "shots": list(shots),
     }
 
@@ -88,8 +88,10 @@ def _gates(run: JudgedRun) -> dict[str, Any]:
         "verdict": run.verdict,
         "verdict_words": verdict_words(run.verdict, counts, run.items_failed),
         "gates_file": run.thresholds,
-        "gates_hint": undecided and undecided_words(undecided),
-        "gates": [_gate(verdict) for verdict in worst_first(fold(run.verdicts))],
+        "gates_hint": undecided and run.verdict != "pass" and undecided_words(undecided),
+        "gates": [
+            _gate(verdict) for verdict in sort_worst_first(group_subject_verdicts(run.verdicts))
+        ],
     }
 
 
@@ -121,37 +123,37 @@ def _facts(manifest: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _models(run: Run, measurements: Iterable[Measurement]) -> list[dict[str, str]]:
-    """Every model that answered, in words, with the fingerprint of its weights."""
-    own = bool(run.manifest["own_model"])
+    """Return every model that answered, its description and the fingerprint of its weights."""
+    custom = bool(run.manifest["own_model"])
     return [
-        {"name": model, "words": model_words(model, own), "fingerprint": fingerprint}
-        for model, fingerprint in models_of(measurements).items()
+        {"name": model, "words": model_words(model, custom), "fingerprint": fingerprint}
+        for model, fingerprint in model_fingerprints(measurements).items()
     ]
 
 
 def _usage(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What endpoints were used for: a row for every model and benchmark, the cost in words."""
+    """Return the use of endpoints: a row for every model and benchmark, with the cost as text."""
     prices = prices_of(manifest)
     rows = []
     for (model, benchmark), counts in rows_of(manifest).items():
         amount = cost(model, counts, prices)
         money = "–" if amount is None else prices.format_amount(amount)
-        about = {"model": model, "benchmark": benchmark, "counts": counts}
-        rows.append({**about, "cost": money if prices.models else None})
+        row = {"model": model, "benchmark": benchmark, "counts": counts}
+        rows.append({**row, "cost": money if prices.models else None})
     return rows
 
 
 def _used(run: Run, results: Sequence[Key]) -> list[dict[str, Any]]:
-    """What every result took, and what it cost in words, as far as that is known."""
+    """Return the resource use of every result with its cost as text, None where unknown."""
     took, paid, prices = spent(run.records), costs(run.manifest, results), prices_of(run.manifest)
     used = []
     for key in results:
-        own = paid.get(key)
-        sharing = () if own is None else own.scorers
+        shared_cost = paid.get(key)
+        sharing = () if shared_cost is None else shared_cost.scorers
         used.append(
             {
                 **asdict(took.get(key, Spent())),
-                "cost": None if own is None else prices.format_amount(own.amount),
+                "cost": None if shared_cost is None else prices.format_amount(shared_cost.amount),
                 "together": [f"{key[1]}[{scorer}]" for scorer in sharing if len(sharing) > 1],
             }
         )

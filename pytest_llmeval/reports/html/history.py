@@ -1,4 +1,4 @@
-"""The history of a folder as one HTML file without scripts: a line chart for every metric."""
+"""History of a folder as one HTML file without scripts, with a line chart for every metric."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from html import escape
 
-from pytest_llmeval.reports.formatting import cut
 from pytest_llmeval.reports.formatting import interval
 from pytest_llmeval.reports.formatting import one_line
+from pytest_llmeval.reports.formatting import truncate
 from pytest_llmeval.reports.html.plots.rows import scale
 from pytest_llmeval.reports.html.plots.rows import ticks
 from pytest_llmeval.reports.terminal.history import Point
@@ -41,8 +41,8 @@ td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowra
 
 
 def history_html(title: str, series: Sequence[Series]) -> str:
-    """The page. Nothing is loaded and nothing runs; every name is text."""
-    body = "\n".join(_section(one) for one in series)
+    """Return the page, which loads no resources and runs no scripts; all names are escaped."""
+    body = "\n".join(_section(entry) for entry in series)
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return (
         "<!doctype html>\n"
@@ -51,18 +51,18 @@ def history_html(title: str, series: Sequence[Series]) -> str:
         '<meta name="viewport" content="width=device-width">\n'
         f"<title>{_text(title)}</title><style>{_STYLE}</style></head><body>\n"
         f"<h1>{_text(title)}</h1>\n"
-        "<p>Bars are 95 % intervals. Red: a gate of the run failed. Ring: kept as a baseline."
+        "<p>Bars are 95 % intervals. Red: a gate of the run failed. Ring: saved as a baseline."
         " Dashed: the bound of the gate.</p>\n"
         f"{body}\n</body></html>\n"
     )
 
 
-def _section(one: Series) -> str:
-    rows = "\n".join(_row(point) for point in one.points)
+def _section(series: Series) -> str:
+    rows = "\n".join(_row(point) for point in series.points)
     return (
-        f"<h2>{_text(one.title)}</h2>\n"
-        f"<p>protocol {_text(one.protocol)}, {_text(one.fingerprint)}; data {_text(one.data)}</p>\n"
-        f"{_chart(one)}\n"
+        f"<h2>{_text(series.title)}</h2>\n"
+        f"<p>protocol {_text(series.protocol)}, {_text(series.fingerprint)}; data {_text(series.data)}</p>\n"
+        f"{_chart(series)}\n"
         "<details><summary>as a table</summary><table><thead><tr><th>started</th><th>run</th>"
         "<th>model</th><th>value</th><th>95 % interval</th><th>answers</th><th>gates</th>"
         f"<th></th></tr></thead><tbody>\n{rows}\n</tbody></table></details>"
@@ -80,33 +80,33 @@ def _row(point: Point) -> str:
     )
 
 
-def _chart(one: Series) -> str:
-    """The line with its intervals; runs stand at equal distances, in their order."""
-    label = f"{one.title} over {len(one.points)} runs"
+def _chart(series: Series) -> str:
+    """Return the line with its intervals; runs are in order, at equal distances."""
+    label = f"{series.title} over {len(series.points)} runs"
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{_text(label)}">'
-        f"{''.join(_marks(one))}</svg>"
+        f"{''.join(_marks(series))}</svg>"
     )
 
 
-def _marks(one: Series) -> Iterator[str]:
-    low, high = _range(one)
+def _marks(series: Series) -> Iterator[str]:
+    low, high = _range(series)
     up, right = scale(low, high, _HEIGHT - _BOTTOM, _TOP), _WIDTH - _RIGHT
     for value in ticks(low, high):
         y = up(value)
         yield f'<line class="rule" x1="{_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:.12g}</text>'
-    for side in () if one.bound is None else (one.bound.min, one.bound.max):
+    for side in () if series.bound is None else (series.bound.min, series.bound.max):
         if side is not None:
             y = up(side)
             yield f'<line class="bound" x1="{_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
-    last = len(one.points) - 1
+    last = len(series.points) - 1
     across = scale(0, last, _LEFT + 12, right - 12) if last else lambda n: (_LEFT + right) / 2
-    places = [(across(n), up(point.value), point) for n, point in enumerate(one.points)]
+    places = [(across(n), up(point.value), point) for n, point in enumerate(series.points)]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in places)
     yield f'<polyline class="line" points="{line}"/>'
     for x, y, point in places:
-        yield f"<g><title>{_text(_told(point))}</title>"
+        yield f"<g><title>{_text(_point_title(point))}</title>"
         if point.interval is not None:
             bottom, top = map(up, point.interval)
             yield f'<line class="bar" x1="{x:.1f}" x2="{x:.1f}" y1="{top:.1f}" y2="{bottom:.1f}"/>'
@@ -115,27 +115,27 @@ def _marks(one: Series) -> Iterator[str]:
         kind = "dot fail" if point.verdict == "fail" else "dot"
         yield f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="4"/></g>'
     floor = _HEIGHT - 8
-    yield f'<text x="{_LEFT}" y="{floor}">{_text(_day(one.points[0]))}</text>'
+    yield f'<text x="{_LEFT}" y="{floor}">{_text(_day(series.points[0]))}</text>'
     if last:
-        newest = _text(_day(one.points[-1]))
+        newest = _text(_day(series.points[-1]))
         yield f'<text x="{right}" y="{floor}" text-anchor="end">{newest}</text>'
 
 
-def _told(point: Point) -> str:
+def _point_title(point: Point) -> str:
     parts = [point.run, point.model, f"{point.value:.4f}", f"gates: {point.verdict}"]
     parts += [f"baseline {point.baseline}"] if point.baseline else []
     return ", ".join([*parts, *([point.note] if point.note else [])])
 
 
-def _range(one: Series) -> tuple[float, float]:
-    """What the axis covers: values, intervals and bounds, with a little air."""
-    values = [point.value for point in one.points]
-    values += [limit for point in one.points for limit in point.interval or ()]
-    if one.bound is not None:
-        values += [side for side in (one.bound.min, one.bound.max) if side is not None]
+def _range(series: Series) -> tuple[float, float]:
+    """Return the range of the axis: values, intervals and bounds, with a margin."""
+    values = [point.value for point in series.points]
+    values += [limit for point in series.points for limit in point.interval or ()]
+    if series.bound is not None:
+        values += [side for side in (series.bound.min, series.bound.max) if side is not None]
     low, high = min(values), max(values)
-    air = (high - low) * 0.06 or 0.01
-    return low - air, high + air
+    margin = (high - low) * 0.06 or 0.01
+    return low - margin, high + margin
 
 
 def _day(point: Point) -> str:
@@ -143,4 +143,4 @@ def _day(point: Point) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(one_line(cut(text, 300, "cut")))
+    return escape(one_line(truncate(text, 300, "cut")))

@@ -1,7 +1,7 @@
-"""The items of a run for the page's browser: a slim index, and blocks of details to be opened.
+"""Items of a run for the page's item browser: a small index, and blocks of details.
 
-The index has one column a property, so that 14,042 items compress well and are filtered at once.
-Details (prompts, responses, log-likelihoods) are read only when an item is opened or searched for.
+The index is stored by column, so that 14,042 items compress well and are filtered quickly. Details
+(prompts, responses, log-likelihoods) are decoded only when an item is opened or searched for.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.reports.formatting import shorten
-from pytest_llmeval.reports.wording import why
+from pytest_llmeval.reports.wording import extraction_reason
 from pytest_llmeval.scorers.likelihood import per_character
 from pytest_llmeval.storage.prompts import StoredPrompt
 
@@ -25,10 +25,10 @@ CLOZE = "cloze"
 
 
 def scored_values(record: Record, stored: StoredPrompt | None) -> Sequence[float] | None:
-    """What the record's scorer compared; None where that is not known.
+    """Return the values that the record's scorer compared; None if they are not known.
 
-    That is so where the texts of the options are not stored, and where the highest value is not
-    that of the answer, as under a scorer of the user that compares something else.
+    They are not known if the texts of the options are not stored, or if the highest value is not
+    that of the answer, for example for a custom scorer that compares something else.
     """
     values: Sequence[float] = record.logprobs
     if record.scorer == CLOZE:
@@ -40,7 +40,7 @@ def scored_values(record: Record, stored: StoredPrompt | None) -> Sequence[float
 
 
 TEXT_LIMIT = 100_000
-"""Characters of a response that are shown; a longer one ends with a pointer to its record."""
+"""Characters of a response on the page; a longer one ends with a reference to its record."""
 
 BLOCK = 400
 """Items in one block of details."""
@@ -53,15 +53,15 @@ ItemRecords = Mapping[str, Sequence[Record]]
 """Item → the records of its samples, in order."""
 
 
-def index(
+def item_index(
     items: ItemRecords,
     flips: Mapping[str, str],
     before: ItemRecords,
 ) -> dict[str, Any]:
-    """The columns of a result's items, sorted by id.
+    """Return the columns of a result's items, sorted by id.
 
     ``flips``: item → ``w`` (newly wrong) or ``r`` (newly right). ``before``: the baseline's
-    records. An item's outcome is the best of its samples', as its test's is.
+    records. An item's outcome is the best of its samples, as that of its test is.
     """
     names = sorted(items)
     subjects = sorted({items[name][0].subject for name in names})
@@ -76,23 +76,23 @@ def index(
         "flip": "".join(flips.get(name, "-") for name in names) if flips else "",
         "answer": [_short(items[name][0].answer) for name in names],
         "gold": [_short(items[name][0].gold) for name in names],
-        "right": [sum(_right(one) for one in items[name]) for name in names] if several else [],
+        "right": [sum(map(_right, items[name])) for name in names] if several else [],
         "samples": [len(items[name]) for name in names] if several else [],
-        "before": [_short(one[0].answer) if one else None for one in old],
-        "before_outcome": "".join(_outcome(one) if one else "-" for one in old),
+        "before": [_short(samples[0].answer) if samples else None for samples in old],
+        "before_outcome": "".join(_outcome(samples) if samples else "-" for samples in old),
     }
 
 
-def details(
+def item_details(
     items: ItemRecords,
     scored_too: Mapping[str, ItemRecords],
     prompts: Mapping[str, StoredPrompt],
     shots: dict[tuple[str, str], int],
 ) -> list[list[Any]]:
-    """Blocks of what is shown of an item when it is opened, in the order of the index.
+    """Return blocks of the items' details, in the order of the index.
 
-    ``scored_too``: other scorers of the same responses. ``shots``: a table that all results
-    share; new ones are added to it.
+    ``scored_too``: other scorers of the same responses. ``shots``: a table that all results share,
+    to which new shots are added.
     """
     names = sorted(items)
     return [
@@ -121,11 +121,11 @@ def details(
 def _prompt(
     stored: StoredPrompt | None, record: Record, shots: dict[tuple[str, str], int]
 ) -> dict[str, Any] | None:
-    """The prompt as it was sent; None where it is not stored or is not the one that was sent."""
+    """Return the prompt as it was sent; None if the sent one is not stored."""
     if stored is None or stored.prompt.sha256 != record.prompt_sha256:
         return None
     prompt = stored.prompt
-    # The first are left in, as every backend drops from the end.
+    # Every backend drops shots from the end.
     sent = prompt.shots[: max(0, len(prompt.shots) - record.dropped_shots)]
     return {
         "description": prompt.description,
@@ -136,7 +136,7 @@ def _prompt(
         "prefix": prompt.prefix,
         "as_text": prompt.shots_as_text,
         "dropped": record.dropped_shots,
-        # Letters go without saying.
+        # Letters are not repeated.
         "choices": [] if "".join(stored.choices) in LABELS else list(stored.choices),
     }
 
@@ -144,12 +144,12 @@ def _prompt(
 def _sample(
     record: Record, prompt: StoredPrompt | None, others: Iterable[Record]
 ) -> dict[str, Any]:
-    """What one sample gave; what is absent is left out."""
+    """Return the details of one sample without empty values."""
     scored = scored_values(record, prompt) if record.logprobs else None
-    shown: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "outcome": str(record.outcome),
         "answer": _limited(record.answer),
-        "why": why(record, None if prompt is None else prompt.prompt.question),
+        "why": extraction_reason(record, None if prompt is None else prompt.prompt.question),
         "text": _limited(record.text),
         "reasoning": _limited(record.reasoning),
         "finish": record.finish_reason,
@@ -160,15 +160,15 @@ def _sample(
         "tie": record.tie or None,
         "dropped": record.dropped_shots or None,
         "left_out": record.left_out or None,
-        # Null where a choice is impossible: JSON has no infinity.
+        # Null for an impossible choice: JSON has no infinity.
         "logprobs": _finite(record.logprobs) or None,
-        # Left out where they are the same; empty where they are not known.
+        # Absent if they are the same; empty if they are not known.
         "scored": None if scored is record.logprobs else _finite(scored or ()),
-        "also": {one.scorer: [str(one.outcome), _limited(one.answer)] for one in others} or None,
+        "also": {r.scorer: [str(r.outcome), _limited(r.answer)] for r in others} or None,
     }
     if not record.logprobs:
-        del shown["scored"]
-    return {name: value for name, value in shown.items() if value is not None}
+        del entry["scored"]
+    return {name: value for name, value in entry.items() if value is not None}
 
 
 def _finite(values: Iterable[float]) -> list[float | None]:
@@ -187,7 +187,7 @@ def _short(text: str | None) -> str | None:
 
 
 def _outcome(samples: Sequence[Record]) -> str:
-    return _LETTERS[min((one.outcome for one in samples), key=_ORDER.__getitem__)]
+    return _LETTERS[min((record.outcome for record in samples), key=_ORDER.__getitem__)]
 
 
 def _right(record: Record) -> bool:

@@ -11,7 +11,7 @@
   const list = $("list"), space = $("space"), pane = $("item"), found = $("found");
   const choice = { result: $("f-result"), subject: $("f-subject"), outcome: $("f-outcome"), flip: $("f-flip"), text: $("f-text") };
 
-  // Characters that are not seen or that move others about, as in shown.py.
+  // Hidden characters and those that change the text direction, as in reports/formatting.py.
   const HIDDEN = new RegExp(
     "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f" +
     "\\ufeff\\ufff9-\\ufffb\\ufffe\\uffff\\u{d800}-\\u{dfff}\\u{e0000}-\\u{e007f}]", "gu");
@@ -27,8 +27,8 @@
     if (code < 0x20) return String.fromCodePoint(0x2400 + code);
     return code === 0x7f ? "␡" : `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
   };
-  /** The text as nodes, every hidden character as a sign for it. */
-  const shown = (text) => {
+  /** The text as nodes, with symbols for hidden characters. */
+  const displayNodes = (text) => {
     const fragment = document.createDocumentFragment();
     let end = 0;
     for (const match of String(text).matchAll(HIDDEN)) {
@@ -129,9 +129,9 @@
     show(chosen.filter((n) => hits.has(n)), "");
   };
   const show = (chosen, more) => {
-    const kept = active >= 0 ? rows[active] : -1;
+    const selected = active >= 0 ? rows[active] : -1;
     rows = chosen;
-    active = rows.indexOf(kept);
+    active = rows.indexOf(selected);
     space.style.height = `${rows.length * ROW}px`;
     found.textContent = `${rows.length.toLocaleString("en")} of ${current.ids.length.toLocaleString("en")} items${more}`;
     draw();
@@ -144,11 +144,11 @@
     const mark = make("span", "mark", MARKS[outcome]);
     mark.title = NAMES[outcome];
     const id = make("span", "id mono");
-    id.append(shown(current.ids[n]));
+    id.append(displayNodes(current.ids[n]));
     const said = make("span", "said");
     if (current.samples.length) said.append(`${current.right[n]} of ${current.samples[n]} right`);
-    else if (outcome === "w") said.append(shown(current.answer[n] ?? "–"), " · gold ", shown(current.gold[n]));
-    else if (outcome !== "e") said.append(outcome === "u" ? "gold " : "", shown(current.gold[n]));
+    else if (outcome === "w") said.append(displayNodes(current.answer[n] ?? "–"), " · gold ", displayNodes(current.gold[n]));
+    else if (outcome !== "e") said.append(outcome === "u" ? "gold " : "", displayNodes(current.gold[n]));
     const flip = current.flip && current.flip[n];
     const last = make("span", "", said);
     if (flip in FLIPS) last.append(make("span", `flip ${flip}`, FLIPS[flip]));
@@ -186,7 +186,7 @@
   const pre = (text) => {
     const element = make("pre", "");
     element.dir = "auto";
-    element.append(shown(text));
+    element.append(displayNodes(text));
     return element;
   };
   const fold = (title, ...children) => make("details", "", make("summary", "", title), ...children);
@@ -195,7 +195,7 @@
     for (const [name, value] of entries) {
       if (value === null || value === undefined) continue;
       const cell = make("dd", "");
-      cell.append(typeof value === "string" ? shown(value) : value);
+      cell.append(typeof value === "string" ? displayNodes(value) : value);
       rows.append(make("dt", "", name), cell);
     }
     return rows;
@@ -221,7 +221,7 @@
         row.append(make("td", "num", `${(100 * weights[n] / sum).toFixed(1)} %`), make("td", "", meter));
       }
       const option = make("td", "");
-      if (prompt && prompt.choices[n] !== undefined) option.append(shown(prompt.choices[n]));
+      if (prompt && prompt.choices[n] !== undefined) option.append(displayNodes(prompt.choices[n]));
       row.append(make("td", "", note), option);
       body.append(row);
     });
@@ -256,7 +256,7 @@
   const sampleOf = (sample, result, n, prompt, about = []) => {
     const parts = [], gold = result.gold[n];
     const also = sample.also && Object.entries(sample.also).map(([scorer, [outcome, answer]]) =>
-      make("span", "", `${scorer}: `, badge(outcome), " ", answer === null ? "–" : shown(answer), " "));
+      make("span", "", `${scorer}: `, badge(outcome), " ", answer === null ? "–" : displayNodes(answer), " "));
     parts.push(facts([
       ...about,
       ["read as", sample.answer ?? (sample.outcome === "error" ? null : "nothing could be read")],
@@ -267,7 +267,7 @@
       ["tokens", sample.tokens === undefined ? null : `${sample.tokens} written${sample.prompt_tokens === undefined ? "" : `, ${sample.prompt_tokens} read`}`],
       ["time", sample.seconds === undefined ? null : `${sample.seconds} s`],
       ["tie", sample.tie ? `several options were equally good; ${result.ties}` : null],
-      ["examples left out", sample.dropped ? `${sample.dropped}, for want of room` : null],
+      ["examples left out", sample.dropped ? `${sample.dropped} (prompt window)` : null],
     ]));
     if (sample.logprobs) parts.push(make("h4", "", "Log-likelihoods"), likelihoods(sample, gold, prompt));
     if (sample.reasoning) parts.push(fold("Thought before the answer", pre(sample.reasoning)));
@@ -282,16 +282,16 @@
     const [entry, shots] = await Promise.all([detail(result, n), block("data-shots")]);
     if (pane.dataset.opened !== mine) return;
     const outcome = result.outcome[n], title = make("h3", "mono");
-    title.append(shown(result.ids[n]));
+    title.append(displayNodes(result.ids[n]));
     const line = make("p", "", badge(NAMES[outcome]), " ");
     if (result.flip && result.flip[n] in FLIPS) line.append(make("span", `badge ${result.flip[n] === "w" ? "wrong" : "correct"}`, FLIPS[result.flip[n]]), " ");
     const subject = make("span", "small");
-    subject.append(shown(result.subjects[result.subject[n]].replaceAll("_", " ")));
+    subject.append(displayNodes(result.subjects[result.subject[n]].replaceAll("_", " ")));
     line.append(subject);
     const before = result.before_outcome ? result.before_outcome[n] : "-";
     const parts = [title, line], about = [
       ["gold", result.gold[n]],
-      ["baseline", before in NAMES ? make("span", "", badge(NAMES[before]), " ", result.before[n] === null ? "" : shown(result.before[n])) : null],
+      ["baseline", before in NAMES ? make("span", "", badge(NAMES[before]), " ", result.before[n] === null ? "" : displayNodes(result.before[n])) : null],
     ];
     if (!entry || entry.samples.length > 1) parts.push(facts(about));
     if (!entry) parts.push(make("p", "small", "No details of this item are stored."));

@@ -1,9 +1,9 @@
-"""From the dictionary of a run to one HTML page that stands alone.
+"""Rendering of the content dictionary as one self-contained HTML page.
 
-Nothing of the run gets into the page as markup or code: texts are escaped by the template engine,
-and what the script reads is base64 of deflated JSON. The page's own content policy names its one
-script and its one style sheet by hash and forbids every request, so that even a hole in the
-escaping could neither run a script nor call home.
+No text of the run becomes markup or code: the template engine escapes all texts, and the script
+reads base64 of deflated JSON. The page's content policy allows its script and its style sheet by
+hash and forbids every request, so that a fault in the escaping can neither run a script nor send
+data.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from jinja2 import Environment
 from jinja2 import StrictUndefined
 from markupsafe import Markup
 
+from pytest_llmeval.reports.formatting import capitalize
 from pytest_llmeval.reports.formatting import gain_interval
 from pytest_llmeval.reports.formatting import interval
 from pytest_llmeval.reports.formatting import number
-from pytest_llmeval.reports.formatting import sentence
 from pytest_llmeval.reports.formatting import signed
 from pytest_llmeval.reports.html.items import BLOCK
 from pytest_llmeval.reports.html.plots import bullet
@@ -42,20 +42,20 @@ from pytest_llmeval.reports.html.svg import visible
 from pytest_llmeval.runs.comparison import ALPHA
 
 _FEW = 12
-_FEWEST = 3  # subjects that make an outline
+_FEWEST = 3  # subjects of an outline
 _OUTCOMES = (
     ("correct", "correct", "c"),
     ("wrong", "wrong", "w"),
     ("unparsed", "unparsed", "u"),
     ("errors", "error", "e"),
 )
-"""What a count is called, its class in the style sheet, and its outcome in the item browser."""
+"""Name of a count, its class in the style sheet, and its outcome in the item browser."""
 _ICONS = {"failed": "✗", "undecided": "?", "warned": "!", "passed": "✓", "not run": "–"}
 
 
 def render_page(data: Mapping[str, Any]) -> str:
-    """The page. The same dictionary gives the same text; it encodes as UTF-8 whatever is in it."""
-    style, script = _own("style.css"), _own("page.js")
+    """Return the page; equal dictionaries give equal text, which can always be encoded as UTF-8."""
+    style, script = _resource("style.css"), _resource("page.js")
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
@@ -69,9 +69,9 @@ def render_page(data: Mapping[str, Any]) -> str:
         percent=_percent,
         interval=partial(interval, none=""),
         readable=readable,
-        sentence=sentence,
+        capitalized=capitalize,
     )
-    template = environment.from_string(_own("page.html"))
+    template = environment.from_string(_resource("page.html"))
     return template.render(
         **data,
         style=Markup(style),
@@ -81,17 +81,17 @@ def render_page(data: Mapping[str, Any]) -> str:
         outcomes=_OUTCOMES,
         significant=ALPHA,
         bullets=[bullet(gate) for gate in data["gates"]],
-        sections=[_section(number, one) for number, one in enumerate(data["results"])],
+        sections=[_section(number, result) for number, result in enumerate(data["results"])],
         blocks=_blocks(data),
     )
 
 
-def _own(name: str) -> str:
+def _resource(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _finalize(value: Any) -> Any:
-    """What is put into the page: hidden characters shown, markup of our own left as it is."""
+    """Make hidden characters of a value visible; markup from this package is not changed."""
     if value is None:
         return ""
     return visible(value) if type(value) is str else value
@@ -117,9 +117,9 @@ def _percent(value: float | None) -> str:
 # Sections --------------------------------------------------------------------------------
 
 
-def _section(number: int, one: Mapping[str, Any]) -> dict[str, Any]:
-    """The drawings of one result."""
-    numbers, compared = one["numbers"], one["comparison"]
+def _section(number: int, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the drawings of one result."""
+    numbers, compared = result["numbers"], result["comparison"]
     rows = [
         _row(name, entry, compared)
         for name, entry in numbers["subjects"].items()
@@ -127,18 +127,18 @@ def _section(number: int, one: Mapping[str, Any]) -> dict[str, Any]:
     ]
     area_of = {
         subject: place
-        for place, area in enumerate(one["areas"] or ())
+        for place, area in enumerate(result["areas"] or ())
         for subject in area["subjects"]
     }
     ranked = sorted(rows, key=lambda row: (-(row["accuracy"] or 0), row["subject"]))
     chance = numbers["chance"]
     passes = {name: numbers.get(name) for name in ("pass@k", "pass^k")}
-    audit = one["audit"] or {}
+    audit = result["audit"] or {}
     return {
         "ran": sum(row["n"] > 0 for row in rows),
-        "radar": _radar(one, rows, chance, number),
+        "radar": _radar(result, rows, chance, number),
         "bars": subject_bars(ranked, chance, number, area_of) if len(rows) > 1 else None,
-        "summary": _summary(one, chance),
+        "summary": _summary(result, chance),
         "outcomes": outcome_bar(
             {
                 "correct": numbers["correct"],
@@ -152,7 +152,7 @@ def _section(number: int, one: Mapping[str, Any]) -> dict[str, Any]:
         "passes": pass_curve({n: v for n, v in passes.items() if v})
         if any(passes.values())
         else None,
-        "reliability": reliability(one["calibration"]) if one["calibration"] else None,
+        "reliability": reliability(result["calibration"]) if result["calibration"] else None,
         "positions": [
             (family["name"], family["items"], position_bars(family["positions"]))
             for family in audit.get("families", ())
@@ -175,25 +175,25 @@ def _row(name: str, entry: Mapping[str, Any], compared: Mapping[str, Any] | None
 
 
 def _radar(
-    one: Mapping[str, Any], rows: list[dict[str, Any]], chance: float | None, number: int
+    result: Mapping[str, Any], rows: list[dict[str, Any]], chance: float | None, number: int
 ) -> Markup | None:
-    """By area where the subjects' areas are known, of all subjects where they are few."""
-    if one["areas"]:
+    """Return the subjects by area if they have areas, else all of them if they are few."""
+    if result["areas"]:
         by_name = {row["subject"]: row for row in rows}
         groups = [
             (area["name"], [by_name[name] for name in area["subjects"] if name in by_name])
-            for area in one["areas"]
+            for area in result["areas"]
         ]
     elif len(rows) <= _FEW:
         groups = [("", rows)]
     else:
         return None
-    known = sum(row["accuracy"] is not None for row in rows)
-    return radar(groups, chance, number) if known >= _FEWEST else None
+    measured = sum(row["accuracy"] is not None for row in rows)
+    return radar(groups, chance, number) if measured >= _FEWEST else None
 
 
-def _summary(one: Mapping[str, Any], chance: float | None) -> Markup | None:
-    numbers, compared = one["numbers"], one["comparison"]
+def _summary(result: Mapping[str, Any], chance: float | None) -> Markup | None:
+    numbers, compared = result["numbers"], result["comparison"]
     if numbers["accuracy"] is None:
         return None
     before = compared and compared["overall"]["baseline"]
@@ -202,16 +202,16 @@ def _summary(one: Mapping[str, Any], chance: float | None) -> Markup | None:
     ]
     if len(numbers["subjects"]) > 1:
         means = [d["baseline"] for d in (compared or {"subjects": {}})["subjects"].values()]
-        known = [mean for mean in means if mean is not None]
-        before = sum(known) / len(known) if known else None
+        defined = [mean for mean in means if mean is not None]
+        before = sum(defined) / len(defined) if defined else None
         interval = numbers["macro_interval95"]
         rows.append(
             _value("macro (mean of subjects)", numbers["macro_accuracy"], interval, before, "macro")
         )
-    for place, area in enumerate(one["areas"] or ()):
+    for place, area in enumerate(result["areas"] or ()):
         if area["accuracy"] is not None:
-            about = (area["accuracy"], area["interval"], area["baseline"])
-            rows.append(_value(area["name"], *about, f"area{place}"))
+            values = (area["accuracy"], area["interval"], area["baseline"])
+            rows.append(_value(area["name"], *values, f"area{place}"))
     if numbers["normalized_gain"] is not None and chance is not None and chance < 1:
         ends = gain_interval(numbers["wilson95"], chance)
         rows.append(_value("gain over chance", numbers["normalized_gain"], ends, None, "gain"))
@@ -230,11 +230,11 @@ def _drops(compared: Mapping[str, Any] | None, number: int) -> Markup | None:
     rows = [
         {
             "subject": name,
-            **one,
-            "significant": compared["comparable"] and one["adjusted"] <= ALPHA,
+            **difference,
+            "significant": compared["comparable"] and difference["adjusted"] <= ALPHA,
         }
-        for name, one in compared["subjects"].items()
-        if one["items"]
+        for name, difference in compared["subjects"].items()
+        if difference["items"]
     ]
     rows.sort(key=lambda row: (-row["drop"], row["subject"]))
     return drop_plot(rows, number) if rows else None
@@ -248,31 +248,31 @@ def _arms(audit: Mapping[str, Any]) -> Markup | None:
     return summary_rows(rows, None)
 
 
-# What the script reads -------------------------------------------------------------------
+# Data for the script ---------------------------------------------------------------------
 
 
 def _blocks(data: Mapping[str, Any]) -> list[tuple[str, Markup]]:
-    """(id, content) of the page's data blocks: base64 of deflated JSON, which cannot end a block."""
+    """Return (id, content) of the data blocks: base64 of deflated JSON, which cannot end a block."""
     indices = [
         {
-            "name": one["name"],
-            "model": one["numbers"]["model"],
-            "chat": one["protocol"]["chat"],
-            "ties": one["protocol"]["ties"],
-            "details_of": one["details_of"],
+            "name": result["name"],
+            "model": result["numbers"]["model"],
+            "chat": result["protocol"]["chat"],
+            "ties": result["protocol"]["ties"],
+            "details_of": result["details_of"],
             "block": BLOCK,
-            **one["items"],
+            **result["items"],
         }
-        for one in data["results"]
+        for result in data["results"]
     ]
-    found = [("data-index", indices), ("data-shots", data["shots"])]
-    for result, one in enumerate(data["results"]):
-        for place, block in enumerate(one["details"] or ()):
-            found.append((f"data-{result}-{place}", block))
-    return [(name, _packed(value)) for name, value in found]
+    blocks = [("data-index", indices), ("data-shots", data["shots"])]
+    for index, result in enumerate(data["results"]):
+        for place, block in enumerate(result["details"] or ()):
+            blocks.append((f"data-{index}-{place}", block))
+    return [(name, _packed(value)) for name, value in blocks]
 
 
 def _packed(value: Any) -> Markup:
-    # ASCII, so that a lone surrogate stays what it was.
+    # ASCII, so that lone surrogates are preserved.
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return Markup(base64.b64encode(zlib.compress(text.encode("ascii"), 6)).decode("ascii"))

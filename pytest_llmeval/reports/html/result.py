@@ -1,4 +1,4 @@
-"""One result of a run as a plain dictionary."""
+"""Content of the page for one result, as a plain dictionary."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ from pytest_llmeval.metrics import summarize
 from pytest_llmeval.metrics import tally_interval
 from pytest_llmeval.reports.html.items import CLOZE
 from pytest_llmeval.reports.html.items import ItemRecords
-from pytest_llmeval.reports.html.items import details
-from pytest_llmeval.reports.html.items import index
+from pytest_llmeval.reports.html.items import item_details
+from pytest_llmeval.reports.html.items import item_index
 from pytest_llmeval.reports.html.items import scored_values
 from pytest_llmeval.reports.html.sources import Sources
 from pytest_llmeval.reports.wording import all_tied_words
 from pytest_llmeval.reports.wording import protocol_words
+from pytest_llmeval.reports.wording import sampled_words
 from pytest_llmeval.reports.wording import tie_words
 from pytest_llmeval.reports.wording import truncated_words
+from pytest_llmeval.reports.wording import weakest_subjects
 from pytest_llmeval.runs.judging import key_of
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.reply_problems import failures_of
@@ -38,7 +40,7 @@ from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import samples_of
 from pytest_llmeval.storage.prompts import StoredPrompt
 
-# As the evaluation code of Hendrycks et al. 2021 (arXiv:2009.03300) sums them up, categories.py.
+# Areas of the evaluation code of Hendrycks et al. 2021 (arXiv:2009.03300), categories.py.
 _MMLU: Mapping[str, str] = {
     "STEM": (
         "abstract_algebra astronomy college_biology college_chemistry college_computer_science"
@@ -68,78 +70,92 @@ _MMLU: Mapping[str, str] = {
 _AREA_OF = {subject: area for area, subjects in _MMLU.items() for subject in subjects.split()}
 
 
+_WEAKEST = 5
+
 _FEWEST = 3
-"""Subjects that are divided into areas. One alone has a name of MMLU's by chance: miscellaneous."""
+"""Minimum of subjects for areas: a single one may share a name with MMLU, such as miscellaneous."""
 
 
 def areas_of(subjects: Collection[str]) -> dict[str, list[str]] | None:
-    """Area → its subjects, in the areas' order; None where a subject's area is not known.
+    """Return area → its subjects, in the areas' order.
 
-    By the names of the subjects, so that another data set with MMLU's subjects has them too. None
-    for one or two subjects.
+    Areas are known by the names of the subjects, so that other data sets with MMLU's subjects have
+    them, too. None for fewer than three subjects and if a subject's area is not known.
     """
     if len(subjects) < _FEWEST:
         return None
-    found: dict[str, list[str]] = {area: [] for area in _MMLU}
+    subjects_by_area: dict[str, list[str]] = {area: [] for area in _MMLU}
     for subject in sorted(subjects):
         area = _AREA_OF.get(subject)
         if area is None:
             return None
-        found[area].append(subject)
-    return {area: members for area, members in found.items() if members} or None
+        subjects_by_area[area].append(subject)
+    return {area: members for area, members in subjects_by_area.items() if members} or None
 
 
 @dataclass(frozen=True)
-class Answered:
-    """A measurement with the records behind it: item → those of its samples, in order."""
+class MeasurementRecords:
+    """Measurement with the records behind it."""
 
     measurement: Measurement
     items: Mapping[str, Sequence[Record]]
+    """Item → the records of its samples, in order."""
 
     @property
     def records(self) -> list[Record]:
+        """All records, item by item."""
         return [record for samples in self.items.values() for record in samples]
 
     @property
     def key(self) -> tuple[str, str, str]:
+        """(model, benchmark, scorer)."""
         return self.measurement.result.key
 
-    def scores_again(self, first: Answered) -> bool:
-        """Whether it is another scorer's verdict on the responses that ``first`` holds."""
+    def scores_again(self, first: MeasurementRecords) -> bool:
+        """Return True if this is another scorer's result on the responses of ``first``."""
         return (
             self.measurement.scored_again
             and not first.measurement.scored_again
             and self.key[:2] == first.key[:2]
-            and any(one.response_of == first.key[2] for one in self.records[:1])
+            and any(record.response_of == first.key[2] for record in self.records[:1])
         )
 
 
-def answered(run: Run) -> list[Answered]:
-    """The run's measurements with their records by item."""
-    found = []
-    for one, records in run.answers():
+def measurements_with_records(run: Run) -> list[MeasurementRecords]:
+    """Return the run's measurements with their records by item."""
+    measured = []
+    for measurement, records in run.answers():
         items = samples_of(records)
-        found.append(Answered(one, {item: items[item][: one.result.samples] for item in one.items}))
-    return found
+        measured.append(
+            MeasurementRecords(
+                measurement,
+                {item: items[item][: measurement.result.samples] for item in measurement.items},
+            )
+        )
+    return measured
 
 
 def result_data(
-    one: Answered,
-    every: Sequence[Answered],
+    measured: MeasurementRecords,
+    all_measured: Sequence[MeasurementRecords],
     sources: Sources,
     shots: dict[tuple[str, str], int],
 ) -> dict[str, Any]:
-    """What the page shows of one result; ``shots``: the page's table of them, which is added to."""
-    measurement, records = one.measurement, one.records
+    """Return the content for one result of ``all_measured``.
+
+    ``shots``: the page's table of shots, to which new ones are added.
+    """
+    measurement, records = measured.measurement, measured.records
     numbers = summarize(measurement.result)
-    compared = _comparison(sources.judged.comparison, one.key)
+    compared = _comparison(sources.judged.comparison, measured.key)
     stored: Mapping[str, Any] = next(
-        (m for m in sources.judged.results if key_of(m) == one.key), {}
+        (m for m in sources.judged.results if key_of(m) == measured.key), {}
     )
-    others = {other.key[2]: other.items for other in every if other.scores_again(one)}
-    # Other scorers of the same responses point to the result that holds them.
+    others = {other.key[2]: other.items for other in all_measured if other.scores_again(measured)}
+    # Other scorers of the same responses refer to the result that holds them.
     prompts = _prompts_of(sources.prompts, measurement)
-    owner = next((n for n, first in enumerate(every) if one.scores_again(first)), None)
+    owner = next((n for n, m in enumerate(all_measured) if measured.scores_again(m)), None)
+    subjects, weakest = weakest_subjects(numbers, _WEAKEST)
     return {
         "name": measurement.name,
         "numbers": numbers,
@@ -154,73 +170,78 @@ def result_data(
             "truncated": truncated_words(numbers),
             "per_character": measurement.result.scorer == CLOZE,
         },
+        "sampled": sampled_words(numbers) if numbers["sampled"] is not None else None,
+        "measured_subjects": subjects,
+        "weakest": [[entry.subject, entry.text] for entry in weakest],
         "areas": _areas(measurement.result, compared),
         "comparison": compared,
-        "calibration": _calibration(one.items, prompts),
+        "calibration": _calibration(measured.items, prompts),
         "outcomes": _breakdown(records),
         "audit": stored.get("audit"),
         "extraction": stored.get("extraction"),
-        "items": index(one.items, _flips(compared), _before(sources, compared)),
-        "details_of": every.index(one) if owner is None else owner,
-        "details": details(one.items, others, prompts, shots) if owner is None else None,
+        "items": item_index(measured.items, _flips(compared), _before(sources, compared)),
+        "details_of": all_measured.index(measured) if owner is None else owner,
+        "details": item_details(measured.items, others, prompts, shots) if owner is None else None,
     }
 
 
 def _prompts_of(
-    prompts: Mapping[tuple[str, str, str], StoredPrompt], one: Measurement
+    prompts: Mapping[tuple[str, str, str], StoredPrompt], measurement: Measurement
 ) -> dict[str, StoredPrompt]:
+    benchmark, fingerprint = measurement.result.benchmark, measurement.fingerprint
     return {
         item: prompts[key]
-        for item in one.items
-        if (key := (one.result.benchmark, one.fingerprint, item)) in prompts
+        for item in measurement.items
+        if (key := (benchmark, fingerprint, item)) in prompts
     }
 
 
 def _areas(result: Result, compared: Mapping[str, Any] | None) -> list[dict[str, Any]] | None:
-    """The areas with their own accuracy over items, where the subjects' areas are known."""
+    """Return the areas with their accuracy over items; None if the subjects have no areas."""
     subjects, measured = result.subjects, result.is_measurement
     areas = areas_of(subjects)
     if areas is None:
         return None
-    shown = []
+    entries = []
     for area, members in areas.items():
         counts = sum((subjects[name] for name in members), Counts(0))
-        known = measured and counts.answered and counts.is_measurement and not counts.error
-        shown.append(
+        defined = measured and counts.answered and counts.is_measurement and not counts.error
+        entries.append(
             {
                 "name": area,
                 "subjects": members,
-                "accuracy": counts.correct / counts.answered if known else None,
-                "interval": list(tally_interval(counts.tally)) if known else None,
-                "baseline": _area_before(members, compared),
+                "accuracy": counts.correct / counts.answered if defined else None,
+                "interval": list(tally_interval(counts.tally)) if defined else None,
+                "baseline": _area_baseline(members, compared),
             }
         )
-    return shown
+    return entries
 
 
-def _area_before(members: Sequence[str], compared: Mapping[str, Any] | None) -> float | None:
-    """The baseline's accuracy over an area's paired items."""
+def _area_baseline(members: Sequence[str], compared: Mapping[str, Any] | None) -> float | None:
+    """Return the baseline's accuracy over an area's paired items."""
     if compared is None:
         return None
-    found = [compared["subjects"][name] for name in members if name in compared["subjects"]]
-    items = sum(one["items"] for one in found)
-    return sum(one["items"] * (one["baseline"] or 0) for one in found) / items if items else None
+    subjects = [compared["subjects"][name] for name in members if name in compared["subjects"]]
+    items = sum(subject["items"] for subject in subjects)
+    correct = sum(subject["items"] * (subject["baseline"] or 0) for subject in subjects)
+    return correct / items if items else None
 
 
 def _comparison(
     document: Mapping[str, Any] | None, key: tuple[str, str, str]
 ) -> dict[str, Any] | None:
     model, benchmark, scorer = key
-    for one in (document or {}).get("comparisons", ()):
-        if (one["candidate"], one["benchmark"], one["scorer"]) == (model, benchmark, scorer):
+    for entry in (document or {}).get("comparisons", ()):
+        if (entry["candidate"], entry["benchmark"], entry["scorer"]) == (model, benchmark, scorer):
             name = f"{benchmark}[{scorer}]"
             differences = [
-                f"{entry['field']}: {entry['baseline']} against {entry['candidate']}"
-                for entry in (document or {}).get("mismatches", ())
-                if entry["result"] == name
-                and entry.get("models") in (None, [one["baseline"], one["candidate"]])
+                f"{mismatch['field']}: {mismatch['baseline']} against {mismatch['candidate']}"
+                for mismatch in (document or {}).get("mismatches", ())
+                if mismatch["result"] == name
+                and mismatch.get("models") in (None, [entry["baseline"], entry["candidate"]])
             ]
-            return {**one, "differences": differences}
+            return {**entry, "differences": differences}
     return None
 
 
@@ -232,15 +253,17 @@ def _flips(compared: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def _before(sources: Sources, compared: Mapping[str, Any] | None) -> Mapping[str, Sequence[Record]]:
-    """The baseline's records of a result's items; empty where they are not at hand."""
+    """Return the baseline's records of a result's items; empty if they are not available."""
     if compared is None or sources.baseline is None:
         return {}
     about = (compared["baseline"], compared["benchmark"], compared["scorer"])
-    return next((one.items for one in answered(sources.baseline) if one.key == about), {})
+    return next(
+        (one.items for one in measurements_with_records(sources.baseline) if one.key == about), {}
+    )
 
 
 def _calibration(items: ItemRecords, prompts: Mapping[str, StoredPrompt]) -> dict[str, Any] | None:
-    """The reliability diagram of answers that were compared by log-likelihood."""
+    """Return the reliability diagram of answers that were compared by log-likelihood."""
     pairs = []
     for name, samples in items.items():
         for record in samples:
@@ -250,12 +273,12 @@ def _calibration(items: ItemRecords, prompts: Mapping[str, StoredPrompt]) -> dic
             confidence = choice_confidence(values, LABELS.index(record.answer))
             if confidence is not None:
                 pairs.append((confidence, record.outcome is Outcome.CORRECT))
-    found = calibration(pairs)
-    return None if found is None else asdict(found)
+    diagram = calibration(pairs)
+    return None if diagram is None else asdict(diagram)
 
 
 def _why_unparsed(record: Record) -> str:
-    """What is to be seen of an answer that could not be read."""
+    """Describe why an answer could not be read."""
     if record.finish_reason == REFUSED:
         return "refused by the model"
     if record.finish_reason == FILTERED:
@@ -269,7 +292,7 @@ def _why_unparsed(record: Record) -> str:
 
 
 def _breakdown(records: Sequence[Record]) -> dict[str, Any]:
-    """How often each kind of error, of answer that cannot be read, and of ending occurred."""
+    """Count the errors, the unparsed answers and the finish reasons by kind."""
     unparsed: Counter[str] = Counter()
     finishes: Counter[str] = Counter()
     for record in records:

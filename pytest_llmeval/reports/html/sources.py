@@ -1,4 +1,4 @@
-"""What a report is made of, read from a run folder."""
+"""Sources of the HTML report, read from a run folder."""
 
 from __future__ import annotations
 
@@ -18,25 +18,23 @@ from pytest_llmeval.storage.prompts import read_prompts
 
 @dataclass(frozen=True)
 class Sources:
-    """What a report is made of.
-
-    ``judged``: of the same run, with what is not computed from records (``audit``, ``extraction``).
-    ``baseline``: the run compared with, for its answers, where it is at hand.
-    """
+    """Run, verdicts and prompts that a report shows."""
 
     run: Run
     judged: JudgedRun
+    """The same run's documents; ``audit`` and ``extraction`` are not computed from records."""
     baseline: Run | None = None
+    """The run compared with, for its answers; None if it is not available."""
     prompts: Mapping[tuple[str, str, str], StoredPrompt] = field(default_factory=dict)
 
 
-def gather(
+def load_sources(
     folder: Path, baseline: Run | None = None, comparison: Mapping[str, Any] | None = None
 ) -> Sources:
-    """All that a run folder has for its report. Raises RunError for damage in it.
+    """Read the sources from a run folder.
 
-    ``comparison``, as ``RunComparison.as_json`` gives it, is the one that the run's own session made
-    unless another is given.
+    ``comparison``: value of ``RunComparison.as_json``; that of the run's session by default. Raises
+    RunError for a damaged run.
     """
     return Sources(
         load_run(folder), read_judged(folder, comparison), baseline, read_prompts(folder)

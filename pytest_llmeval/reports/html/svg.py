@@ -1,7 +1,7 @@
-"""SVG as text: elements by name and attributes, everything from outside escaped.
+"""SVG elements as text, with escaped contents.
 
-Colours are classes of the page's style sheet, so that a plot follows the reader's light or dark
-scheme. There are no style attributes, which the page's content policy forbids.
+Colours are classes of the page's style sheet, so that plots follow the light or dark scheme. There
+are no style attributes, which the page's content policy forbids.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from pytest_llmeval.reports.formatting import shorten
 Value = str | float | int | None
 
 PHONE = 340
-"""Width of what is drawn for a phone, in CSS pixels, so that text has its full size there."""
+"""Width of drawings for phones, in CSS pixels, so that text has its full size there."""
 
 
 def tag(name: str, *inside: str, **attributes: Value) -> Markup:
-    """An element; ``cls`` and other names with ``_`` become ``class`` and names with ``-``.
+    """Return an element; the attribute ``cls`` becomes ``class``, and ``_`` in names becomes ``-``.
 
-    What is inside is escaped unless it is markup already. Attributes that are None are left out.
+    The content is escaped unless it is markup. Attributes that are None are left out.
     """
     text = Markup("").join(
         Markup(' {}="{}"').format(_name(key), _value(value))
         for key, value in attributes.items()
         if value is not None
     )
-    content = Markup("").join(escape(_shown(part)) for part in inside)
+    content = Markup("").join(escape(_visible_unless_markup(part)) for part in inside)
     return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), text, content)
 
 
@@ -43,7 +43,7 @@ def drawing(
     cls: str = "plot",
     stretched: bool = False,
 ) -> Markup:
-    """A whole drawing with an accessible name; ``stretched`` to the room it is given."""
+    """Return a drawing with an accessible name; ``stretched`` fits it to the available space."""
     return tag(
         "svg",
         *parts,
@@ -80,12 +80,12 @@ def polyline(points: Iterable[tuple[float, float]], cls: str, closed: bool = Fal
 
 
 def pick(inside: str, result: int, subject: str) -> Markup:
-    """A link that shows a subject's items in the browser below."""
+    """Return a link that shows a subject's items in the item browser."""
     return tag("a", inside, href="#items", cls="pick", data_result=result, data_subject=subject)
 
 
 def readable(subject: str) -> str:
-    """A subject's name for people: ``college mathematics``."""
+    """Return a subject's name without underscores: ``college mathematics``."""
     return shorten(subject.replace("_", " "), 44)
 
 
@@ -96,20 +96,20 @@ def _name(key: str) -> str:
 def _value(value: Value) -> str:
     if isinstance(value, float):
         return f"{value:.2f}".rstrip("0").rstrip(".")
-    return _shown(str(value))
+    return _visible_unless_markup(str(value))
 
 
-def _shown(value: str) -> str:
+def _visible_unless_markup(value: str) -> str:
     return value if isinstance(value, Markup) else visible(value)
 
 
 def visible(text: str) -> str:
-    """The text with every hidden character as a sign for it: ``␛`` or ``⟨U+202E⟩``."""
+    """Replace hidden characters by symbols: ``␛`` or ``⟨U+202E⟩``."""
     return HIDDEN.sub(_sign, text)
 
 
-def _sign(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _sign(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code < 0x20:
         return chr(0x2400 + code)
     return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"

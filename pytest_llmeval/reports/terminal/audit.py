@@ -1,4 +1,4 @@
-"""Audits in the terminal: accuracy by arm, and texts against letters."""
+"""Permutation audits in the terminal, and comparisons of texts with letters."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from pytest_llmeval.metrics import diagnose
 from pytest_llmeval.metrics.bias.audit import FamilyResult
 from pytest_llmeval.reports.formatting import count
 from pytest_llmeval.reports.formatting import number
-from pytest_llmeval.reports.terminal.tables import add_numbers
+from pytest_llmeval.reports.terminal.tables import add_number_columns
 from pytest_llmeval.reports.terminal.tables import open_table
 
 _MOST_ARMS = 16
 
 
 def audit_parts(results: Iterable[Result]) -> Iterable[Any]:
-    """The audits of results that have one, as rich renderables."""
+    """Yield the audits of the results that have one, as rich renderables."""
     for result in results:
         if result.audit is not None:
-            yield from _one(result.name, result.audit)
+            yield from _audit_parts(result.name, result.audit)
 
 
-def _one(name: str, audit: Audit) -> Iterable[Any]:
+def _audit_parts(name: str, audit: Audit) -> Iterable[Any]:
     yield Text(f"options in other orders, {name}: {audit.items:,} items", style="bold")
     yield _arms(audit)
     for family in audit.families:
-        yield Text(f"{name}, {family.name}: {_told(family)}")
-    found = diagnose(audit)
-    if found is not None:
-        yield Text(f"{name}: the model {found}", style="yellow")
+        yield Text(f"{name}, {family.name}: {_family_text(family)}")
+    diagnosis = diagnose(audit)
+    if diagnosis is not None:
+        yield Text(f"{name}: the model {diagnosis}", style="yellow")
     else:
-        yield Text(f"{name}: no preference for a position is to be seen")
+        yield Text(f"{name}: no position preference found")
 
 
 def _arms(audit: Audit) -> Table:
     table = open_table()
     table.add_column("order")
-    add_numbers(table, "n", "accuracy", "95 % interval", "unparsed")
+    add_number_columns(table, "n", "accuracy", "95 % interval", "unparsed")
     for arm in audit.arms[:_MOST_ARMS]:
         low, high = arm.interval
         table.add_row(
@@ -60,7 +60,7 @@ def _arms(audit: Audit) -> Table:
     return table
 
 
-def _told(family: FamilyResult) -> str:
+def _family_text(family: FamilyResult) -> str:
     parts = [
         f"mean {family.mean:.4f}, variance {family.variance:.5f}, range {family.range:.4f}",
         f"right in all orders {family.worst_case:.4f}, by majority {family.majority:.4f}",
@@ -80,12 +80,12 @@ Pair = Mapping[str, Any]
 
 
 def pair_parts(pairs: Iterable[Pair]) -> Iterable[Any]:
-    """The pairs as rich renderables."""
+    """Yield the pairs as rich renderables."""
     for pair in pairs:
         yield Text(pair_title(pair), style="bold")
         table = open_table(collapse=True)
         table.add_column(HEADER[0], overflow="fold")
-        add_numbers(table, *HEADER[1:])
+        add_number_columns(table, *HEADER[1:])
         for name, *cells in pair_rows(pair):
             table.add_row(Text(name), *cells)
         yield table
@@ -93,7 +93,7 @@ def pair_parts(pairs: Iterable[Pair]) -> Iterable[Any]:
 
 
 def pair_title(pair: Pair) -> str:
-    """What is compared: over which items, in which orders."""
+    """Return the compared scorers, items and orders as a title."""
     arms = pair["arms"]
     return (
         f"{pair['benchmark']}, texts against letters: {count(pair['items'], 'item')}, as they are"
@@ -102,12 +102,12 @@ def pair_title(pair: Pair) -> str:
 
 
 def pair_rows(pair: Pair) -> list[Sequence[str]]:
-    """A row for the texts, one for the letters, with the columns of ``HEADER``."""
+    """Return a row for the texts and a row for the letters, with the columns of ``HEADER``."""
     return [_row(pair[side]) for side in ("texts", "letters")]
 
 
 def pair_words(pair: Pair) -> str:
-    """The ratio of the variances, in a sentence."""
+    """Describe the ratio of the variances in a sentence."""
     ratio = pair["variance_ratio"]
     if ratio is None:
         return "variance ratio: not defined, that of the letters is 0"
@@ -118,7 +118,7 @@ def pair_words(pair: Pair) -> str:
 
 def _row(side: Mapping[str, Any]) -> Sequence[str]:
     tokens = [side["prompt_tokens"], side["completion_tokens"]]
-    known = [value for value in tokens if value is not None]
+    counted = [value for value in tokens if value is not None]
     return (
         side["scorer"],
         number(side["accuracy"]),
@@ -127,5 +127,5 @@ def _row(side: Mapping[str, Any]) -> Sequence[str]:
         number(side["consistency"]),
         number(side["recall_std"]),
         number(side["seconds"], 1),
-        f"{sum(known):,}" if known else "-",
+        f"{sum(counted):,}" if counted else "-",
     )

@@ -1,7 +1,4 @@
-"""Two runs item by item: for the terminal, as JSON, as Markdown.
-
-The Markdown is GitHub's, for a comment on a pull request.
-"""
+"""Comparison of two runs item by item, for the terminal and as Markdown for a pull request."""
 
 from __future__ import annotations
 
@@ -22,51 +19,55 @@ from pytest_llmeval.reports.formatting import number
 from pytest_llmeval.reports.formatting import one_line
 from pytest_llmeval.reports.formatting import probability
 from pytest_llmeval.reports.formatting import signed
-from pytest_llmeval.reports.terminal.tables import add_numbers
-from pytest_llmeval.reports.terminal.tables import dense_table
+from pytest_llmeval.reports.terminal.tables import add_number_columns
+from pytest_llmeval.reports.terminal.tables import compact_table
 from pytest_llmeval.runs.comparison import ALPHA
 from pytest_llmeval.runs.comparison import Mismatch
 from pytest_llmeval.runs.comparison import RunComparison
 
 FLIPS = 10
-"""How many items that changed are listed each way, unless asked otherwise."""
+"""Default number of newly wrong and of newly right items that are listed."""
 
 _WORST = 10
 _COLUMNS = ("n", "baseline", "candidate", "drop", "p")
 NO_VERDICT = "protocols or data differ: no verdict"
 
 
-def comparison_parts(found: RunComparison, flips: int = FLIPS) -> Iterator[Any]:
-    """A comparison as rich renderables, in order, readable at 80 columns."""
-    for comparison in found.comparisons:
-        verdict = found.comparable(comparison)
-        yield Text(_title(found, comparison), style="bold")
+def comparison_parts(run_comparison: RunComparison, flips: int = FLIPS) -> Iterator[Any]:
+    """Yield a comparison as rich renderables, readable at 80 columns."""
+    for comparison in run_comparison.comparisons:
+        verdict = run_comparison.comparable(comparison)
+        yield Text(_title(run_comparison, comparison), style="bold")
         yield _table(comparison, verdict)
         if verdict:
             yield Text(_legend(comparison))
             if more := _more_worse(comparison):
                 yield Text(more, style="red")
         else:
-            yield Text(f"{NO_VERDICT}: {fields(found.differences(comparison))}", style="yellow")
+            yield Text(
+                f"{NO_VERDICT}: {fields(run_comparison.differences(comparison))}", style="yellow"
+            )
         yield Text(_totals(comparison))
         for line in _flip_lines(comparison, flips):
             yield Text(line)
         if unpaired := _unpaired(comparison):
             yield Text(f"not paired: {unpaired}", style="yellow")
-    for line in _lonely(found):
+    for line in _unpaired_results(run_comparison):
         yield Text(line, style="yellow")
 
 
-def comparison_markdown(found: RunComparison, flips: int = FLIPS) -> str:
-    """A comparison as GitHub Markdown."""
-    blocks = [f"### {gfm.code(found.baseline)} → {gfm.code(found.candidate)}"]
+def comparison_markdown(run_comparison: RunComparison, flips: int = FLIPS) -> str:
+    """Return a comparison as GitHub Markdown."""
+    blocks = [
+        f"### {gfm.code_span(run_comparison.baseline)} → {gfm.code_span(run_comparison.candidate)}"
+    ]
     header = ("result", "n", "baseline", "candidate", "drop", "95 % interval")
     rows = []
-    for comparison in found.comparisons:
-        whole, verdict = comparison.overall, found.comparable(comparison)
+    for comparison in run_comparison.comparisons:
+        whole, verdict = comparison.overall, run_comparison.comparable(comparison)
         rows.append(
             (
-                gfm.cell(_name(found, comparison)),
+                gfm.code_cell(_name(run_comparison, comparison)),
                 f"{whole.items:,}",
                 number(whole.baseline),
                 number(whole.candidate),
@@ -78,35 +79,38 @@ def comparison_markdown(found: RunComparison, flips: int = FLIPS) -> str:
             )
         )
     blocks.append(gfm.table((*header, "newly wrong", "newly right", "p"), rows))
-    for comparison in found.comparisons:
-        blocks += _markdown_details(found, comparison, flips)
-    blocks += [gfm.plain(line) for line in _lonely(found)]
+    for comparison in run_comparison.comparisons:
+        blocks += _markdown_details(run_comparison, comparison, flips)
+    blocks += [gfm.escape_markdown(line) for line in _unpaired_results(run_comparison)]
     return "\n\n".join(blocks) + "\n"
 
 
 # Two runs --------------------------------------------------------------------------------
 
 
-def _name(found: RunComparison, comparison: Comparison) -> str:
-    """``mmlu[letter]``, with the models where there is more than one pair of them."""
+def _name(run_comparison: RunComparison, comparison: Comparison) -> str:
+    """Return ``mmlu[letter]``, followed by the models if there are several pairs of them."""
     name = comparison.name
-    if len({(one.baseline, one.candidate) for one in found.comparisons}) == 1:
+    if len({(other.baseline, other.candidate) for other in run_comparison.comparisons}) == 1:
         return name
     if comparison.baseline == comparison.candidate:
         return f"{name} {comparison.candidate}"
     return f"{name} {comparison.baseline} → {comparison.candidate}"
 
 
-def _title(found: RunComparison, comparison: Comparison) -> str:
-    sides = (found.baseline, comparison.baseline), (found.candidate, comparison.candidate)
+def _title(run_comparison: RunComparison, comparison: Comparison) -> str:
+    sides = (
+        (run_comparison.baseline, comparison.baseline),
+        (run_comparison.candidate, comparison.candidate),
+    )
     before, after = (f"{run} ({model})" for run, model in sides)
     return one_line(f"{comparison.name}: {before} → {after}")
 
 
 def _table(comparison: Comparison, verdict: bool) -> Table:
-    table = dense_table()
+    table = compact_table()
     table.add_column("", overflow="fold")
-    add_numbers(table, *_COLUMNS)
+    add_number_columns(table, *_COLUMNS)
     table.add_row(_everything(comparison), *_cells(comparison.overall, verdict))
     for subject, difference in comparison.worst(_WORST):
         table.add_row(Text(one_line(subject)), *_cells(difference, verdict))
@@ -121,7 +125,7 @@ def _everything(comparison: Comparison) -> str:
 
 
 def _paired(comparison: Comparison) -> int:
-    """How many subjects have items in both runs."""
+    """Return the number of subjects with items in both runs."""
     return sum(difference.items > 0 for difference in comparison.subjects.values())
 
 
@@ -143,14 +147,14 @@ def _legend(comparison: Comparison) -> str:
 
 
 def _more_worse(comparison: Comparison) -> str | None:
-    """Subjects that are significantly worse by less than the drops that are shown."""
+    """List the significantly worse subjects that are not in the table; None if there are none."""
     worse = comparison.worst(len(comparison.subjects))
     names = [
-        f"{one_line(subject)} ({signed(one.drop)}, p {p_value(one, True).rstrip(' *')})"
-        for subject, one in worse[_WORST:]
-        if one.adjusted <= ALPHA
+        f"{one_line(subject)} ({signed(drop.drop)}, p {p_value(drop, True).rstrip(' *')})"
+        for subject, drop in worse[_WORST:]
+        if drop.adjusted <= ALPHA
     ]
-    return f"significantly worse too: {', '.join(names)}" if names else None
+    return f"also significantly worse: {', '.join(names)}" if names else None
 
 
 def _totals(comparison: Comparison) -> str:
@@ -172,29 +176,28 @@ def _flip_lines(comparison: Comparison, flips: int) -> Iterator[str]:
             yield f"{name}{_part(items, flips)}: {' '.join(items[:flips])}"
 
 
-def _part(items: Sequence[str], shown: int) -> str:
-    return f" ({shown:,} of {len(items):,})" if len(items) > shown else ""
+def _part(items: Sequence[str], limit: int) -> str:
+    return f" ({limit:,} of {len(items):,})" if len(items) > limit else ""
 
 
 def _unpaired(comparison: Comparison) -> str:
-    """Why items of the runs are not paired; empty when all are."""
+    """Return why items of the runs are not paired; empty if all are."""
     parts = []
     for items, side in (
         (comparison.only_baseline, "baseline"),
         (comparison.only_candidate, "candidate"),
     ):
         if items:
-            told = count(len(items), "item")
-            parts.append(f"{told} only in the {side} ({_examples(items)})")
+            parts.append(f"{count(len(items), 'item')} only in the {side} ({_examples(items)})")
     for errors, side in (
         (comparison.errors_baseline, "baseline"),
         (comparison.errors_candidate, "candidate"),
     ):
         if errors:
             parts.append(f"{count(errors, 'item')} with an error in the {side}")
-    nowhere = sum(comparison.sizes.values()) - comparison.overall.items
-    if not parts and nowhere:
-        parts.append(f"{nowhere:,} items of the benchmark are in neither run")
+    in_neither = sum(comparison.sizes.values()) - comparison.overall.items
+    if not parts and in_neither:
+        parts.append(f"{in_neither:,} items of the benchmark are in neither run")
     return "; ".join(parts)
 
 
@@ -202,48 +205,50 @@ def _examples(items: Sequence[str]) -> str:
     return ", ".join(items[:3]) + (", …" if len(items) > 3 else "")
 
 
-def _lonely(found: RunComparison) -> Iterator[str]:
+def _unpaired_results(run_comparison: RunComparison) -> Iterator[str]:
     for results, run in (
-        (found.only_baseline, found.baseline),
-        (found.only_candidate, found.candidate),
+        (run_comparison.only_baseline, run_comparison.baseline),
+        (run_comparison.only_candidate, run_comparison.candidate),
     ):
         if results:
             yield f"only in {run}: {', '.join(results)}"
 
 
 def fields(mismatches: Iterable[Mismatch]) -> str:
-    """What differs, in a line."""
+    """Return the differences on one line."""
     return "; ".join(mismatch.text for mismatch in mismatches)
 
 
-def _markdown_details(found: RunComparison, comparison: Comparison, flips: int) -> Iterator[str]:
-    name, verdict = _name(found, comparison), found.comparable(comparison)
+def _markdown_details(
+    run_comparison: RunComparison, comparison: Comparison, flips: int
+) -> Iterator[str]:
+    name, verdict = _name(run_comparison, comparison), run_comparison.comparable(comparison)
     if not verdict:
-        told = gfm.code(fields(found.differences(comparison)))
-        yield f"**{NO_VERDICT}** for {gfm.code(name)}: {told}"
+        differences = gfm.code_span(fields(run_comparison.differences(comparison)))
+        yield f"**{NO_VERDICT}** for {gfm.code_span(name)}: {differences}"
     worst = comparison.worst(_WORST)
     if worst and len(comparison.subjects) > 1:
-        rows = [(gfm.cell(subject), *_cells(one, verdict)) for subject, one in worst]
-        yield f"Worst subjects of {gfm.code(name)} ({len(worst)} of {_paired(comparison)}):"
+        rows = [(gfm.code_cell(subject), *_cells(drop, verdict)) for subject, drop in worst]
+        yield f"Worst subjects of {gfm.code_span(name)} ({len(worst)} of {_paired(comparison)}):"
         yield gfm.table(("subject", *_COLUMNS), rows)
     if verdict:
-        yield gfm.plain(_legend(comparison))
+        yield gfm.escape_markdown(_legend(comparison))
         if more := _more_worse(comparison):
-            yield f"**{gfm.plain(more)}**"
+            yield f"**{gfm.escape_markdown(more)}**"
     for kind, items in (
         ("newly wrong", comparison.newly_wrong),
         ("newly right", comparison.newly_right),
     ):
         if items and flips:
-            listed = ", ".join(gfm.code(item) for item in items[:flips])
-            summary = f"{kind} in <code>{gfm.html(name)}</code>{_part(items, flips)}"
+            listed = ", ".join(gfm.code_span(item) for item in items[:flips])
+            summary = f"{kind} in <code>{gfm.escape_html(name)}</code>{_part(items, flips)}"
             yield f"<details><summary>{summary}</summary>\n\n{listed}\n\n</details>"
     if unpaired := _unpaired(comparison):
-        yield f"Not paired in {gfm.code(name)}: {gfm.plain(unpaired)}"
+        yield f"Not paired in {gfm.code_span(name)}: {gfm.escape_markdown(unpaired)}"
 
 
 def p_value(difference: Difference, verdict: bool) -> str:
-    """The adjusted p value, starred where it is significant; nothing where there is no verdict."""
+    """Return the adjusted p value, with a star if it is significant; ``-`` without a verdict."""
     if not verdict or difference.items == 0:
         return "-"
     return probability(difference.adjusted) + (" *" if difference.adjusted <= ALPHA else "  ")

@@ -1,8 +1,8 @@
-"""The runs of a folder over time: what they measured, and whether their gates were green.
+"""History of the runs of a folder: metrics and verdicts over time.
 
-A line is drawn through runs that may be compared: of one benchmark and scorer, under one protocol,
-on one version of the data. Numbers of other protocols make another line. The model is what changes
-along a line; where a run has several, each has a line of its own.
+A series connects comparable runs: of the same benchmark and scorer, with the same protocol and the
+same version of the data. The model may change along a series; if a run has several models, each has
+its own series.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 from rich.text import Text
 
 from pytest_llmeval.core import RunError
-from pytest_llmeval.reports.formatting import cut
 from pytest_llmeval.reports.formatting import gain_interval
 from pytest_llmeval.reports.formatting import one_line
+from pytest_llmeval.reports.formatting import truncate
 from pytest_llmeval.reports.terminal.tables import open_table
 from pytest_llmeval.runs.baseline import read_baseline
 from pytest_llmeval.runs.judging import JudgedRun
@@ -35,26 +35,26 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Point:
-    """What a run measured. ``interval`` of 95 %, None where there is none.
-
-    ``verdict``: of the run's gates. ``baseline``: the name under which the run is kept as one.
-    ``note`` says why the number is none of the whole benchmark, or empty.
-    """
+    """Value of one run."""
 
     run: str
     started: str
     model: str
     value: float
     interval: Interval | None
+    """95 % interval."""
     n: int
     verdict: str
+    """Verdict of the run's gates."""
     baseline: str | None = None
+    """Name of the baseline that the run is saved as."""
     note: str = ""
+    """Reason why the value is not that of the whole benchmark, or empty."""
 
 
 @dataclass(frozen=True)
-class Bound:
-    """What the newest run that was judged was to keep."""
+class SeriesBound:
+    """Bound of the gate in the newest run that was judged."""
 
     min: float | None
     max: float | None
@@ -62,34 +62,35 @@ class Bound:
 
 @dataclass(frozen=True)
 class Series:
-    """One metric of one result over time, oldest first; ``result`` as ``mmlu[letter]``.
-
-    ``data``: hash of the benchmark's data. ``model``: of a line through runs with several models.
-    """
+    """One metric of one result over time."""
 
     result: str
+    """Such as ``mmlu[letter]``."""
     protocol: str
     fingerprint: str
     data: str
+    """Hash of the benchmark's data."""
     model: str | None
+    """None unless the runs have several models."""
     metric: str
     points: tuple[Point, ...]
-    bound: Bound | None = None
+    """Oldest first."""
+    bound: SeriesBound | None = None
 
     @property
     def title(self) -> str:
-        """``mmlu[letter] accuracy``, with the model behind it where there are several."""
+        """``mmlu[letter] accuracy``, followed by the model if there are several."""
         return f"{self.result} {self.metric}" + (f" of {self.model}" if self.model else "")
 
 
 _Key = tuple[str, str, str, str | None, str]
-"""Result, the protocol's fingerprint, hash of the data, model and metric: what makes a line."""
+"""Result, protocol fingerprint, data hash, model and metric of a series."""
 
 
 def read_history(folder: Path) -> tuple[list[JudgedRun], list[str]]:
-    """The runs of a folder, oldest first, and a line for every run that cannot be read.
+    """Return the runs of a folder, oldest first, and a message for every unreadable run.
 
-    Raises RunError where the folder holds no run at all.
+    Raises RunError if the folder contains no run.
     """
     runs, problems = [], []
     for file in sorted(folder.glob("*/run.json")):
@@ -98,28 +99,28 @@ def read_history(folder: Path) -> tuple[list[JudgedRun], list[str]]:
         except RunError as error:
             problems.append(str(error))
     if not runs and not problems:
-        raise RunError(f"{folder} holds no runs")
+        raise RunError(f"{folder} contains no runs")
     runs.sort(key=lambda run: (str(run.manifest.get("started", "")), run.path.name))
     return runs, problems
 
 
 def baseline_names(folder: Path) -> dict[str, str]:
-    """Name of a run → the baselines it is kept as in a folder of baseline files."""
+    """Return run name → names of the baselines in a folder that are copies of it."""
     names: dict[str, list[str]] = {}
     for file in sorted(folder.glob("*.json")):
         try:
-            kept = read_baseline(file).manifest.get("run")
+            run = read_baseline(file).manifest.get("run")
         except RunError:
             continue  # another JSON file
-        names.setdefault(str(kept), []).append(file.stem)
-    return {run: ", ".join(found) for run, found in names.items()}
+        names.setdefault(str(run), []).append(file.stem)
+    return {run: ", ".join(baselines) for run, baselines in names.items()}
 
 
 def make_series(runs: Sequence[JudgedRun], baselines: Mapping[str, str]) -> list[Series]:
-    """Every metric of every result as a line through the runs, in the order of appearance."""
+    """Return a series for every metric of every result, in the order of appearance."""
     lines: dict[_Key, list[Point]] = {}
-    bounds: dict[_Key, Bound | None] = {}
-    names: dict[str, str] = {}  # of protocols; a renamed one is the same
+    bounds: dict[_Key, SeriesBound | None] = {}
+    names: dict[str, str] = {}  # fingerprint → name of the protocol, which may be renamed
     for run in runs:
         for result in run.results:
             key = (
@@ -142,7 +143,7 @@ def make_series(runs: Sequence[JudgedRun], baselines: Mapping[str, str]) -> list
 
 
 def _metrics(result: Mapping[str, Any]) -> Iterator[tuple[str, float, Interval | None]]:
-    """The metrics that a result has; none where errors leave it incomplete."""
+    """Yield the metrics of a result with their intervals; none if errors make it incomplete."""
     if result["accuracy"] is None:
         return
     yield "accuracy", result["accuracy"], _interval(result["wilson95"])
@@ -171,7 +172,7 @@ def _point(
 ) -> Point:
     note = ""
     if result["sampled"] is not None:
-        note = f"a draw of {result['sampled']['items']:,} of {result['items']:,} items"
+        note = f"sampled {result['sampled']['items']:,} of {result['items']:,} items"
     elif result["missing"]:
         note = f"only {result['answered']:,} of {result['n_total']:,} answers"
     return Point(
@@ -187,22 +188,22 @@ def _point(
     )
 
 
-def _bound(run: JudgedRun, result: Mapping[str, Any], metric: str) -> Bound | None:
-    """The bound that the whole result was judged by."""
+def _bound(run: JudgedRun, result: Mapping[str, Any], metric: str) -> SeriesBound | None:
+    """Return the bound of the gate on the whole result."""
     for verdict in run.verdicts:
-        about = (verdict.model, verdict.benchmark, verdict.metric, verdict.subject)
-        if about != (result["model"], result["benchmark"], metric, None):
+        key = (verdict.model, verdict.benchmark, verdict.metric, verdict.subject)
+        if key != (result["model"], result["benchmark"], metric, None):
             continue
         if verdict.scorer in (None, result["scorer"]) and (verdict.min, verdict.max) != (
             None,
             None,
         ):
-            return Bound(verdict.min, verdict.max)
+            return SeriesBound(verdict.min, verdict.max)
     return None
 
 
 def sparkline(values: Sequence[float], low: float, high: float) -> str:
-    """The values as bars of eight heights between ``low`` and ``high``."""
+    """Return the values as bars of eight heights between ``low`` and ``high``."""
     span = high - low
     steps = [(value - low) / span if span > 0 else 0.5 for value in values]
     return "".join(_BARS[min(7, max(0, int(step * 8)))] for step in steps)
@@ -211,11 +212,11 @@ def sparkline(values: Sequence[float], low: float, high: float) -> str:
 def history_parts(
     runs: Sequence[JudgedRun], series: Sequence[Series], problems: Sequence[str]
 ) -> Iterator[Any]:
-    """The runs as a table, then a line of bars for every metric: rich renderables."""
+    """Yield the runs as a table, then a line of bars for every metric, as rich renderables."""
     table = open_table()
     for name in ("started", "run", "results", "gates"):
         table.add_column(name, overflow="fold")
-    marks = {point.run: point.baseline for one in series for point in one.points if point.baseline}
+    marks = {p.run: p.baseline for entry in series for p in entry.points if p.baseline}
     for run in runs:
         started = str(run.manifest.get("started", ""))[:16].replace("T", " ")
         name = run.path.name
@@ -226,8 +227,8 @@ def history_parts(
             started, Text(f"{name}{mark}"), Text(_numbers(run)), Text(verdict, _style(run.verdict))
         )
     yield table
-    for one in series:
-        yield from _drawn(one)
+    for entry in series:
+        yield from _series_lines(entry)
     for problem in problems:
         yield Text(problem, style="yellow")
 
@@ -243,25 +244,25 @@ def _numbers(run: JudgedRun) -> str:
     )
 
 
-def _drawn(one: Series) -> Iterator[Text]:
-    """``mmlu[letter] accuracy ▁▃▅█ 0.2812 … 0.4512 (bound >= 0.28)``, then what is odd about it.
+def _series_lines(series: Series) -> Iterator[Text]:
+    """Yield ``mmlu[letter] accuracy ▁▃▅█ 0.2812 … 0.4512 (bound >= 0.28)``, then notes on points.
 
-    Between name and bars stand the protocol and the data, which tell lines of one name apart.
+    Protocol and data are between name and bars, because several series may have the same name.
     """
-    values = [point.value for point in one.points]
+    values = [point.value for point in series.points]
     low, high = min(values), max(values)
     bound = ""
-    if one.bound is not None:
-        sides = ((">=", one.bound.min), ("<=", one.bound.max))
+    if series.bound is not None:
+        sides = ((">=", series.bound.min), ("<=", series.bound.max))
         bound = " ".join(f"{sign} {side:g}" for sign, side in sides if side is not None)
-    about = f"{one.protocol} {one.fingerprint[:8]}, data {one.data[:8]}"
-    text = Text(one_line(f"{one.title} ({about})") + " ")
-    for point in one.points:
+    source = f"{series.protocol} {series.fingerprint[:8]}, data {series.data[:8]}"
+    text = Text(one_line(f"{series.title} ({source})") + " ")
+    for point in series.points:
         text.append(sparkline([point.value], low, high), style=_style(point.verdict))
     text.append(f" {values[0]:.4f}" if len(values) == 1 else f" {values[0]:.4f} … {values[-1]:.4f}")
     text.append(f" (bound {bound})" if bound else "")
     yield text
-    for point in one.points:
-        if point.note and one.metric == "accuracy":
-            name = cut(one_line(point.run), _NAME, "")
+    for point in series.points:
+        if point.note and series.metric == "accuracy":
+            name = truncate(one_line(point.run), _NAME, "")
             yield Text(f"  {name}: {point.note}", style="yellow")

@@ -1,4 +1,4 @@
-"""Several runs in a league table: for the terminal, as JSON, as Markdown."""
+"""Leaderboard of several runs for the terminal, as JSON and as Markdown."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from pytest_llmeval.reports.formatting import signed
 from pytest_llmeval.reports.terminal.comparison import NO_VERDICT
 from pytest_llmeval.reports.terminal.comparison import fields
 from pytest_llmeval.reports.terminal.comparison import p_value
-from pytest_llmeval.reports.terminal.tables import add_numbers
-from pytest_llmeval.reports.terminal.tables import dense_table
+from pytest_llmeval.reports.terminal.tables import add_number_columns
+from pytest_llmeval.reports.terminal.tables import compact_table
 from pytest_llmeval.runs.comparison import ALPHA
 from pytest_llmeval.runs.leaderboard import League
 from pytest_llmeval.runs.leaderboard import Standing
 
-_OTHER_ITEMS = "accuracies are not over the same items; drops are"
+_OTHER_ITEMS = "accuracies are over different items; drops are over the same items"
 _COLUMNS = ("n", "accuracy", "95 % interval", "macro", "gain", "drop", "p")
 
 
 def league_parts(tables: Sequence[League]) -> Iterator[Any]:
-    """League tables as rich renderables, readable at 80 columns."""
+    """Yield league tables as rich renderables, readable at 80 columns."""
     for league in tables:
         yield Text(league.name, style="bold")
-        # Names stand below: beside eight columns there is no room for them.
-        table = dense_table()
+        # Names are below the table: next to eight columns there is no space for them.
+        table = compact_table()
         table.add_column("")
-        add_numbers(table, *_COLUMNS)
+        add_number_columns(table, *_COLUMNS)
         for rank, standing in enumerate(league.standings, start=1):
             table.add_row(str(rank), *_standing_cells(standing, not league.mismatches))
         yield table
@@ -47,7 +47,7 @@ def league_parts(tables: Sequence[League]) -> Iterator[Any]:
 
 
 def league_json(tables: Sequence[League]) -> dict[str, Any]:
-    """League tables as plain JSON values."""
+    """Return league tables as plain JSON values."""
     return {
         "tables": [
             {
@@ -73,29 +73,29 @@ def league_json(tables: Sequence[League]) -> dict[str, Any]:
 
 
 def league_markdown(tables: Sequence[League]) -> str:
-    """League tables as GitHub Markdown."""
+    """Return league tables as GitHub Markdown."""
     blocks = []
     for league in tables:
         rows = [
             (
-                gfm.cell(_standing_name(league, standing)),
+                gfm.code_cell(_standing_name(league, standing)),
                 *_standing_cells(standing, not league.mismatches),
             )
             for standing in league.standings
         ]
-        blocks.append(f"### {gfm.code(league.name)}")
+        blocks.append(f"### {gfm.code_span(league.name)}")
         blocks.append(gfm.table(("run", *_COLUMNS), rows))
-        blocks.append(gfm.plain(_league_note(league)))
+        blocks.append(gfm.escape_markdown(_league_note(league)))
         if not league.same_items:
             blocks.append(f"**{_OTHER_ITEMS}**")
         if league.apart:
-            blocks.append(f"**{gfm.plain(league.apart)}**")
+            blocks.append(f"**{gfm.escape_markdown(league.apart)}**")
     return "\n\n".join(blocks) + "\n"
 
 
 def _standing_name(league: League, standing: Standing) -> str:
-    """The run, with the model where the run has several rows."""
-    several = sum(one.run == standing.run for one in league.standings) > 1
+    """Return the run's name, followed by the model if the run has several rows."""
+    several = sum(other.run == standing.run for other in league.standings) > 1
     return f"{standing.run} {standing.model}" if several else standing.run
 
 
@@ -118,7 +118,7 @@ def _league_note(league: League) -> str:
     if len(league.standings) == 1:
         return "no other run has a comparable result"
     if league.standings[0].result.accuracy is None:
-        return "every run is incomplete: none is the best"
+        return "every run is incomplete, so there is no best run"
     others = len(league.standings) - 1
     return (
         f"* significant at {ALPHA}; drop against the first row over the items of both, p"

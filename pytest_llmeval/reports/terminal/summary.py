@@ -1,9 +1,10 @@
-"""The summary at the end of a run, readable at 80 columns."""
+"""Summary of a run in the terminal: verdict, gates, results, weakest subjects, run folder."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,32 +15,39 @@ from rich.text import Text
 
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import count_states
-from pytest_llmeval.gates import describe
-from pytest_llmeval.gates import fold
-from pytest_llmeval.gates import worst_first
+from pytest_llmeval.gates import group_subject_verdicts
+from pytest_llmeval.gates import sort_worst_first
+from pytest_llmeval.gates import verdict_heading
+from pytest_llmeval.gates import verdict_line
+from pytest_llmeval.gates import verdict_reason
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import summarize
+from pytest_llmeval.reports.formatting import WIDTH
 from pytest_llmeval.reports.formatting import count
-from pytest_llmeval.reports.formatting import harmless
+from pytest_llmeval.reports.formatting import escape_workflow_commands
 from pytest_llmeval.reports.formatting import number
 from pytest_llmeval.reports.formatting import one_line
 from pytest_llmeval.reports.formatting import signed
 from pytest_llmeval.reports.formatting import visible
+from pytest_llmeval.reports.formatting import wrap_text
 from pytest_llmeval.reports.terminal.audit import Pair
 from pytest_llmeval.reports.terminal.audit import audit_parts
 from pytest_llmeval.reports.terminal.audit import pair_parts
 from pytest_llmeval.reports.terminal.comparison import comparison_parts
-from pytest_llmeval.reports.terminal.tables import add_numbers
+from pytest_llmeval.reports.terminal.tables import add_number_columns
 from pytest_llmeval.reports.terminal.tables import open_table
 from pytest_llmeval.reports.wording import all_tied_words
+from pytest_llmeval.reports.wording import sampled_words
 from pytest_llmeval.reports.wording import tie_words
 from pytest_llmeval.reports.wording import truncated_words
 from pytest_llmeval.reports.wording import undecided_words
+from pytest_llmeval.reports.wording import weakest_subjects
 from pytest_llmeval.runs.comparison import RunComparison
 from pytest_llmeval.storage.folder import run_name
 
 _WEAKEST = 5
-_PASSED = 20  # lines of gates that passed
+_PASSED = 20  # gates that passed
+_INDENT = "     "  # of a gate's reason on a line of its own
 _STYLES = {
     "failed": "red",
     "undecided": "yellow",
@@ -50,7 +58,7 @@ _STYLES = {
 
 
 def write_summary(terminalreporter: Any, parts: Iterable[Any]) -> None:
-    """Write the parts of a summary to pytest's terminal."""
+    """Write renderables to pytest's terminal under the heading ``llmeval``."""
     terminalreporter.section("llmeval", sep="=")
     console = Console(
         width=max(60, min(100, terminalreporter.config.get_terminal_writer().fullwidth)),
@@ -60,7 +68,7 @@ def write_summary(terminalreporter: Any, parts: Iterable[Any]) -> None:
     )
     with console.capture() as capture:
         _put(console, parts)
-    terminalreporter.write(harmless(capture.get()))
+    terminalreporter.write(escape_workflow_commands(capture.get()))
 
 
 def print_parts(parts: Iterable[Any]) -> None:
@@ -68,20 +76,20 @@ def print_parts(parts: Iterable[Any]) -> None:
     console = Console(highlight=False)
     with console.capture() as capture:
         _put(console, parts)
-    console.file.write(harmless(capture.get()))
+    console.file.write(escape_workflow_commands(capture.get()))
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """Print text to standard output."""
-    print(harmless(text))
+    print(escape_workflow_commands(text))
 
 
 def _put(console: Console, parts: Iterable[Any]) -> None:
     for part in parts:
         if isinstance(part, Text) and not part.spans:
-            # The names in it are others', and nothing in them may act on the terminal.
+            # The text contains names from outside, which must not control the terminal.
             part = Text(visible(part.plain), part.style)
-        # Lines are left to the terminal to wrap, so that a log can be searched.
+        # Text is wrapped before; rich would break names.
         console.print(part, soft_wrap=isinstance(part, Text))
 
 
@@ -93,44 +101,71 @@ def summary_parts(
     comparison: RunComparison | None = None,
     pairs: Iterable[Pair] = (),
     failures: Iterable[str] = (),
-) -> Iterable[Any]:
-    """The summary as rich renderables, in order; ``verdicts`` is None when nothing was gated.
+    *,
+    headline: str | None = None,
+    allowed: bool = False,
+    width: int | None = WIDTH,
+) -> Iterator[Any]:
+    """Yield the summary as rich renderables, in the order of all reports.
 
-    ``pairs``: texts against letters, as ``metrics.json`` has them. ``failures``: lines about items
-    with errors.
+    ``verdicts``: None if nothing was gated. ``folder``: None if the run folder was removed.
+    ``pairs``: texts against letters, entries of ``metrics.json``. ``failures``: lines about items
+    with errors. ``headline``: the verdict in a line. ``allowed``: undecided gates do not fail the
+    build. ``width``: columns of a line of text, None for any length.
     """
-    pairs = list(pairs)
-    models = list(dict.fromkeys(result.model for result in results))
-    benchmarks = list(dict.fromkeys(result.benchmark for result in results))
-    results = sorted(results, key=lambda result: benchmarks.index(result.benchmark))
-    for model in models:
-        # Once: with many samples the intervals of pass@k are bootstrapped.
-        own = [(result, summarize(result)) for result in results if result.model == model]
-        if len(models) > 1:
-            yield Text(f"model {one_line(model)}", style="bold")
-        yield _results_table(own)
-        yield from _remarks(own)
-        yield from _weakest_subjects(own)
-        yield from audit_parts(result for result, _ in own)
-        yield from pair_parts(pair for pair in pairs if pair["model"] == model)
-    if comparison is not None:
-        yield from comparison_parts(comparison)
-    for failure in failures:
-        yield Text(failure, style="red")
+    if headline is not None:
+        style = {"PASS": "bold green", "FAIL": "bold red"}.get(headline.partition(":")[0], "bold")
+        yield wrap(Text(headline, style=style), width)
     if verdicts is not None:
-        yield from _gate_lines(verdicts)
+        yield from _gate_lines(verdicts, allowed, width)
+        yield Text("")
+    for part in _measured_parts(results, comparison, list(pairs), failures):
+        yield wrap(part, width) if isinstance(part, Text) else part
     for note in notes:
-        yield Text(note, style="yellow")
+        yield wrap(Text(note, style="yellow"), width)
     if folder is None:
         yield Text("no answer was received: the run folder was removed")
     else:
         yield Text(f"run: {run_name(folder)}")
 
 
+def wrap(text: Text, width: int | None) -> Text:
+    """Return the text in lines of at most ``width`` columns; words and styled texts stay whole."""
+    if width is None or len(text.plain) <= width or text.spans:
+        return text
+    return Text(wrap_text(text.plain, width), text.style)
+
+
+def _measured_parts(
+    results: Sequence[Result],
+    comparison: RunComparison | None,
+    pairs: Sequence[Pair],
+    failures: Iterable[str],
+) -> Iterator[Any]:
+    """Yield results with their weakest subjects and audits, errors, and the comparison."""
+    models = list(dict.fromkeys(result.model for result in results))
+    benchmarks = list(dict.fromkeys(result.benchmark for result in results))
+    results = sorted(results, key=lambda result: benchmarks.index(result.benchmark))
+    for model in models:
+        # Computed once: with many samples the intervals of pass@k are bootstrapped.
+        summaries = [(result, summarize(result)) for result in results if result.model == model]
+        if len(models) > 1:
+            yield Text(f"model {one_line(model)}", style="bold")
+        yield _results_table(summaries)
+        yield from _remarks(summaries)
+        yield from _weakest_subjects(summaries)
+        yield from audit_parts(result for result, _ in summaries)
+        yield from pair_parts(pair for pair in pairs if pair["model"] == model)
+    for failure in failures:
+        yield Text(failure, style="red")
+    if comparison is not None:
+        yield from comparison_parts(comparison)
+
+
 def _results_table(results: Iterable[tuple[Result, dict[str, Any]]]) -> Table:
     table = open_table(collapse=True)
     table.add_column("benchmark[scorer]", overflow="fold")
-    add_numbers(table, "n", "accuracy", "macro", "gain", "unparsed", "errors")
+    add_number_columns(table, "n", "accuracy", "macro", "gain", "unparsed", "errors")
     for result, numbers in results:
         counts = result.counts
         times = f"×{result.samples}" if result.samples > 1 else ""
@@ -156,19 +191,12 @@ def _accuracy(numbers: dict[str, Any]) -> str:
 def _remarks(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]:
     for result, numbers in results:
         counts, name = result.counts, result.name
-        unit = "answers were asked for" if result.samples > 1 else "items were run"
+        unit = "answers were requested" if result.samples > 1 else "items were run"
         if result.sampled and numbers["sampled"] is None:
-            drawn = sum((result.drawn or {}).values())
-            yield Text(f"{name}: a draw of {drawn:,} of {numbers['items']:,} items", style="yellow")
+            items = sum((result.drawn or {}).values())
+            yield Text(f"{name}: sampled {items:,} of {numbers['items']:,} items", style="yellow")
         elif numbers["sampled"] is not None:
-            drawn = numbers["sampled"]
-            low, high = drawn["interval95"]
-            yield Text(
-                f"{name}: a draw of {drawn['items']:,} of {numbers['items']:,} items; the accuracy"
-                f" over all of them is {drawn['accuracy']:.4f}, between {low:.4f} and {high:.4f}"
-                " (95 %)",
-                style="yellow",
-            )
+            yield Text(f"{name}: {sampled_words(numbers)}", style="yellow")
         elif counts.missing:
             yield Text(
                 f"{name}: only {counts.attempted:,} of {counts.total:,} {unit}", style="yellow"
@@ -179,15 +207,15 @@ def _remarks(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]
             yield Text(f"{name}: {truncated}", style="yellow")
         if counts.error:
             yield Text(
-                f"{name} is incomplete: {count(counts.error, 'error')}; correct {counts.correct:,}"
-                f" of {counts.answered:,} answered, of {counts.answered + counts.error:,}"
-                " with errors",
+                f"{name} is incomplete: {count(counts.error, 'error')}; {counts.correct:,} correct"
+                f" of {counts.answered:,} answered"
+                f" ({counts.answered + counts.error:,} including errors)",
                 style="red",
             )
         if result.dropped_shots:
             yield Text(
                 f"{name}: {count(result.dropped_shots, 'item')} {_were(result.dropped_shots)}"
-                " asked with fewer shots than the protocol's (prompt window, or copies left out)",
+                " run with fewer shots than the protocol has (prompt window, or copies left out)",
                 style="yellow",
             )
         if all_tied := all_tied_words(numbers):
@@ -196,8 +224,8 @@ def _remarks(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]
         if result.encoded_apart:
             yield Text(
                 f"{name}: {count(result.encoded_apart, 'item')} {_were(result.encoded_apart)}"
-                " scored with choices encoded apart from the prompt, with whose end their text"
-                " merges into one token",
+                " scored with choices encoded separately, because their text merges with the end of"
+                " the prompt into one token",
                 style="yellow",
             )
         if result.ties:
@@ -209,7 +237,7 @@ def _were(number: int) -> str:
 
 
 def _samples(name: str, numbers: dict[str, Any]) -> Iterable[Text]:
-    """What several samples tell: pass@k, and whether more samples or more items would help."""
+    """Yield pass@k, the spread over samples, and whether more samples or more items would help."""
     passes = [
         f"{metric.replace('k', k)} {entry['value']:.4f}"
         for metric in ("pass@k", "pass^k")
@@ -232,42 +260,44 @@ def _samples(name: str, numbers: dict[str, Any]) -> Iterable[Text]:
         share = parts["items_share"]
         advice = "more samples would help as well" if share < 0.5 else "only more items would help"
         yield Text(
-            f"{name}: {share:.0%} of the variance of the accuracy lies between items: {advice}"
+            f"{name}: {share:.0%} of the variance of the accuracy is between items: {advice}"
         )
 
 
 def _weakest_subjects(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]:
-    for result, _ in results:
-        if not result.is_measurement:
-            continue
-        rated = [
-            (counts.correct / counts.answered, subject, counts)
-            for subject, counts in result.subjects.items()
-            if counts.answered and counts.is_measurement
-        ]
-        if len(rated) < 2:
-            continue
-        weakest = sorted(rated, key=lambda one: one[:2])[:_WEAKEST]
-        yield Text(f"weakest of {len(rated)} subjects, {result.name}:")
-        for accuracy, subject, counts in weakest:
-            yield Text(
-                f"  {one_line(subject):<40} {accuracy:.4f}  ({counts.correct}/{counts.answered})"
-            )
+    for result, numbers in results:
+        total, weakest = weakest_subjects(numbers, _WEAKEST)
+        if weakest:
+            yield Text(f"weakest of {total} subjects, {result.name}:")
+        for entry in weakest:
+            yield Text(f"  {one_line(entry.subject):<40} {entry.text}")
 
 
-def _gate_lines(verdicts: Sequence[Verdict]) -> Iterable[Text]:
-    """One line per gate, worst first; of many that passed those nearest to their bounds."""
-    shown = worst_first(fold(verdicts))
-    passed = [verdict for verdict in shown if verdict.state == "passed"]
-    # Stable: of gates without a margin, those that come first in the file.
-    nearest = sorted(passed, key=lambda one: math.inf if one.margin is None else one.margin)
-    left_out = {one.id for one in nearest[_PASSED:]}
-    last = passed[-1] if left_out else None
-    for verdict in shown:
-        if verdict.id not in left_out:
-            yield Text(describe(verdict), style=_STYLES[verdict.state])
+def _gate_lines(verdicts: Sequence[Verdict], allowed: bool, width: int | None) -> Iterable[Text]:
+    """Yield the gates, worst first; of many that passed only those nearest to their bounds."""
+    grouped = sort_worst_first(group_subject_verdicts(verdicts))
+    passed = [verdict for verdict in grouped if verdict.state == "passed"]
+    # The sort is stable: gates without a margin stay in the order of the file.
+    nearest = sorted(passed, key=lambda gate: math.inf if gate.margin is None else gate.margin)
+    hidden = {verdict.id for verdict in nearest[_PASSED:]}
+    last = passed[-1] if hidden else None
+    for verdict in grouped:
+        if verdict.id not in hidden:
+            yield Text(_gate_text(verdict, width), style=_STYLES[verdict.state])
         if verdict is last:
-            told = count(len(left_out), "more gate")
-            yield Text(f"and {told} passed, with more room; gates.json has all", style="green")
-    if undecided := count_states(verdicts).get("undecided"):
-        yield Text(undecided_words(undecided), style="yellow")
+            more = count(len(hidden), "more gate")
+            yield Text(f"and {more} passed, further from the bounds; see gates.json", style="green")
+    if not allowed and (undecided := count_states(verdicts).get("undecided")):
+        yield wrap(Text(undecided_words(undecided), style="yellow"), width)
+
+
+def _gate_text(verdict: Verdict, width: int | None) -> str:
+    """Return the verdict on one line if it fits, else its reason on lines of its own."""
+    line = verdict_line(verdict)
+    if width is None or len(line) <= width:
+        return line
+    heading, reason = verdict_heading(verdict), verdict_reason(verdict)
+    parts = heading.split(": ", 1) if len(heading) > width else [heading]
+    lines = [part if part is parts[-1] else f"{part}:" for part in parts]
+    first, *others = [*lines, reason] if reason else lines
+    return "\n".join([first, *(wrap_text(text, width, _INDENT, _INDENT) for text in others)])

@@ -1,4 +1,4 @@
-"""Tables for the terminal: without a frame, a line below the header, numbers to the right."""
+"""Tables for the terminal: no frame, a line below the header, numbers aligned right."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rich.table import Table
 
 
 def open_table(*, collapse: bool = False) -> Table:
-    """A table with room between its columns; less of it with ``collapse``."""
+    """Return a table with wide columns; ``collapse`` narrows the space between them."""
     return Table(
         box=box.SIMPLE_HEAD,
         show_edge=False,
@@ -17,13 +17,13 @@ def open_table(*, collapse: bool = False) -> Table:
     )
 
 
-def dense_table() -> Table:
-    """A table for many columns and long names."""
-    # The box puts one space between columns; with more, MMLU's longest subject would not fit.
+def compact_table() -> Table:
+    """Return a table for many columns and long names."""
+    # The box separates columns by one space; with more, MMLU's longest subject would not fit.
     return Table(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
 
 
-def add_numbers(table: Table, *names: str) -> None:
-    """Add columns of numbers, which stay on one line."""
+def add_number_columns(table: Table, *names: str) -> None:
+    """Add columns of numbers, which are never wrapped."""
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)

@@ -1,1 +1,1 @@
-"""The option that a reply settles on."""
+"""Extraction of the chosen option from a reply."""

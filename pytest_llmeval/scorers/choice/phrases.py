@@ -1,7 +1,7 @@
-"""The grammar of statements: how replies announce, deny and hedge an answer in any language.
+"""Grammar of statements: how replies announce, deny and hedge an answer in any language.
 
 The rules are patterns over word classes (``Tokens.classes``); the first line of ``languages.toml``
-lists the letters. A language is only a row there. All rules look at a bounded number of tokens.
+lists the letters. A language is only a row in that file. All rules read a bounded number of tokens.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from pytest_llmeval.scorers.answer_words import COPULAS
 from pytest_llmeval.scorers.answer_words import COPULAS_UNSPACED
 from pytest_llmeval.scorers.choice.tokens import Tokens
 from pytest_llmeval.scorers.choice.tokens import lex
-from pytest_llmeval.scorers.normalization import any_of
+from pytest_llmeval.scorers.normalization import alternation
 
 How = Literal["boxed", "colon", "copula", "last", "loose"]
 Called = Literal["the answer", "correct", "concluded"]
 
-_BACK = 48  # tokens before a label that may say what it is
+_BACK = 48  # tokens before a label that are read
 _AHEAD = 40
 
 _LINK = "[Vvz:-]"
-_GAP = "[^XWQx.:;?¶]"  # what may come between "answer" and "is"
+_GAP = "[^XWQx.:;?¶]"  # tokens between "answer" and "is"
 _TAIL = "[,mezSVDdTCANOJstlE¶~]{0,8}:?[¶~]{0,2}$"
 _STATED = (
     # the answer … is (most likely) …; answer: …; the correct statement … is …
@@ -38,89 +38,88 @@ _STATED = (
     # it must be …; therefore …
     rf"|(?P<loose>(?:[Sb][Dd]V|[zTl]){_TAIL})"
 )
-# In other languages also with words that are in no column, and with "is" before "answer".
+# In other languages also with words in no column, and with "is" before "answer".
 _FOREIGN = (
     rf"|(?P<last>(?:N|[CA]J|(?<!E)[Os]|C){_GAP}{{0,9}}?{_LINK}[^XWQNx.;?¶L]{{0,4}}$"
     r"|V[mwT]{0,2}[CA]?N[CA]?O?$)"
 )
-# "is" may be left out.
+# Without "is".
 _BARE = r"|(?P<bare>N[^XWQx.;?bLr]{0,6}$|[CP][mwV:-]{0,2}O?[V:]?$)"
 _RULES = [re.compile(_STATED + rule) for rule in ("", _FOREIGN, _FOREIGN + _BARE)]  # by reach
 _HOW: dict[str, How] = {"last": "last", "bare": "last", "next": "last", "loose": "loose"}
 _UNSURE = re.compile(r"(?:Q|XH|X(?:S|m?U)|[Wx][Sm])[^bX.,:;?]{0,3}$")
-# What others say, or what was thought before: "many think that the answer is", "I thought it was".
+# Other people's or earlier opinions: "many think that the answer is", "I thought it was".
 _HELD = re.compile(r"(?:[eJ][^.,:;?¶~L]{0,4}[HhP]|I[^.,:;?¶~]{0,2}h)[SmCANOJl]{0,5}$|e(?=d)$")
 # "Wrong answer", "don't choose".
 _WRONG = re.compile(r"(?:[WX]|Ww)$")
-# "C: the right answer", behind which another label may follow.
+# "C: the right answer", which another label may follow.
 _SAID_OF = re.compile(r"L[Os]?[Vvz:|-]{0,2}[mezACtTw]{0,4}$")
-# "If it were hotter", "had it been asked": what is no premise of this question.
+# "If it were hotter", "had it been": not a premise of this question.
 _CONTRARY = re.compile(r"(?:Q[^.?;¶]{0,8}[cv]|[cv][mSI])[^.?;¶T]*$")
 _PREMISE = re.compile(rf"Q[^.?;¶]*$|{_CONTRARY.pattern}")
 
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """The tokens from ``start`` on say that an answer comes next, more or less firmly.
-
-    ``last``: only where nothing of the clause follows; ``loose``: and then by the way.
-    ``supposed``: it would be the answer if something else were the case.
-    """
+    """Tokens that announce an answer."""
 
     how: How
+    """Strength: ``last`` and ``loose`` count only if the clause ends after the answer."""
     start: int
+    """First token."""
     supposed: bool
+    """True if it would be the answer in a different case."""
 
 
 def announcement(tokens: Tokens, end: int) -> Announcement | None:
-    """The announcement of the token ``end``; none that is doubted, another's, or called wrong."""
+    """Return the announcement of the token ``end``, unless doubted, another's, or called wrong."""
     begin = max(0, end - _BACK)
-    said = tokens.classes[begin:end]
-    box = re.search(r"B[NOV:]{0,3}$", said)
+    classes = tokens.classes[begin:end]
+    box = re.search(r"B[NOV:]{0,3}$", classes)
     if box:
         return Announcement("boxed", begin + box.start(), False)
     rule = _RULES[tokens.lexicon.reach]
-    match = rule.search(said)
-    if match is None or _UNSURE.search(said, 0, match.start()):
+    match = rule.search(classes)
+    if match is None or _UNSURE.search(classes, 0, match.start()):
         return None
     kind, start = match.lastgroup or "", match.start()
-    of_another = kind in ("next", "bare") and _SAID_OF.search(said, 0, start)
-    while later := rule.search(said, start + 1):
+    of_other_label = kind in ("next", "bare") and _SAID_OF.search(classes, 0, start)
+    while later := rule.search(classes, start + 1):
         start = later.start()
-    if of_another or not _is_own(said, start):
+    if of_other_label or not _is_own(classes, start):
         return None
     colon = kind == "noun" and tokens.text[tokens.starts[end - 1]] in ":：="
     how: How = "colon" if colon else _HOW.get(kind, "copula")
-    return Announcement(how, begin + match.start(), _is_supposed(said, match))
+    return Announcement(how, begin + match.start(), _is_supposed(classes, match))
 
 
-def _is_own(said: str, start: int) -> bool:
-    """Return whether what is announced is not another's answer, one given up, or called a wrong one."""
-    before = said[:start]
-    if _HELD.search(before) or (before.endswith("e") and said[start : start + 1] == "d"):
+def _is_own(classes: str, start: int) -> bool:
+    """Return True unless the answer is another's, an abandoned one, or called wrong."""
+    before = classes[:start]
+    if _HELD.search(before) or (before.endswith("e") and classes[start : start + 1] == "d"):
         return False
-    return said[start : start + 1] not in "NP" or _WRONG.search(before) is None
+    return classes[start : start + 1] not in "NP" or _WRONG.search(before) is None
 
 
-def _is_supposed(said: str, match: re.Match[str]) -> bool:
+def _is_supposed(classes: str, match: re.Match[str]) -> bool:
     premise = _PREMISE if "d" in match.group() and match["loose"] else _CONTRARY
-    return premise.search(said, 0, match.start()) is not None
+    return premise.search(classes, 0, match.start()) is not None
 
 
 def is_supposed(tokens: Tokens, end: int) -> bool:
-    """Return whether what is announced before the token ``end`` would be the answer in another case."""
-    said = tokens.classes[max(0, end - _BACK) : end]
-    match = _RULES[tokens.lexicon.reach].search(said)
-    return match is not None and _is_supposed(said, match)
+    """Return True if the answer announced before the token ``end`` applies to a different case."""
+    classes = tokens.classes[max(0, end - _BACK) : end]
+    match = _RULES[tokens.lexicon.reach].search(classes)
+    return match is not None and _is_supposed(classes, match)
 
 
-def is_its_own(tokens: Tokens, number: int) -> bool:
-    """Return whether the announcement that this token begins is not doubted, and not another's."""
-    said = tokens.classes[max(0, number - _BACK) : number + 1]
-    return _is_own(said, len(said) - 1) and not _UNSURE.search(said[:-1])
+def is_assertion(tokens: Tokens, number: int) -> bool:
+    """Return True unless the announcement that begins with this token is doubted or another's."""
+    classes = tokens.classes[max(0, number - _BACK) : number + 1]
+    return _is_own(classes, len(classes) - 1) and not _UNSURE.search(classes[:-1])
 
 
-# Behind a label. Of several rules the first is for every reply, the others by reach.
+# After a label. The first of several rules applies to every reply, the others by reach.
 
 _FORMULA = re.compile(
     r"[\s)}\]$]{0,6}(?:[=^+>·×≤≥≈]|<(?![/|])|\\(?:cdot|times|cap|cup|in|to)\b)(?![>/])"
@@ -151,10 +150,10 @@ _NOT_SAID = re.compile(
 _CONCLUDED = re.compile("T,?m?[Os]?$")
 
 
-def stands(tokens: Tokens, number: int, behind: int, how: How) -> bool:
-    """Return whether an announced label is an answer, judged by what follows it.
+def is_answer(tokens: Tokens, number: int, behind: int, how: How) -> bool:
+    """Return True if the tokens after an announced label confirm that it is an answer.
 
-    ``behind``: the token behind the label, or behind the text of its option where that follows.
+    ``behind``: the token after the label, or after the text of its option if that follows.
     """
     classes, text, end = tokens.classes, tokens.text, tokens.ends[number]
     if _FORMULA.match(text, end) or (how == "boxed" and not _BOX_AFTER.match(text, end)):
@@ -170,7 +169,7 @@ def stands(tokens: Tokens, number: int, behind: int, how: How) -> bool:
 
 
 def _is_a_word(tokens: Tokens, number: int, how: How) -> bool:
-    """Return whether the letter is a word of its language ("A metal", "I think") and no label."""
+    """Return True if the letter is a word of its language ("A metal", "I think"), not a label."""
     text, start, end = tokens.text, tokens.starts[number], tokens.ends[number]
     if text[start:end] in ("A", "I"):
         goes_on = "bnrVXQ" + "OCWN" * (tokens.lexicon.reach > 0)
@@ -181,8 +180,8 @@ def _is_a_word(tokens: Tokens, number: int, how: How) -> bool:
     return text[start:end] == "a" and how != "colon" and cut_off
 
 
-def called(tokens: Tokens, number: int) -> Called | None:
-    """The verdict on the label that is token ``number``, if there is one."""
+def label_verdict(tokens: Tokens, number: int) -> Called | None:
+    """Return the verdict on the label at token ``number``, or None."""
     classes, end, reach = tokens.classes, number + 1, tokens.lexicon.reach
     if _NOT_SAID.search(classes, max(0, number - 12), number) or _QUESTION.match(classes, end):
         return None
@@ -193,7 +192,7 @@ def called(tokens: Tokens, number: int) -> Called | None:
     return "correct" if reach and number and _INVERTED.match(classes, number - 1) else None
 
 
-# A row of a list or table: where it opens, and the verdict that it gives.
+# A row of a list or table: its beginning and its verdict.
 _ROW_BEFORE = re.compile(r"(?:^|[~¶|.;,CWtXx:])[nm]?O?$")
 _ROW_AFTER = re.compile(r"[*_]{0,3}[)\].:：）】．]|[*_]{0,3}\s{0,2}(?:\||[–—-]\s)")
 _VERDICT_OF_A_ROW = re.compile(
@@ -208,7 +207,7 @@ _MARKED_ROW = re.compile(r"(?:^|[~¶|])[CW]$")
 
 
 def opens_a_row(tokens: Tokens, number: int) -> bool:
-    """Return whether the label that is token ``number`` opens an entry of a list or a row of a table."""
+    """Return True if the label at token ``number`` begins an entry of a list or a row of a table."""
     if not _ROW_BEFORE.search(tokens.classes, max(0, number - 4), number):
         return False
     behind = tokens.classes[number + 1 : number + 2]
@@ -217,14 +216,14 @@ def opens_a_row(tokens: Tokens, number: int) -> bool:
     return bool(_ROW_AFTER.match(tokens.text, tokens.ends[number])) or behind in tuple(":CWtVv")
 
 
-def judged(tokens: Tokens, number: int, start: int, end: int) -> bool | None:
-    """Return whether the row of the label ``number`` calls its option correct or wrong; None for neither.
+def row_verdict(tokens: Tokens, number: int, start: int, end: int) -> bool | None:
+    """Return True if the row of the label calls its option correct, False for wrong, None for neither.
 
-    ``start``: the token behind the text of the option. ``end``: the next row, or the end.
+    ``start``: the token after the text of the option. ``end``: the next row, or the end.
     """
     if _MARKED_ROW.search(tokens.classes, max(0, number - 2), number):
         return tokens.classes[number - 1] == "C"
-    # What is said below the option's own line counts where nothing is said on it.
+    # Text below the option's line counts if the line itself has none.
     lines = _ROW.search(tokens.classes, start, end)
     row, start = ("", end) if lines is None else (lines[1], lines.start(1))
     for match in _VERDICT_OF_A_ROW.finditer(row):
@@ -244,10 +243,10 @@ _GOES_ON = re.compile(r"[.,;:?~¶|/nrVvb-]|m?$")
 
 
 def other_label(tokens: Tokens, end: int, behind: Callable[[int], int]) -> int | None:
-    """The token of a second label that is offered from ``end`` on ("or B", ", C"), if any.
+    """Return the token of a second label that is offered from ``end`` on ("or B", ", C"), or None.
 
-    ``behind``: the token behind a label and the text of its option. Whatever goes on there, where
-    the two are alternatives ("or B depending on …").
+    ``behind``: token of a label → the token after it and the text of its option. Alternatives ("or
+    B depending on …") may be followed by any text.
     """
     classes = tokens.classes
     joined = _OTHER.match(classes, end)
@@ -270,14 +269,14 @@ _OPENING = re.compile(r"[\s*_`$\"“‘'({\[（「]{0,12}")
 
 
 def announced_at(tokens: Tokens, number: int) -> list[int]:
-    """Places in the text where the answer may start that the token ``number`` announces.
+    """Return the positions at which the answer announced by the token ``number`` may start.
 
-    Before and behind words that may only fill in: "only I and II", "the iron". In other languages
-    also behind words that are in no column, and where "is" may be left out directly.
+    They are before and after filler words ("only I and II", "the iron"), in other languages also
+    after words in no column, and directly after the token in languages without "is".
     """
     classes, reach = tokens.classes, tokens.lexicon.reach
     match = _AFTER_WORD.match(classes, number, number + 24)
-    if not is_its_own(tokens, number):
+    if not is_assertion(tokens, number):
         return []
     behind = [] if match is None else [match.start(match.lastindex or 1), match.end()]
     if reach and match is not None:
@@ -289,8 +288,8 @@ def announced_at(tokens: Tokens, number: int) -> list[int]:
     return list(dict.fromkeys(opening.end() for opening in openings if opening))
 
 
-def refused(tokens: Tokens, at: int) -> bool:
-    """Return whether what starts at this place of the text gives no answer: "unknown", "I cannot …"."""
+def is_refusal(tokens: Tokens, at: int) -> bool:
+    """Return True if the text at this position is a refusal: "unknown", "I cannot …"."""
     return bool(_REFUSED.match(tokens.classes, bisect_left(tokens.starts, at)))
 
 
@@ -299,7 +298,7 @@ _NOT_LED = re.compile(r"[XWQrx]|[eJ][^.,:;?]{0,4}[Hh]|I.{0,2}h")
 
 
 def leads_up_to(before: str) -> bool:
-    """Return whether a sentence's beginning leads up to what something *is*."""
+    """Return True if the beginning of a sentence ends in "is" or similar, without doubt or denial."""
     classes = lex(before).classes
     return bool(_LED_UP_TO.search(classes)) and not _NOT_LED.search(classes)
 
@@ -309,16 +308,16 @@ _COPULAS = (word for word in COPULAS + COPULAS_UNSPACED if not word.isascii())
 _CLAUSE_BREAK = re.compile(
     r" ?(?:$|[.,;:!?。，、；！？।](?!\d)|[-–—] "
     r"|(?:because|since|as|which|and|but|due|so|not|rather|instead|or|is the)\b"
-    rf"| ?(?:{any_of(_COPULAS)})(?!\w)|['’](?!s\b)\w{{1,4}}(?!\w))"
+    rf"| ?(?:{alternation(_COPULAS)})(?!\w)|['’](?!s\b)\w{{1,4}}(?!\w))"
 )
 
 
-def clause_ends_at(said: str, position: int) -> bool:
-    """Return whether a clause of plain text ends at ``position``."""
-    return bool(_CLAUSE_BREAK.match(said, position))
+def clause_ends_at(plain: str, position: int) -> bool:
+    """Return True if a clause of plain text ends at ``position``."""
+    return bool(_CLAUSE_BREAK.match(plain, position))
 
 
 def offers_text(rest: str, option: str) -> bool:
-    """Return whether ``rest``, what follows an option's plain text, offers another option's."""
+    """Return True if ``rest``, which follows an option's plain text, offers another option's text."""
     joined = re.match(r" ?(?:,|or|and|/|oder|ou|o|или|或)(?: either)? ?(?=\S)", rest)
     return bool(joined) and rest.startswith(option, joined.end() if joined else 0)

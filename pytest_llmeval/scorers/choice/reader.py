@@ -1,11 +1,11 @@
 """Extraction of the chosen option from generated text.
 
-Only explicit statements, verdicts, lines and texts of options count. Two labels offered at once, a
-denial, a question are no statement. Nothing is guessed.
+Only explicit statements, verdicts, lines and texts of options count. Two labels offered together, a
+denial and a question are not statements. Nothing is guessed.
 
-Each kind has a finder, which yields candidates; ``_RANKS`` orders them. Of labels and announcements
-a bounded number is looked at, from the end of the reply, each through a bounded window. So the time
-is linear in the text.
+Each kind has a method that yields candidates; ``_RANKS`` orders them. A bounded number of labels and
+announcements is read, from the end of the reply, each within a bounded window, so that the time is
+linear in the text.
 """
 
 from __future__ import annotations
@@ -28,95 +28,92 @@ from pytest_llmeval.core import Score
 from pytest_llmeval.scorers import normalization
 from pytest_llmeval.scorers.choice import phrases
 from pytest_llmeval.scorers.choice.tokens import lex
-from pytest_llmeval.scorers.response_text import own_answer
-from pytest_llmeval.scorers.response_text import verdict
-from pytest_llmeval.scorers.response_text import what_is_wrong
+from pytest_llmeval.scorers.response_text import answer_to_item
+from pytest_llmeval.scorers.response_text import scoring_fault
+from pytest_llmeval.scorers.response_text import text_score
 
 
 class Role(StrEnum):
-    """How a reply presents a candidate. The scorers rank roles; of equal rank the last one wins."""
+    """Presentation of a candidate in a reply; scorers rank roles and use the last of equal rank."""
 
     WHOLE_REPLY = "whole reply"  # the reply is the text of an option and nothing else
-    MARKED = "marked"  # behind a mark that a prompt prescribes, such as ``####``
+    MARKED = "marked"  # after a mark that a prompt prescribes, such as ``####``
     BOXED = "boxed"  # inside ``\\boxed{…}``
-    ANNOUNCED = "announced"  # behind words that announce the answer, or in front of "is the answer"
+    ANNOUNCED = "announced"  # after words that announce the answer, or before "is the answer"
     VERDICT = "verdict"  # an option called correct in a sentence, a table, or a list of verdicts
-    CONCLUSION = "conclusion"  # behind "therefore", "it must be", and similar
-    LABELLED_LINE = "labelled line"  # the label that a line opens with
+    CONCLUSION = "conclusion"  # after "therefore", "it must be", and similar
+    LABELLED_LINE = "labelled line"  # the label at the beginning of a line
     OPTION_TEXT = "option text"  # the whole text of an option, without its label
-    BARE = "bare"  # a label alone on a line, or a number without any context
-    SUPPOSED = "supposed"  # would be the answer if something else were the case
+    BARE = "bare"  # a label alone on a line, or a number without context
+    SUPPOSED = "supposed"  # the answer in a different case
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A stretch of a reply that may be its answer.
-
-    ``answer`` is None for an explicit statement that names no single answer ("A or B").
-    ``start`` and ``end`` are character positions in ``Extraction.reply``. ``rule`` is one line on
-    why the candidate has its role.
-    """
+    """Range of a reply that may be its answer."""
 
     answer: str | None
+    """None for an explicit statement that names no single answer ("A or B")."""
     role: Role
     start: int
+    """First character in ``Extraction.reply``."""
     end: int
+    """Position after the last character in ``Extraction.reply``."""
     rule: str
+    """Reason for the role, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What was extracted from a reply, and why.
-
-    ``reply`` is the part of the text that is read: no reasoning, no invented next question.
-    ``candidates`` are ordered by rank, the best first; the first one decides.
-    """
+    """Candidates that were extracted from a reply."""
 
     reply: str
+    """Part of the text that is read, without reasoning and without an invented next question."""
     candidates: tuple[Candidate, ...]
+    """Ordered by rank, best first; the first one determines the answer."""
 
     @property
     def answer(self) -> str | None:
-        """The answer of the best candidate; None where there is none."""
+        """Answer of the best candidate; None if there is none."""
         return self.candidates[0].answer if self.candidates else None
 
 
-_LABELS_READ = 250  # labels looked at, from the last
-_WORDS_READ = 30  # announcements of texts looked at, from the last
-_EDGE = 2000  # characters at either end in which lines are looked at
+_LABELS_READ = 250  # number of labels that are read, from the last
+_WORDS_READ = 30  # number of announcements of texts that are read, from the last
+_EDGE = 2000  # characters at either end whose lines are read
 
-# Of equal rank the last one wins.
+# Of candidates of equal rank, the last one is used.
 _RANKS = {Role.WHOLE_REPLY: 0, Role.BOXED: 1, Role.ANNOUNCED: 1, Role.CONCLUSION: 1, Role.BARE: 2}
 _RANKS |= {Role.VERDICT: 3, Role.LABELLED_LINE: 4, Role.OPTION_TEXT: 5, Role.SUPPOSED: 6}
 _ROLES = {"boxed": Role.BOXED, "loose": Role.CONCLUSION}
 
-# What may be short for "Answer:" and is also the label of an option.
+# Short for "Answer:", but also the label of an option.
 _SHORT_ANSWER = re.compile(r"[\s*_]{0,4}A[*_]{0,2}[:：]")
 _LINE = re.compile(r"[^\n]*[^\s\n][^\n]*")
 _LINE_END = re.compile(r"\n|</\w{0,20}answer>", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(?:```|~~~)\w*\s*")
 _LONE = re.compile(r"-?O?L[.:;-]?")
-# All that most replies to a question with letters are; read without looking for anything else.
+# Most replies to a question with letters are only a label; this saves the full analysis.
 _ONLY_LABEL = re.compile(r"\s*(?:([A-Z])[.)]?|\(([A-Z])\))\s*")
 _LABELLED = re.compile(r"[*_]{0,2}[)\].:：）】、．]{1,2}[*_]{0,2}(?=\s|$|[^\x00-\x7f])")
 
 
 def choice(item: Item, response: Response) -> Score:
-    """The option that the generated text names; no readable option is ``unparsed``."""
-    fault = what_is_wrong(item, response, options=True)
+    """Score the option that the generated text names; no readable option is ``unparsed``."""
+    fault = scoring_fault(item, response, options=True)
     if fault is not None:
         return Score(Outcome.ERROR, error=fault)
     answer = extract_choice(response.text or "", item.options)
-    return verdict(answer, answer == item.gold_label)
+    return text_score(answer, answer == item.gold_label)
 
 
 def extract_choice(text: str, options: Sequence[str], *, labels: str | None = None) -> str | None:
-    """The label of the option that ``text`` settles on, or None.
+    """Return the label of the option that ``text`` chooses, or None; never raises.
 
-    ``labels`` are the options' letters, by default A, B, C…; the letters that other scripts use
-    instead are read as these. Reasoning is dropped, and where it was cut off no answer was reached;
-    a next question that the model goes on to ask is cut off. The answer is that of the candidate
-    with the best rank (``explain_choice``). Never raises.
+    ``labels``: the options' letters, by default A, B, C…; the equivalent letters of other scripts are
+    read as these. Reasoning is removed, and a text that ends within its reasoning has no answer; so
+    is a next question that the model invents. The answer is that of the candidate with the best rank
+    (``explain_choice``).
     """
     only = _ONLY_LABEL.fullmatch(text)
     if only is not None:
@@ -127,11 +124,14 @@ def extract_choice(text: str, options: Sequence[str], *, labels: str | None = No
 
 
 def explain_choice(text: str, options: Sequence[str], *, labels: str | None = None) -> Extraction:
-    """The candidates for the answer in ``text``, the best first; arguments as ``extract_choice``."""
+    """Return the candidates for the answer in ``text``, best first.
+
+    The parameters are those of ``extract_choice``.
+    """
     labels = (LABELS if labels is None else labels)[: len(options)]
-    shown = tuple(options[: len(labels)])
-    reply = own_answer(text, lambda part: bool(_ranked(part, shown, labels))) or ""
-    return Extraction(reply, _ranked(reply, shown, labels))
+    labelled = tuple(options[: len(labels)])
+    reply = answer_to_item(text, lambda part: bool(_ranked(part, labelled, labels))) or ""
+    return Extraction(reply, _ranked(reply, labelled, labels))
 
 
 def _ranked(reply: str, options: tuple[str, ...], labels: str) -> tuple[Candidate, ...]:
@@ -140,7 +140,7 @@ def _ranked(reply: str, options: tuple[str, ...], labels: str) -> tuple[Candidat
 
 
 class _Line(NamedTuple):
-    """A line at ``text[start:]`` of the reply; its tokens are those from ``first`` to ``end``."""
+    """Line at position ``start`` of the reply, with the tokens from ``first`` to ``end``."""
 
     text: str
     start: int
@@ -149,24 +149,24 @@ class _Line(NamedTuple):
 
 
 class _Reader:
-    """One reply, read with the labels and options of one item."""
+    """Finds the candidates in one reply with the labels and options of one item."""
 
     def __init__(self, text: str, options: tuple[str, ...], labels: str) -> None:
         self.text = text
         self.order = labels
-        said = [normalization.plain(option) for option in options]
-        texts = [(s, label) for s, label in zip(said, labels, strict=True) if s]
-        # Longest first, so that "iron" is not found in "iron oxide".
+        plain = [normalization.plain_text(option) for option in options]
+        texts = [(text, label) for text, label in zip(plain, labels, strict=True) if text]
+        # Longest first, so that "iron" does not match in "iron oxide".
         self.options = sorted(
             (pair for pair in texts if pair[0].upper() not in tuple(labels)),
             key=lambda pair: -len(pair[0]),
         )
-        self.tokens = lex(text, labels, said)
+        self.tokens = lex(text, labels, plain)
         self.labels = self.tokens.labels
         self.last = list(islice(reversed(self.labels), _LABELS_READ))
 
     def candidates(self) -> list[Candidate]:
-        """All candidates; only the whole reply where it is the text of an option."""
+        """Return all candidates, or only the whole reply if it is the text of an option."""
         short = self.options and len(self.text) <= 2 * len(self.options[0][0]) + 80
         if short and len(same := self._options_of(self.text)) == 1:
             rule = "the reply is the option's text"
@@ -176,61 +176,61 @@ class _Reader:
         labels = (
             label
             for label in self._stated_labels()
-            # A letter in an announced text is none; "hence, C is correct" overrules "which is B".
+            # A letter in an announced text is not a label; "hence, C is correct" overrides "which is B".
             if not any(text.start <= label.start < text.end for text in texts)
             and (label.role is not Role.CONCLUSION or label.end > concluded)
         )
         return [*texts, *labels, *verdicts, *self._edge_lines(), *self._option_text()]
 
     def _options_of(self, text: str) -> list[str]:
-        """The labels of the options with this text."""
-        said = normalization.plain(text)
-        return [label for plain, label in self.options if plain == said]
+        """Return the labels of the options with this text."""
+        plain = normalization.plain_text(text)
+        return [label for option, label in self.options if option == plain]
 
     # Explicit statements
 
     def _stated_labels(self) -> Iterator[Candidate]:
-        """Labels that are announced or called the answer."""
+        """Yield labels that are announced or called the answer."""
         for number in self.last:
-            said = phrases.announcement(self.tokens, number)
-            candidate = None if said is None else self._announced(number, said)
+            announcement = phrases.announcement(self.tokens, number)
+            candidate = None if announcement is None else self._announced(number, announcement)
             if candidate is not None:
                 yield candidate
-            elif phrases.called(self.tokens, number) == "the answer":
+            elif phrases.label_verdict(self.tokens, number) == "the answer":
                 yield self._label(number, Role.ANNOUNCED, "called the answer")
 
     def _label(self, number: int, role: Role, rule: str) -> Candidate:
         start, end = self.tokens.starts[number], self.tokens.ends[number]
         return Candidate(self.labels[number], role, start, end, rule)
 
-    def _announced(self, number: int, said: phrases.Announcement) -> Candidate | None:
-        """The statement that the announced label ``number`` makes, if it makes any."""
+    def _announced(self, number: int, announcement: phrases.Announcement) -> Candidate | None:
+        """Return the candidate of the announced label ``number``, or None if it is not one."""
         tokens, start, behind = self.tokens, self.tokens.starts[number], self._behind(number)
-        rule = self._announced_by(said.start, start)
+        rule = self._announced_by(announcement.start, start)
         whole = self._option_at(start)
         if whole is not None and len(whole[0]) > 1:
             return Candidate(whole[1], Role.ANNOUNCED, start, whole[2], rule)
-        if not phrases.stands(tokens, number, behind, said.how):
+        if not phrases.is_answer(tokens, number, behind, announcement.how):
             return None
         other = phrases.other_label(tokens, behind, self._behind)
         if other is not None and self.labels[other] != self.labels[number]:
-            rule = f"{rule}, beside {self.labels[other]}"
+            rule = f"{rule}, together with {self.labels[other]}"
             return Candidate(None, Role.ANNOUNCED, start, tokens.ends[other], rule)
-        role = Role.SUPPOSED if said.supposed else _ROLES.get(said.how, Role.ANNOUNCED)
-        return self._label(number, role, rule)
+        role = _ROLES.get(announcement.how, Role.ANNOUNCED)
+        return self._label(number, Role.SUPPOSED if announcement.supposed else role, rule)
 
     def _announced_by(self, first: int, end: int) -> str:
-        said = " ".join(self.text[self.tokens.starts[first] : end].split())
-        return f"announced by {said[-60:]!r}"
+        words = " ".join(self.text[self.tokens.starts[first] : end].split())
+        return f"announced by {words[-60:]!r}"
 
     def _behind(self, number: int) -> int:
-        """The first token behind the label ``number`` and the text of its option."""
+        """Return the first token after the label ``number`` and the text of its option."""
         text = next((text for text, label in self.options if label == self.labels[number]), "")
-        end = normalization.end_of(text, self.text, self.tokens.ends[number])
+        end = normalization.match_end(text, self.text, self.tokens.ends[number])
         return number + 1 if end is None else bisect_left(self.tokens.starts, end)
 
     def _announced_texts(self) -> Iterator[Candidate]:
-        """Announcements that the whole text of an option follows, or a refusal."""
+        """Yield announcements that are followed by the whole text of an option or by a refusal."""
         classes = self.tokens.classes
         words = (number for number in reversed(range(len(classes))) if classes[number] in "NOB")
         for number in islice(words, _WORDS_READ) if self.options else ():
@@ -241,40 +241,43 @@ class _Reader:
                     yield Candidate(whole[1], Role.ANNOUNCED, at, whole[2], rule)
                     break
             else:
-                if refusals := [at for at in starts if phrases.refused(self.tokens, at)]:
+                if refusals := [at for at in starts if phrases.is_refusal(self.tokens, at)]:
                     at = refusals[0]
                     yield Candidate(None, Role.ANNOUNCED, at, at + 1, "a refusal")
 
     def _option_at(self, start: int) -> tuple[str, str | None, int] | None:
-        """The option whose whole text a clause starting here is, its label, and where it ends.
+        """Return text, label and end of the option whose whole text is the clause at ``start``.
 
-        The label is None where two options have this text, or where another one is offered too.
+        The label is None if two options have this text, or if another option is offered, too.
         """
         length = len(self.options[0][0]) if self.options else 0
         window = self.text[start : start + 2 * length + 80]
-        said, line = normalization.plain(window), normalization.plain(_LINE_END.split(window, 1)[0])
+        said, line = (
+            normalization.plain_text(window),
+            normalization.plain_text(_LINE_END.split(window, 1)[0]),
+        )
         for plain, label in self.options:
             ends = line == plain or phrases.clause_ends_at(said, len(plain))
             if said.startswith(plain) and ends:
                 others = [text for text, other in self.options if other != label]
                 rest = said[len(plain) :]
                 several = plain in others or any(phrases.offers_text(rest, o) for o in others)
-                end = normalization.end_of(plain, self.text, start) or start + len(plain)
+                end = normalization.match_end(plain, self.text, start) or start + len(plain)
                 return plain, None if several else label, end
         return None
 
     # Verdicts on the options
 
     def _verdicts(self) -> tuple[list[Candidate], int]:
-        """The only option called correct; where the last conclusion of that kind ends."""
+        """Return the only option called correct, and the end of the last such conclusion."""
         correct: dict[str, Candidate] = {}
         concluded = 0
         for number in self.last:
-            what = phrases.called(self.tokens, number)
-            if what in ("correct", "concluded"):
+            kind = phrases.label_verdict(self.tokens, number)
+            if kind in ("correct", "concluded"):
                 candidate = self._label(number, Role.VERDICT, "called correct")
                 correct.setdefault(self.labels[number], candidate)
-                concluded = max(concluded, candidate.end * (what == "concluded"))
+                concluded = max(concluded, candidate.end * (kind == "concluded"))
         right = [number for number, good in self.rows.items() if good]
         if len(self.rows) > 1 and len({self.labels[number] for number in right}) == 1:
             candidate = self._label(right[-1], Role.VERDICT, "the only row called correct")
@@ -283,18 +286,18 @@ class _Reader:
 
     @cached_property
     def rows(self) -> dict[int, bool]:
-        """The labels that open a row of a list or table with a verdict: whether it is "correct"."""
+        """Token of a label at the beginning of a row with a verdict → True for "correct"."""
         opening = [n for n in reversed(self.last) if phrases.opens_a_row(self.tokens, n)]
         ends = [*opening[1:], len(self.tokens.classes)]
         rows = zip(opening, ends, strict=True) if opening else ()
-        judged = {n: phrases.judged(self.tokens, n, self._behind(n), end) for n, end in rows}
+        judged = {n: phrases.row_verdict(self.tokens, n, self._behind(n), end) for n, end in rows}
         return {number: good for number, good in judged.items() if good is not None}
 
     # Loose forms
 
     @cached_property
     def lines(self) -> list[_Line]:
-        """The lines that are not empty, of a long text those near its ends; no marks of code."""
+        """Non-empty lines without code fences; in a long text only those near its ends."""
         starts, size = self.tokens.starts, len(self.text)
         return [
             _Line(match.group(), match.start(), *(bisect_left(starts, at) for at in match.span()))
@@ -304,7 +307,7 @@ class _Reader:
         ]
 
     def _lone(self, line: _Line) -> str | None:
-        """The label that this line consists of."""
+        """Return the label that this line consists of, or None."""
         if normalization.is_cut_off(line.text) or not _LONE.fullmatch(
             self.tokens.classes, line.first, line.end
         ):
@@ -312,16 +315,19 @@ class _Reader:
         return next(self.labels[n] for n in range(line.first, line.end) if n in self.labels)
 
     def _opens(self, line: _Line) -> str | None:
-        """The label that this line opens with. Small letters number the parts of an answer."""
+        """Return the label at the beginning of this line, or None.
+
+        Small letters do not count: they number the parts of an answer.
+        """
         label = self.labels.get(line.first)
         if label is None or not _LABELLED.match(self.text, self.tokens.ends[line.first]):
             return None
         return None if self.text[self.tokens.starts[line.first]].islower() else label
 
     def _edge_lines(self) -> Iterator[Candidate]:
-        """The label that the last line, or else the first, consists of or opens with.
+        """Yield the label that is, or begins, the last line or else the first line.
 
-        Not where others do so with other labels, and not where a list was cut off.
+        Not if other lines have other labels, and not if a list was truncated.
         """
         alone = {n: label for n, line in enumerate(self.lines) if (label := self._lone(line))}
         opened = {n: label for n, line in enumerate(self.lines) if (label := self._opens(line))}
@@ -350,7 +356,7 @@ class _Reader:
         return Candidate(label, role, line.start, line.start + len(line.text), rule)
 
     def _behind_short_answer(self, line: _Line) -> str | None:
-        """The option that is all that follows "A:", by its label or its text."""
+        """Return the option that alone follows "A:", by its label or its text, or None."""
         if not _SHORT_ANSWER.match(line.text):
             return None
         at = self.tokens.ends[line.first + 1]
@@ -359,7 +365,7 @@ class _Reader:
         return same[0] if len(same) == 1 else self._lone(rest)
 
     def _option_text(self) -> Iterator[Candidate]:
-        """The option whose whole text is a line at the reply's edge, or what the reply ends in."""
+        """Yield the option whose whole text is the first or last line, or the end of the reply."""
         lines = {
             number: label
             for number, line in enumerate(self.lines)
@@ -371,7 +377,7 @@ class _Reader:
             if same and {0, last} & {number, *lines}:
                 rule = "the only option that is a line"
                 yield self._line(number, labels[0], Role.OPTION_TEXT, rule)
-        elif phrases.COMPLETE.search(self.text[-20:]):  # else what it was about to say is cut off
+        elif phrases.COMPLETE.search(self.text[-20:]):  # otherwise the reply is truncated
             sentence = normalization.last_sentence(self.text[-_EDGE:])
             ends = [text for text, _ in self.options if sentence.endswith(text)]
             labels = self._options_of(ends[0]) if ends else []

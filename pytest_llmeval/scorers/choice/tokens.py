@@ -1,7 +1,7 @@
-"""A reply as a row of word classes, a letter for each token: what the grammar of statements reads.
+"""Tokens of a reply as a string of word classes, one letter per token, for the grammar of statements.
 
-With the labels A to D ``The answer isn't B.`` is ``mNXL.``. The classes are the columns of
-``languages.toml``, so that one grammar serves every language. The time is linear in the text.
+With the labels A to D, ``The answer isn't B.`` is ``mNXL.``. The classes are the columns of
+``languages.toml``, so that one grammar covers all languages. The time is linear in the text.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from pytest_llmeval.scorers.answer_words import LETTERS
 from pytest_llmeval.scorers.answer_words import Lexicon
 from pytest_llmeval.scorers.answer_words import languages_of
 from pytest_llmeval.scorers.answer_words import lexicon
-from pytest_llmeval.scorers.normalization import any_of
+from pytest_llmeval.scorers.normalization import alternation
 
-# Blanks, punctuation and symbols: what ends a word.
+# White space, punctuation and symbols, which end a word.
 _SIGNS = (
     r"\x00-\x1f\s!-/:-@\[-`{-~\u00a0-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb-\u00bf×÷\u200b\u200e-\u2017\ufeff\u201a-\u203f"
     r"\u2041-\u20cf\u2190-\u2bff\u3000-\u3004\u3007-\u303f\u30fb\ufe30-\ufe4f\uff01-\uff0f\uff1a-\uff20"
     r"\uff3b-\uff40\uff5b-\uff65،؛؟۔٪-٭।॥։՝՜՞፡-፨"
 )
-# Written without blanks: Thai, Lao, Myanmar, Khmer; kana and Chinese characters.
+# Scripts without spaces: Thai, Lao, Myanmar, Khmer; kana and Chinese characters.
 _UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005\u3006\u3040-\u30ff\u3400-\u9fff"
 )
@@ -42,9 +42,9 @@ _MARKS = {
     **dict.fromkeys("✓✔✅☑", "C"),
     **dict.fromkeys("✗✘❌✖", "W"),
 }
-# What a letter beside which makes it none: "SB", "S.B", "S-B", "B's", "B-52", "B.Sc", "B=".
+# A letter next to one of these is not a label: "SB", "S.B", "S-B", "B's", "B-52", "B.Sc", "B=".
 _LATIN = "A-Za-z0-9_\u00b5\u00c0-\u024f\u0370-\u052f"
-# Signs that combine with a letter and are no letters to `re`.
+# Combining signs, which are not letters for `re`.
 _COMBINING = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f"
     "\u0951-\u0957\u0962\u0963\u0981-\u0983\u09bc-\u09d7\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
@@ -64,22 +64,21 @@ _COUNTED = re.compile(r"\s?(?:번|番|[项項号號])")
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """``classes[n]`` is the class of the token at ``text[starts[n]:ends[n]]``.
-
-    Besides the columns: L a label, # another number, B a box, w another word, . , : ; ? - / | as
-    they are, ~ a line break, ¶ a new paragraph or item.
-    """
+    """Tokens of a text; token ``n`` is ``text[starts[n]:ends[n]]``."""
 
     text: str
     classes: str
+    """One letter per token: a column of ``languages.toml``, or L a label, # another number, B a box,
+    w another word, . , : ; ? - / | themselves, ~ a line break, ¶ a new paragraph or item."""
     starts: list[int]
     ends: list[int]
-    labels: dict[int, str]  # by the number of the token
+    labels: dict[int, str]
+    """Number of a token → label."""
     lexicon: Lexicon
 
 
 def lex(text: str, labels: str = "", texts: Container[str] = ()) -> Tokens:
-    """The tokens of ``text``; "option 2" names a label unless 2 is one of the options' ``texts``."""
+    """Split ``text`` into tokens; "option 2" is a label unless 2 is in ``texts``, the options' texts."""
     words = lexicon(languages_of(set(_WORDS.findall(text)), text))
     pattern, meaning = _grammar(labels, words)
     classes: list[str] = []
@@ -88,22 +87,22 @@ def lex(text: str, labels: str = "", texts: Container[str] = ()) -> Tokens:
     by_number: dict[int, str] = {}
     tables = {"sign": _MARKS, "known": words.unspaced, "phrase": words.phrases}
     for match in pattern.finditer(text):
-        kind, said = match.lastgroup or "", match.group()
+        kind, token = match.lastgroup or "", match.group()
         start, end = match.span()
         before = classes[-1] if classes else ""
         symbol = _SYMBOLS.get(kind, "w")
         if kind == "word":
-            symbol = words.class_of(said)
+            symbol = words.class_of(token)
             article = words.article and before == "L" and text[starts[-1] : start] == "A "
             if article and symbol not in "VvmXnrb":  # "A resposta", "A helyes válasz"
                 classes[-1] = "m"
                 del by_number[len(classes) - 1]
         elif kind in tables:
-            symbol = tables[kind].get(" ".join(said.lower().split()), said)
+            symbol = tables[kind].get(" ".join(token.lower().split()), token)
         elif kind == "letter":
-            by_number[len(classes)] = meaning[said[0]]
-        elif kind == "number" and 0 < (place := _place(said)) <= len(labels):
-            if _COUNTED.match(text, end) or (before == "O" and said not in texts):
+            by_number[len(classes)] = meaning[token[0]]
+        elif kind == "number" and 0 < (place := _place(token)) <= len(labels):
+            if _COUNTED.match(text, end) or (before == "O" and token not in texts):
                 symbol, by_number[len(classes)] = "L", labels[place - 1]
         elif kind == "char" and before == "w" and ends[-1] == start:
             ends[-1] = end
@@ -117,7 +116,7 @@ def lex(text: str, labels: str = "", texts: Container[str] = ()) -> Tokens:
 
 
 def _place(number: str) -> int:
-    """The number that names an option, from 1; 0 for one that can name none."""
+    """Return the position, from 1, of the option that a number names; 0 if it names none."""
     return int(number) if number.isdecimal() and len(number) < 3 else _CHINESE.find(number)
 
 
@@ -127,7 +126,7 @@ _SYMBOLS = dict(zip(_KINDS, "¶~.:B-L#", strict=True))
 
 @lru_cache(maxsize=64)
 def _meaning(labels: str) -> tuple[Mapping[str, str], str, str]:
-    """Which label each form of a label is; the capitals and the small letters among the forms."""
+    """Return form → label, and the capital and the small letters among the forms."""
     meaning = {label: label for label in labels}
     for letter, label in (
         (a, b) for letters in LETTERS for a, b in zip(letters, labels, strict=False)
@@ -143,7 +142,7 @@ def _meaning(labels: str) -> tuple[Mapping[str, str], str, str]:
 
 @lru_cache(maxsize=256)
 def _grammar(labels: str, words: Lexicon) -> tuple[re.Pattern[str], Mapping[str, str]]:
-    """The pattern of a token, and which label each form of a label is."""
+    """Return the pattern of a token, and form → label."""
     meaning, capitals, small = _meaning(labels)
     parts = {
         "paragraph": r"\n[ \t]{0,8}\n\s*(?:[*•-][ \t])?|\n[ \t]{0,8}[*•-][ \t]|【(?=[^\W】]{2,6}】)",
@@ -155,7 +154,7 @@ def _grammar(labels: str, words: Lexicon) -> tuple[re.Pattern[str], Mapping[str,
         "phrase": _phrase(words.phrases),
         "letter": _letter(capitals, small, meaning, words.ending),
         "word": _WORD,
-        "known": any_of(words.unspaced),
+        "known": alternation(words.unspaced),
         "number": r"\d+(?:[.,]\d+)*|(?<=第)[一二三四五六七八九十](?!\w*十)",
         "char": f"[{_UNSPACED}]",
         "dash": _DASH,
@@ -167,15 +166,15 @@ def _grammar(labels: str, words: Lexicon) -> tuple[re.Pattern[str], Mapping[str,
 
 def _phrase(phrases: Iterable[str]) -> str:
     firsts = "".join(sorted({char for p in phrases for char in (p[0], p[0].upper())}))
-    words = any_of(phrases).replace(r"\ ", r"\s{1,3}")
+    words = alternation(phrases).replace(r"\ ", r"\s{1,3}")
     return rf"(?<!\w)(?=[{re.escape(firsts)}])(?i:{words})(?!\w)"
 
 
 def _letter(capitals: str, small: str, forms: Iterable[str], ending: bool) -> str:
-    """The pattern of a label that stands by itself.
+    """Return the pattern of a label.
 
-    A capital is one that is no part of a word; a small letter counts only where a clause ends
-    behind it. The other forms are letters of other scripts.
+    A capital letter must not be part of a word; a small letter must also be followed by the end of a
+    clause. The other forms are letters of other scripts.
     """
     if not capitals:
         return ""

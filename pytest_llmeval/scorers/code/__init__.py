@@ -1,1 +1,1 @@
-"""Code in replies: found, completed, and put into a program."""
+"""Extraction of programs from replies."""

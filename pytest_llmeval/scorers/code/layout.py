@@ -1,8 +1,6 @@
-"""Fences, special tokens, line endings and margins of code in a reply. Nothing is parsed here.
+"""Layout of code in a reply: fences, special tokens, line endings and indentation.
 
-The text around code in a reply: fences, special tokens, line endings. Nothing is parsed here.
-
-Every step is linear in the text, whatever the text is.
+Nothing is parsed here, and every step takes linear time for any text.
 """
 
 from __future__ import annotations
@@ -30,13 +28,13 @@ _NOT_PYTHON = frozenset(
         *("css", "sql", "java", "javascript", "js", "typescript", "ts", "c", "cpp", "rust", "go"),
     )
 )
-_LONGEST = 200_000  # more than fits into any model's answer; the rest would only take time
+_LONGEST = 200_000  # characters read, more than any model's answer has
 _MOST = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a reply: the inside of a fence, or the text between fences."""
+    """Part of a reply: the inside of a fence, or the text between fences."""
 
     text: str
     fenced: bool
@@ -44,43 +42,43 @@ class Piece:
 
     @property
     def maybe_python(self) -> bool:
+        """True unless the fence names another language."""
         return self.language not in _NOT_PYTHON
 
 
-def visible(text: str) -> str:
-    """The part of a reply that may be code: no reasoning, no carriage returns, nothing after its end.
+def code_text(text: str) -> str:
+    """Return the part of a reply that may be code, without reasoning, carriage returns and end marks.
 
-    Marks in code, such as ``s.replace("</s>", "")``, are code. Empty where reasoning is left open.
-    Only the first 200,000 characters are read.
+    Marks inside string literals, such as ``s.replace("</s>", "")``, are code. Empty if the reasoning
+    has no end. Only the first 200,000 characters are read.
     """
-    shown = without_reasoning(text)
-    if shown is None:
+    reply = without_reasoning(text)
+    if reply is None:
         return ""
-    shown = shown[:_LONGEST].replace("\r\n", "\n").replace("\r", "\n")
-    shown = _BEGIN.sub("", shown, count=1)
-    ends = list(_END.finditer(shown))
-    quoted = QuotedRegions(shown) if ends else None
-    end = next((one for one in ends if quoted and quoted.literal(one.start()) is None), None)
+    reply = reply[:_LONGEST].replace("\r\n", "\n").replace("\r", "\n")
+    reply = _BEGIN.sub("", reply, count=1)
+    ends = list(_END.finditer(reply))
+    quoted = QuotedRegions(reply) if ends else None
+    end = next((mark for mark in ends if quoted and quoted.literal(mark.start()) is None), None)
     if end is not None:
-        shown = shown[: end.start()]
-    return _LANGUAGE_LINE.sub("", shown, count=1)
+        reply = reply[: end.start()]
+    return _LANGUAGE_LINE.sub("", reply, count=1)
 
 
-def pieces(text: str) -> list[Piece]:
-    """The text cut at its fences, in order, blank pieces left out.
+def split_at_fences(text: str) -> list[Piece]:
+    """Split the text at its fences and return the non-blank pieces, at most the last 100.
 
-    A fence is closed by as many of its marks or more, on a line of their own or at the end of
-    the last line of code; one that is never closed reaches to the next one, or to the end of the
-    text. Marks in a docstring are no fences. Of very many pieces the last ones are taken.
+    A fence is closed by at least as many of its marks, on a line of their own or at the end of the
+    last line of code; an unclosed one ends at the next fence or at the end of the text. Marks in a
+    docstring are not fences.
     """
     return list(deque((piece for piece in _cut(text) if piece.text.strip()), maxlen=_MOST))
 
 
-def begun_inside(text: str) -> str | None:
-    """The text before its first fence where that may be the end of a block begun elsewhere.
+def open_block(text: str) -> str | None:
+    """Return the text before its first fence if that may end a block that the prompt began.
 
-    A protocol that opens the fence itself leaves the model only to close it. None where the text
-    has no fence, or the first one names a language and so opens a block.
+    None if the text has no fence, or if the first fence names a language and thus opens a block.
     """
     fences = QuotedRegions(text).fences
     if not fences or fences[0].info:
@@ -90,7 +88,7 @@ def begun_inside(text: str) -> str | None:
 
 
 def between_fences(text: str) -> str | None:
-    """All between the first and the last fence: a block whose own text holds fences."""
+    """Return the text between the first and the last fence: a block that contains fences."""
     fences = list(FENCE.finditer(text))
     if len(fences) < 3:
         return None
@@ -112,7 +110,7 @@ def _cut(text: str, *, nested: bool = True) -> Iterator[Piece]:
 
 
 def _without_margin(inside: str, margin: str) -> str:
-    """A block inside a list is indented with its fence."""
+    """Remove the indentation of a block whose fence is indented, as inside a list."""
     if not margin:
         return inside
     return "\n".join(line.removeprefix(margin) for line in inside.split("\n"))
@@ -124,7 +122,7 @@ _INDENTED = re.compile(r"^[ \t]+\S", re.MULTILINE)
 
 
 def first_line(text: str) -> tuple[str, str, str]:
-    """What stands before the first line that is not blank, that line, and the rest."""
+    """Return the text before the first non-blank line, that line, and the rest."""
     start = len(text) - len(text.lstrip())
     start = text.rfind("\n", 0, start) + 1
     end = text.find("\n", start)
@@ -133,14 +131,14 @@ def first_line(text: str) -> tuple[str, str, str]:
 
 
 def is_indented(text: str) -> bool:
+    """Return True if the first non-blank line is indented."""
     return first_line(text)[1][:1].isspace()
 
 
-def indentations(text: str, margin: str) -> Iterator[str]:
-    """A body as it is; with its first line put right; with all lines put right.
+def indentation_variants(text: str, margin: str) -> Iterator[str]:
+    """Yield a body unchanged, with a corrected first line, and with all lines corrected.
 
-    ``margin``: what the lines of the body are to begin with. Lines within a string literal stay
-    as they are.
+    ``margin``: indentation of the body. Lines inside a string literal are not changed.
     """
     before, first, after = first_line(text)
     repaired = f"{before}{margin}{first.lstrip()}{after}"
@@ -150,27 +148,27 @@ def indentations(text: str, margin: str) -> Iterator[str]:
         for plain in dict.fromkeys((text, repaired))
         for variant in (
             repaired,
-            _indented(dedented(plain), margin),
-            _indented(dedented(_without_tabs(plain)), margin),
+            _indented(dedent(plain), margin),
+            _indented(dedent(_without_tabs(plain)), margin),
             _without_tabs(repaired),
         )
         if variant != text
     )
 
 
-def parts_of_prose(prose: str) -> tuple[str, ...]:
-    """Prose as it is, and from its first indented line on where no code begins before that."""
-    found = _INDENTED.search(prose)
-    before = prose[: found.start()] if found else ""
-    if found is None or not before.strip() or looks_like_code(before):
+def prose_variants(prose: str) -> tuple[str, ...]:
+    """Return prose unchanged, and from its first indented line on if no code begins before it."""
+    match = _INDENTED.search(prose)
+    before = prose[: match.start()] if match else ""
+    if match is None or not before.strip() or looks_like_code(before):
         return (prose,)
-    return prose, prose[found.start() :]
+    return prose, prose[match.start() :]
 
 
-def dedented(text: str) -> str:
-    """Without the margin that all lines of code share.
+def dedent(text: str) -> str:
+    """Return the text without the margin that all lines of code share.
 
-    Comments may be outside of it; lines within a string literal stay as they are.
+    Comments may be outside of the margin; lines inside a string literal are not changed.
     """
     inside = _lines_in_literals(text)
     code = [
@@ -190,7 +188,7 @@ def _indented(text: str, margin: str) -> str:
 
 
 def _without_tabs(text: str) -> str:
-    """With blanks for the tabs that lines begin with."""
+    """Return the text with spaces in place of the tabs at the beginning of lines."""
 
     def expanded(line: str) -> str:
         code = line.lstrip(" \t")
@@ -200,14 +198,14 @@ def _without_tabs(text: str) -> str:
 
 
 def _changed(text: str, change: Callable[[str], str]) -> str:
-    """The text with all lines changed except those that begin within a string literal."""
+    """Change all lines of the text except those that begin inside a string literal."""
     inside = _lines_in_literals(text)
     lines = enumerate(text.split("\n"))
     return "\n".join(line if number in inside else change(line) for number, line in lines)
 
 
 def _lines_in_literals(text: str) -> set[int]:
-    """The numbers, from 0, of the lines that begin within a string literal."""
+    """Return the numbers, from 0, of the lines that begin inside a string literal."""
     inside: set[int] = set()
     line = position = 0
     for start, end in string_literals(text):

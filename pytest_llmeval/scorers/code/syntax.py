@@ -1,4 +1,4 @@
-"""What Python's own parser says about text that may be code. Nothing is compiled or run."""
+"""Analysis of text that may be code with Python's parser; nothing is compiled or run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 
-# The parser takes seconds for a million characters. An answer to one task comes near neither.
+# The parser takes seconds for a million characters. Answers to one task are far below both limits.
 LONGEST = 100_000
 BUDGET = 300_000
 _TRIES = 20
@@ -26,76 +26,77 @@ _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)
 
 
 class Parser:
-    """Parses candidates until its budget is used up; from then on nothing parses.
+    """Parses texts until its budget is used up; after that no text parses.
 
-    ``budget``: characters in all, up to where the parser stopped. A text that Python cannot
-    parse for whatever reason is one that does not parse.
+    ``budget``: total number of characters, up to where the parser stopped. Any failure of the parser
+    means that the text does not parse.
     """
 
     def __init__(self, budget: int = BUDGET) -> None:
-        self._left = budget
+        self._budget = budget
 
     def tree(self, source: str) -> ast.Module | None:
-        found = self._attempt(source)
-        return found if isinstance(found, ast.Module) else None
+        """Return the syntax tree of a text, or None if it does not parse."""
+        result = self._attempt(source)
+        return result if isinstance(result, ast.Module) else None
 
     def prefix(self, source: str) -> tuple[str, ast.Module] | None:
-        """The longest beginning in whole lines that parses, as far as it is found in 20 tries.
+        """Return the longest beginning in whole lines that parses, and its tree, or None.
 
-        It is cut where the parser stopped, then where it stops in what is left, and so on.
+        The text is truncated where the parser stops, up to 20 times.
         """
         lines = source[:LONGEST].split("\n")
         end = len(lines)
         for _ in range(_TRIES):
             beginning = "\n".join(lines[:end])
-            found = self._attempt(beginning)
-            if isinstance(found, ast.Module):
-                return (beginning, found) if found.body else None
-            end = min(found - 1, end - 1)
+            result = self._attempt(beginning)
+            if isinstance(result, ast.Module):
+                return (beginning, result) if result.body else None
+            end = min(result - 1, end - 1)
             if end <= 0:
                 return None
         return None
 
     def segments(self, text: str) -> Iterator[tuple[str, ast.Module]]:
-        """The runs of lines that are code, in a text where they stand between prose."""
+        """Yield the runs of lines that are code, with their trees, in a text with prose."""
         text = text[:LONGEST]
         position = 0
         starts = [0, *(match.start() for match in _START.finditer(text))][:_STARTS]
         for start in dict.fromkeys(starts):
             if start < position:
                 continue
-            found = self.prefix(text[start:])
-            if found is not None:
-                yield found
-                position = start + len(found[0])
+            segment = self.prefix(text[start:])
+            if segment is not None:
+                yield segment
+                position = start + len(segment[0])
 
     def _attempt(self, source: str) -> ast.Module | int:
-        """The tree, or the number of the line where parsing ended (from 1)."""
-        if len(source) > min(LONGEST, self._left):
+        """Return the tree, or the number of the line where parsing ended (from 1)."""
+        if len(source) > min(LONGEST, self._budget):
             return 1
         try:
-            # Warnings about the model's escapes are nobody's here, and -W error makes them errors.
+            # Warnings about escapes in the model's code are irrelevant, and errors under -W error.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 tree = ast.parse(source)
         except SyntaxError as error:
             line = error.lineno or 1
-            self._left -= len(source) * line // (source.count("\n") + 1)
+            self._budget -= len(source) * line // (source.count("\n") + 1)
             return line
         except _FAULTS:
-            self._left -= len(source)
+            self._budget -= len(source)
             return 1
-        self._left -= len(source)
+        self._budget -= len(source)
         return tree
 
 
 def looks_like_code(text: str) -> bool:
-    """Whether a line at the margin begins as an import, a function or a class does."""
+    """Return True if an unindented line begins an import, a function or a class."""
     return _START.search(text) is not None
 
 
-def bound(statements: Iterable[ast.stmt]) -> set[str]:
-    """The names that module-level statements bind; ``*`` for an import of everything."""
+def bound_names(statements: Iterable[ast.stmt]) -> set[str]:
+    """Return the names that module-level statements bind; ``*`` for a star import."""
     names: set[str] = set()
     for statement in statements:
         match statement:
@@ -112,81 +113,84 @@ def bound(statements: Iterable[ast.stmt]) -> set[str]:
     return names
 
 
-def missing(statements: Iterable[ast.stmt]) -> set[str]:
-    """Names that are read somewhere in the statements, bound nowhere in them, and not built in."""
+def unbound_names(statements: Iterable[ast.stmt]) -> set[str]:
+    """Return the names that statements read but do not bind, without builtins."""
     read: set[str] = set()
-    known = set(_BUILTINS)
+    bound = set(_BUILTINS)
     for statement in statements:
-        known |= bound([statement])
+        bound |= bound_names([statement])
         for node in ast.walk(statement):
             match node:
                 case ast.Name(ctx=ast.Load()):
                     read.add(node.id)
                 case ast.Name():
-                    known.add(node.id)
+                    bound.add(node.id)
                 case ast.arg():
-                    known.add(node.arg)
+                    bound.add(node.arg)
                 case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                    known.add(node.name)
+                    bound.add(node.name)
                 case ast.Import() | ast.ImportFrom():
-                    known |= bound([node])
+                    bound |= bound_names([node])
                 case ast.ExceptHandler(name=str(name)):
-                    known.add(name)
-    return read - known
+                    bound.add(name)
+    return read - bound
 
 
-def acts(statements: Iterable[ast.stmt]) -> bool:
-    """Whether the body of a function does anything: more than a docstring, ``...``, ``pass``."""
+def has_effect(statements: Iterable[ast.stmt]) -> bool:
+    """Return True if a body has more than definitions, a docstring, ``...`` and ``pass``."""
     return any(
-        not isinstance(one, (ast.Pass, *_DEFINITIONS))
-        and (not isinstance(one, ast.Expr) or isinstance(one.value, _DOING))
-        for one in statements
+        not isinstance(statement, (ast.Pass, *_DEFINITIONS))
+        and (not isinstance(statement, ast.Expr) or isinstance(statement.value, _DOING))
+        for statement in statements
     )
 
 
 _DOING = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom)
 
 
-def gives_back(statements: Iterable[ast.stmt]) -> bool:
-    """Whether the body of a function returns or yields something itself."""
+def returns_value(statements: Iterable[ast.stmt]) -> bool:
+    """Return True if the body of a function contains its own ``return`` or ``yield``."""
     return any(isinstance(node, _GIVING) for node in _outside_functions(statements))
 
 
 _GIVING = (ast.Return, ast.Yield, ast.YieldFrom)
 
 
-def function(tree: ast.Module, name: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-    """The function of that name that a module ends up with."""
-    found = [one for one in tree.body if isinstance(one, _FUNCTIONS) and one.name == name]
-    return found[-1] if found else None
+def find_function(tree: ast.Module, name: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """Return the last function of that name in a module, or None."""
+    functions = [node for node in tree.body if isinstance(node, _FUNCTIONS) and node.name == name]
+    return functions[-1] if functions else None
 
 
-def assigned(tree: ast.Module, name: str) -> bool:
-    """Whether the module makes the name a function by assignment (``area = lambda w, h: …``).
+def is_assigned(tree: ast.Module, name: str) -> bool:
+    """Return True if an assignment defines a function of that name (``area = lambda w, h: …``).
 
-    ``area = area(3, 4)`` does not.
+    ``area = area(3, 4)`` does not define one.
     """
     return any(
-        isinstance(one, ast.Assign)
-        and isinstance(one.value, (ast.Lambda, ast.Name, ast.Attribute, ast.Call))
-        and name in bound([one])
-        and not any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(one.value))
-        for one in tree.body
+        isinstance(statement, ast.Assign)
+        and isinstance(statement.value, (ast.Lambda, ast.Name, ast.Attribute, ast.Call))
+        and name in bound_names([statement])
+        and not any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(statement.value))
+        for statement in tree.body
     )
 
 
 def method_owner(tree: ast.Module, name: str) -> str | None:
-    """The class whose method has that name and does something, as in answers for other judges."""
-    for one in reversed(tree.body):
-        if isinstance(one, ast.ClassDef):
-            for inner in one.body:
-                if isinstance(inner, _FUNCTIONS) and inner.name == name and acts(inner.body):
-                    return one.name
+    """Return the last class with a non-empty method of that name, as on other judging sites."""
+    for statement in reversed(tree.body):
+        if isinstance(statement, ast.ClassDef):
+            for inner in statement.body:
+                if isinstance(inner, _FUNCTIONS) and inner.name == name and has_effect(inner.body):
+                    return statement.name
     return None
 
 
-def has_strays(tree: ast.Module) -> bool:
-    """``return`` and the like outside a function, which the parser takes and Python does not."""
+def has_stray_return(tree: ast.Module) -> bool:
+    """Return True for ``return``, ``yield`` or ``await`` outside a function.
+
+    The parser accepts these, but the compiler does not.
+    """
     return any(isinstance(node, (*_GIVING, ast.Await)) for node in _outside_functions(tree.body))
 
 
@@ -200,7 +204,7 @@ def _outside_functions(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
 
 
 def is_demonstration(statement: ast.stmt, entry_point: str) -> bool:
-    """Whether a module-level statement only shows or tries the function, or is no code at all."""
+    """Return True if a module-level statement only demonstrates the function or is prose."""
     match statement:
         case ast.Assert():
             return True
@@ -210,18 +214,20 @@ def is_demonstration(statement: ast.stmt, entry_point: str) -> bool:
             used = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
             return not used.isdisjoint({entry_point, "print", "doctest"})
         case ast.Expr(value=value):
-            return not isinstance(value, _DOING)  # a lone word is prose that happens to parse
+            return not isinstance(value, _DOING)  # a lone word is prose that parses
         case _:
             return False
 
 
 def futures_first(source: str, tree: ast.Module) -> str:
-    """The text with its imports from ``__future__`` before everything else."""
-    futures = [number for number, one in enumerate(tree.body) if _is_future(one)]
+    """Return the text with its imports from ``__future__`` before all other statements."""
+    futures = [number for number, node in enumerate(tree.body) if _is_future(node)]
     first = 1 if ast.get_docstring(tree, clean=False) is not None else 0
     if futures == list(range(first, first + len(futures))):
         return source
-    return lines_of(source, filter(_is_future, tree.body)) + without(source, tree, _is_future)
+    return source_of(source, filter(_is_future, tree.body)) + remove_statements(
+        source, tree, _is_future
+    )
 
 
 def _is_future(statement: ast.stmt) -> bool:
@@ -229,32 +235,32 @@ def _is_future(statement: ast.stmt) -> bool:
 
 
 def is_definition(statement: ast.stmt) -> bool:
-    """Whether a statement only binds names: what one piece of code may lend another."""
+    """Return True if a statement only binds names, so that it can be copied to other code."""
     return isinstance(statement, (*_DEFINITIONS, ast.Assign, ast.AnnAssign))
 
 
-def lines_of(source: str, statements: Iterable[ast.stmt]) -> str:
-    """The text of statements, each in whole lines with its decorators and a line break."""
+def source_of(source: str, statements: Iterable[ast.stmt]) -> str:
+    """Return the text of statements, each in whole lines with its decorators and a line break."""
     lines = source.split("\n")
     return "".join(
-        "\n".join(lines[_first_line(one) - 1 : one.end_lineno]) + "\n" for one in statements
+        "\n".join(lines[_first_line(node) - 1 : node.end_lineno]) + "\n" for node in statements
     )
 
 
-def without(source: str, tree: ast.Module, drop: Callable[[ast.stmt], bool]) -> str:
-    """The text without the module-level statements to be dropped.
+def remove_statements(source: str, tree: ast.Module, drop: Callable[[ast.stmt], bool]) -> str:
+    """Return the text without the module-level statements for which ``drop`` returns True.
 
-    One that shares a line with another statement stays.
+    A statement that shares a line with another one is not removed.
     """
     lines: list[str | None] = list(source.split("\n"))
-    taken: dict[int, int] = {}
-    for one in tree.body:
-        for number in range(_first_line(one), (one.end_lineno or one.lineno) + 1):
-            taken[number] = taken.get(number, 0) + 1
+    uses: dict[int, int] = {}
+    for node in tree.body:
+        for number in range(_first_line(node), (node.end_lineno or node.lineno) + 1):
+            uses[number] = uses.get(number, 0) + 1
     changed = False
-    for one in tree.body:
-        span = range(_first_line(one), (one.end_lineno or one.lineno) + 1)
-        if drop(one) and all(taken[number] == 1 for number in span):
+    for node in tree.body:
+        span = range(_first_line(node), (node.end_lineno or node.lineno) + 1)
+        if drop(node) and all(uses[number] == 1 for number in span):
             changed = True
             for number in span:
                 lines[number - 1] = None

@@ -1,11 +1,11 @@
-"""``matched``: the answer's text compared with the options' texts, as one text and by meaning.
+"""Scorer ``matched``: compares the answer's text with the options' texts, by text and by meaning.
 
 The scorer of Nowak et al. 2026 (arXiv:2602.17445) for prompts whose options have no letters
-(``prompts.uniform_labels``). A text that is an option, but for case and punctuation, is that option; the
-others go to the option with the most similar sentence embedding, whatever the similarity. Options
-of equal text, and equal similarities, are told apart by a draw that depends on the item and sample
-alone: taking the first would be a position bias. Where the paper guesses, a reply without a word is
-``unparsed`` here; so is a bare letter that is no option, since no letters were shown.
+(``prompts.uniform_labels``). A text that equals an option up to case and punctuation is that option; any
+other text is the option with the most similar sentence embedding. Ties between options of equal
+text or similarity are broken at random, seeded by item and sample: the first option would be a
+position bias. A reply without words is ``unparsed``, where the paper guesses; so is a bare letter
+that is not an option, because the prompt has no letters.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from pytest_llmeval.scorers.matched.embedding import DEFAULT
 from pytest_llmeval.scorers.matched.embedding import load_embedder
 from pytest_llmeval.scorers.matched.spans import Span
 from pytest_llmeval.scorers.matched.spans import find_span
-from pytest_llmeval.scorers.response_text import own_answer
-from pytest_llmeval.scorers.response_text import what_is_wrong
+from pytest_llmeval.scorers.response_text import answer_to_item
+from pytest_llmeval.scorers.response_text import scoring_fault
 
 if TYPE_CHECKING:
     from pytest_llmeval.scorers.matched.embedding import Matrix
 
 Embed = Callable[[Sequence[str]], "Matrix"]
-"""Texts → a row each. Need not be of length 1."""
+"""Texts → array of shape (texts, dimensions); rows may have any length."""
 
-_EQUAL = 1e-6  # cosines no further apart are equal: float32, and batches of other texts
+_EQUAL = 1e-6  # difference up to which cosines are equal: float32, and batches of other texts
 _AROUND = '*_`"“”„«»$ '
 _MARK = re.compile(r"^(?:[-–—•*]\s+|\$(?=[A-Za-z]))")
 _LABEL = re.compile(r"^(?:\(?(?:[A-Za-z]|\d{1,2})[).:]|\([A-Za-z]\))\s+(?=\S)")
@@ -49,12 +49,12 @@ _BOX = re.compile(r"\\f?box(?:ed)?\s*(?=\{)")
 
 
 def matched(item: Item, response: Response) -> Score:
-    """With the default embedding model, loaded when the first text is no option."""
+    """Score with the default embedding model, which is loaded for the first text that needs it."""
     return matched_with(DEFAULT)(item, response)
 
 
 def matched_with(model: str) -> Callable[[Item, Response], Score]:
-    """With another model, such as ``minilm``."""
+    """Return the scorer with another embedding model, such as ``minilm``."""
 
     def score(item: Item, response: Response) -> Score:
         return _scored(item, response, lambda: load_embedder(model))
@@ -63,7 +63,7 @@ def matched_with(model: str) -> Callable[[Item, Response], Score]:
 
 
 def matched_by(embed: Embed) -> Callable[[Item, Response], Score]:
-    """With any function from texts to vectors."""
+    """Return the scorer with any function from texts to vectors."""
 
     def score(item: Item, response: Response) -> Score:
         return _scored(item, response, lambda: embed)
@@ -72,26 +72,26 @@ def matched_by(embed: Embed) -> Callable[[Item, Response], Score]:
 
 
 def _scored(item: Item, response: Response, load: Callable[[], Embed]) -> Score:
-    fault = what_is_wrong(item, response, options=True)
+    fault = scoring_fault(item, response, options=True)
     if fault is not None:
         return Score(Outcome.ERROR, error=fault)
-    reply = own_answer(response.text or "", lambda part: _names_an_answer(part, item.options))
+    reply = answer_to_item(response.text or "", lambda part: _names_an_answer(part, item.options))
     span = find_span(reply, item.options) if reply else None
     if span is None:
         return Score(Outcome.UNPARSED)
     draws = SeededRandom("matched", item.id, response.sample or 0)
-    same = span.options or equal_options(span.text, item.options)
+    matches = span.options or equal_options(span.text, item.options)
     reading, seconds = MatchedReading(span.level, "text"), 0.0
-    if not same:
+    if not matches:
         embed = load()
         started = time.perf_counter()
-        same, reading = _most_similar(span, item.options, embed)
+        matches, reading = _most_similar(span, item.options, embed)
         seconds = time.perf_counter() - started
-    index = draws.choice(same)
+    index = draws.choice(matches)
     return Score(
         Outcome.CORRECT if index == item.gold else Outcome.WRONG,
         answer=LABELS[index],
-        tie=len(same) > 1,
+        tie=len(matches) > 1,
         detail=reading.text,
         seconds=seconds,
     )
@@ -105,7 +105,7 @@ def _names_an_answer(text: str, options: Sequence[str]) -> bool:
 def _most_similar(
     span: Span, options: Sequence[str], embed: Embed
 ) -> tuple[tuple[int, ...], MatchedReading]:
-    """The options that are nearest in meaning to what the span says, and how sure that is."""
+    """Return the options nearest in meaning to the span, and the similarity with its margin."""
     texts = list(dict.fromkeys(options))
     similarities = _cosines(embed([_tidy(span.text), *texts]))
     highest = max(similarities)
@@ -117,41 +117,41 @@ def _most_similar(
 
 
 def equal_options(text: str, options: Sequence[str]) -> tuple[int, ...]:
-    """The options that are this text, or that it starts with; several only if they are equal.
+    """Return the options that equal this text or its beginning; several only if they are equal.
 
-    From strict to lenient: as it stands; without marks around it; without case and markup; without
-    a dash, a label or a remark in brackets that was added; what a clause starts with ("Paris,
-    because …"). A lenient form that two different options share tells nothing.
+    Forms are compared from strict to lenient: unchanged; without marks around it; without case and
+    markup; without an added dash, label or remark in brackets; the beginning of a clause ("Paris,
+    because …"). A lenient form that two different options share is ignored.
     """
-    said = _tidy(text)
-    bare = _MARK.sub("", said)
-    unlabelled, remark = _LABEL.sub("", bare), _REMARK.sub("", said)
-    forms: tuple[tuple[str, Callable[[str], str]], ...] = (
+    tidy = _tidy(text)
+    bare = _MARK.sub("", tidy)
+    unlabelled, unremarked = _LABEL.sub("", bare), _REMARK.sub("", tidy)
+    variants: tuple[tuple[str, Callable[[str], str]], ...] = (
         (text, _spaced),
         (_STOP.sub("", text), _spaced),
-        (said, _tidy),
-        *((one, normalization.plain) for one in (said, bare, unlabelled, remark)),
+        (tidy, _tidy),
+        *((variant, normalization.plain_text) for variant in (tidy, bare, unlabelled, unremarked)),
     )
-    for one, form in forms:
-        wanted = form(one)
-        same = tuple(n for n, option in enumerate(options) if wanted and form(option) == wanted)
+    for variant, form in variants:
+        target = form(variant)
+        same = tuple(n for n, option in enumerate(options) if target and form(option) == target)
         if same and len({_spaced(options[n]) for n in same}) == 1:
             return same
-    started = _started(normalization.plain(said), options)
-    return started or _started(normalization.plain(_ASIDE.sub("", said)), options)
+    at_start = _options_at_start(normalization.plain_text(tidy), options)
+    return at_start or _options_at_start(normalization.plain_text(_ASIDE.sub("", tidy)), options)
 
 
-def _started(said: str, options: Sequence[str]) -> tuple[int, ...]:
-    plain = [normalization.plain(option) for option in options]
-    for option in sorted(set(plain), key=lambda text: -len(text)):
-        if len(option) < 2 or not said.startswith(option):
+def _options_at_start(text: str, options: Sequence[str]) -> tuple[int, ...]:
+    plain = [normalization.plain_text(option) for option in options]
+    for option in sorted(set(plain), key=lambda other: -len(other)):
+        if len(option) < 2 or not text.startswith(option):
             continue
-        rest = said[len(option) :]
-        if not phrases.clause_ends_at(said, len(option)):
+        rest = text[len(option) :]
+        if not phrases.clause_ends_at(text, len(option)):
             continue
         if any(phrases.offers_text(rest, other) for other in plain if other and other != option):
             return ()
-        same = tuple(n for n, text in enumerate(plain) if text == option)
+        same = tuple(n for n, other in enumerate(plain) if other == option)
         return same if len({_spaced(options[n]) for n in same}) == 1 else ()
     return ()
 
@@ -161,15 +161,15 @@ def _spaced(text: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Without a box, quotes and stars around it and a full stop behind it."""
+    """Return the text without a box, quotes and stars around it and without a final full stop."""
     unboxed = _BOX.sub("", text)
-    said = _spaced(unboxed).strip(_AROUND)
-    if unboxed != text and said.startswith("{") and said.rstrip(".$ ").endswith("}"):
-        said = said.rstrip(".$ ")[1:-1]
-    # Not the mark that an ellipsis or an abbreviation such as "U.S." ends in.
-    if said.endswith((".", "。", "।")) and not said.endswith("..") and said.count(".") < 2:
-        said = said[:-1]
-    return said.strip(_AROUND)
+    tidy = _spaced(unboxed).strip(_AROUND)
+    if unboxed != text and tidy.startswith("{") and tidy.rstrip(".$ ").endswith("}"):
+        tidy = tidy.rstrip(".$ ")[1:-1]
+    # The final mark of an ellipsis or of an abbreviation such as "U.S." is not a full stop.
+    if tidy.endswith((".", "。", "।")) and not tidy.endswith("..") and tidy.count(".") < 2:
+        tidy = tidy[:-1]
+    return tidy.strip(_AROUND)
 
 
 def _cosines(vectors: Matrix) -> list[float]:

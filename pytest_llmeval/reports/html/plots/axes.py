@@ -29,7 +29,7 @@ _LEFT, _RIGHT, _HIGH, _LOW = 38, 320, 20, 300
 
 
 def pass_curve(series: Mapping[str, Mapping[str, Any]]) -> Markup:
-    """pass@k and pass^k over k, each with its band; ``series``: name → k → value, interval."""
+    """Plot pass@k and pass^k over k with bands; ``series``: name → k → value, interval."""
     ks = sorted({int(k) for values in series.values() for k in values})
     across = {
         k: _LEFT + 20 + (_RIGHT - _LEFT - 40) * n / max(1, len(ks) - 1) for n, k in enumerate(ks)
@@ -40,13 +40,13 @@ def pass_curve(series: Mapping[str, Mapping[str, Any]]) -> Markup:
         parts.append(text(x, _LOW + 18, str(k), "tick", text_anchor="middle"))
     parts.append(text((_LEFT + _RIGHT) / 2, _LOW + 36, "k", "tick", text_anchor="middle"))
     for number, (name, values) in enumerate(series.items()):
-        known = [(int(k), entry) for k, entry in values.items() if entry is not None]
+        defined = [(int(k), entry) for k, entry in values.items() if entry is not None]
         cls = ("micro", "macro")[number % 2]
-        lows = [(across[k], up(entry["interval95"][0])) for k, entry in known]
-        highs = [(across[k], up(entry["interval95"][1])) for k, entry in known]
+        lows = [(across[k], up(entry["interval95"][0])) for k, entry in defined]
+        highs = [(across[k], up(entry["interval95"][1])) for k, entry in defined]
         parts.append(polyline([*lows, *reversed(highs)], f"band {cls}", closed=True))
-        parts.append(polyline([(across[k], up(e["value"])) for k, e in known], f"curve {cls}"))
-        for k, entry in known:
+        parts.append(polyline([(across[k], up(e["value"])) for k, e in defined], f"curve {cls}"))
+        for k, entry in defined:
             title = f"{name.replace('k', str(k))} {entry['value']:.4f}"
             parts.append(circle(across[k], up(entry["value"]), 4.5, f"dot {cls}", title))
             below = 18 if number else -10
@@ -59,28 +59,28 @@ def pass_curve(series: Mapping[str, Mapping[str, Any]]) -> Markup:
                     text_anchor="middle",
                 )
             )
-        if known:
-            k, entry = known[-1]
+        if defined:
+            k, entry = defined[-1]
             parts.append(text(across[k] + 12, up(entry["value"]) + 4, name, f"name {cls}-text"))
     return drawing(_RIGHT + 60, _LOW + 46, "pass@k over k", *parts)
 
 
-def reliability(found: Mapping[str, Any]) -> Markup:
-    """Confidence against accuracy, bin by bin; the size of a dot is the bin's share of answers."""
+def reliability(diagram: Mapping[str, Any]) -> Markup:
+    """Plot accuracy over confidence by bin; the area of a dot is the bin's share of answers."""
     across, up = scale(0, 1, _LEFT, _RIGHT), scale(0, 1, _LOW, _HIGH)
     parts = _frame(up)
     parts.append(line(across(0), up(0), across(1), up(1), "chance"))
     for value in ticks(0, 1):
         parts.append(text(across(value), _LOW + 18, f"{value:g}", "tick", text_anchor="middle"))
-    for one in found["bins"]:
-        x, y = across(one["confidence"]), up(one["accuracy"])
-        low, high = one["interval"]
-        parts.append(line(x, y, x, up(one["confidence"]), "gap"))
+    for bin in diagram["bins"]:
+        x, y = across(bin["confidence"]), up(bin["accuracy"])
+        low, high = bin["interval"]
+        parts.append(line(x, y, x, up(bin["confidence"]), "gap"))
         parts.append(line(x, up(low), x, up(high), "whisker"))
-        share = one["items"] / found["items"]
+        share = bin["items"] / diagram["items"]
         title = (
-            f"confidence {one['low']:.1f} to {one['high']:.1f}: {one['items']:,} answers,"
-            f" mean {one['confidence']:.3f}, right {one['accuracy']:.3f} [{low:.3f}, {high:.3f}]"
+            f"confidence {bin['low']:.1f} to {bin['high']:.1f}: {bin['items']:,} answers,"
+            f" mean {bin['confidence']:.3f}, right {bin['accuracy']:.3f} [{low:.3f}, {high:.3f}]"
         )
         parts.append(circle(x, y, 3 + 12 * math.sqrt(share), "dot micro soft", title))
     middle = (_LEFT + _RIGHT) / 2
@@ -90,30 +90,28 @@ def reliability(found: Mapping[str, Any]) -> Markup:
 
 
 def position_bars(positions: Sequence[Mapping[str, Any]]) -> Markup:
-    """Share of the answers at every position, with what would be without a preference."""
+    """Plot the share of answers at every position, and the share expected without preference."""
     most = max([0.4, *(max(p["share"], p["expected"], p["recall"] or 0) for p in positions)])
     up = scale(0, min(1.0, math.ceil(most * 10) / 10), _LOW, _HIGH)
     slot = min(96.0, (_RIGHT - _LEFT) / max(1, len(positions)))
     right = _LEFT + slot * len(positions)
     top = min(1.0, math.ceil(most * 10) / 10)
     parts = _frame(up, right, top)
-    for number, one in enumerate(positions):
+    for number, position in enumerate(positions):
         x = _LEFT + slot * number + slot * 0.16
         width = slot * 0.3
-        odd = "worse" if one["p_value"] < 0.01 else "micro"
-        title = f"{one['position']}: {one['share']:.1%} of answers, {one['expected']:.1%} expected"
-        y = up(one["share"])
-        parts.append(box(x, y, width, _LOW - y, f"column {odd}", title))
-        if one["recall"] is not None:
-            y = up(one["recall"])
-            parts.append(
-                box(
-                    x + width + 4, y, width, _LOW - y, "column macro", f"recall {one['recall']:.1%}"
-                )
-            )
-        y = up(one["expected"])
+        name, share, expected = position["position"], position["share"], position["expected"]
+        cls = "worse" if position["p_value"] < 0.01 else "micro"
+        title = f"{name}: {share:.1%} of answers, {expected:.1%} expected"
+        y = up(share)
+        parts.append(box(x, y, width, _LOW - y, f"column {cls}", title))
+        if position["recall"] is not None:
+            y = up(position["recall"])
+            title = f"recall {position['recall']:.1%}"
+            parts.append(box(x + width + 4, y, width, _LOW - y, "column macro", title))
+        y = up(expected)
         parts.append(line(x - 6, y, x + 2 * width + 10, y, "chance"))
-        parts.append(text(x + width, _LOW + 18, one["position"], "name", text_anchor="middle"))
+        parts.append(text(x + width, _LOW + 18, name, "name", text_anchor="middle"))
     return drawing(right + 10, _LOW + 30, "share of answers by position", *parts)
 
 
@@ -125,18 +123,18 @@ def _frame(up: Scale, right: float = _RIGHT, top: float = 1.0) -> list[Markup]:
     return parts
 
 
-_LEVEL = 16  # up to so many names stand level round the circle
-_LONG, _SHORT = 26, 12  # characters of a name round the circle, on a wide page and on a phone
+_LEVEL = 16  # maximum of names that are horizontal around the circle
+_LONG, _SHORT = 26, 12  # characters of a name around the circle, on a wide page and on a phone
 
 
 def radar(
     groups: Sequence[tuple[str, Sequence[Mapping[str, Any]]]], chance: float | None, result: int
 ) -> Markup:
-    """Subjects round a circle, group by group, with the ring of chance and the baseline's outline.
+    """Plot subjects around a circle by group, with the ring of chance and the baseline's outline.
 
-    ``groups``: name of the area (empty for a single group) and its rows: ``subject``,
-    ``accuracy`` (None where there is none), ``baseline`` (or None). Twice: for a page that is wide
-    enough for the names, and for a phone, where few subjects have short names and many none.
+    ``groups``: name of the area (empty for a single group) and its rows: ``subject``, ``accuracy``
+    (or None), ``baseline`` (or None). The plot exists twice: for a wide page with names, and for a
+    phone with short names for few subjects and none for many.
     """
     return _radar(groups, chance, result, phone=False) + _radar(groups, chance, result, phone=True)
 
@@ -197,7 +195,7 @@ def _radar(
         area, row = rows[n]
         cls = f"dot area{area}" if groups[0][0] else "dot micro"
         parts.append(circle(*at(n, value / most), 3.4, cls, f"{row['subject']}: {value:.4f}"))
-    label = f"accuracy of {len(rows)} subjects round a circle"
+    label = f"accuracy of {len(rows)} subjects around a circle"
     cls = f"plot radar {'phone' if phone else 'wide'}-only"
     return drawing(2 * middle, 2 * centre, label, *parts, cls=cls)
 
@@ -211,7 +209,7 @@ def _sector(
 
 
 def _spoke_label(place: tuple[float, float], angle: float, name: str, level: bool) -> Markup:
-    """A subject's name at the end of its spoke: level where there is room, else along the spoke."""
+    """Return a subject's name at the end of its spoke, horizontal (``level``) or along it."""
     x, y = place
     across = math.cos(math.radians(angle))
     flipped = across < -1e-9

@@ -1,7 +1,7 @@
-"""Plots of one row a subject: bars, drops, and a few values on one axis.
+"""Plots with a row for each subject: bars, drops, and a few values on one axis.
 
-Each is drawn twice: for a page that is wide enough for names beside the plot, and for a phone, with
-names above it and all text at its full size. The style sheet shows one of them.
+Each exists twice: for a wide page with names next to the plot, and for a phone with names above it
+and all text at its full size. The style sheet shows one of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Scale = Callable[[float], float]
 
 
 def scale(low: float, high: float, left: float, right: float) -> Scale:
-    """From values between ``low`` and ``high`` to places between ``left`` and ``right``."""
+    """Return the linear map of ``low`` to ``high`` onto ``left`` to ``right``, clamped."""
     span = (high - low) or 1.0
 
     def place(value: float) -> float:
@@ -41,7 +41,7 @@ def scale(low: float, high: float, left: float, right: float) -> Scale:
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers from ``low`` to ``high``, both included where they are round."""
+    """Return round numbers from ``low`` to ``high``, including the ends if they are round."""
     raw = (high - low) / max(1, about)
     power = 10 ** math.floor(math.log10(raw)) if raw > 0 else 1.0
     step = next((m * power for m in (1, 2, 2.5, 5, 10) if m * power >= raw * 0.999), power * 10)
@@ -56,36 +56,37 @@ _LONGEST = 28  # characters of a name above its plot
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where the parts of a row are: names beside the plot, or ``above`` it with the numbers.
-
-    ``left`` and ``right`` are the ends of the plot, ``width`` is that of the drawing, ``row`` the
-    height of a row.
-    """
+    """Layout of a row, in pixels."""
 
     left: float
+    """Left end of the plot."""
     right: float
+    """Right end of the plot."""
     width: float
+    """Width of the drawing."""
     row: float
+    """Height of a row."""
     cls: str = "plot wide-only"
 
     @property
     def above(self) -> bool:
+        """True if names and numbers are above the plot instead of next to it."""
         return self.width == PHONE
 
     def height(self, rows: int) -> float:
         return _TOP + self.row * rows + 8
 
     def middle(self, number: int) -> float:
-        """The height of a row's plot."""
+        """Return the y coordinate of a row's plot."""
         top = _TOP + self.row * number
         return top + self.row - 12 if self.above else top + self.row / 2
 
     def words(self, number: int) -> float:
-        """The baseline of a row's name and numbers."""
+        """Return the y coordinate of the baseline of a row's name and numbers."""
         return _TOP + self.row * number + 15 if self.above else self.middle(number) + 4
 
     def number(self, y: float, content: str, cls: str, more: str = "") -> Markup:
-        """What stands behind a row, or, where names are above, at the end of their line."""
+        """Return the numbers after a row, or at the end of the name's line if names are above."""
         if not self.above:
             value = text(self.right + 12, y, content, cls)
             end = text(self.width - 8, y, more, "tick", text_anchor="end") if more else ""
@@ -102,7 +103,7 @@ _NARROW = _Layout(10, PHONE - 10, PHONE, 38, "plot phone-only")
 def subject_bars(
     rows: Sequence[Mapping[str, Any]], chance: float | None, result: int, area: Mapping[str, int]
 ) -> Markup:
-    """Accuracy of every subject with its interval, the baseline as a tick, chance as a line.
+    """Plot the accuracy of every subject with its interval, baseline (tick) and chance (line).
 
     ``rows``: ``subject``, ``accuracy``, ``interval``, ``n``, ``baseline`` (or None), sorted.
     ``area``: subject → number of its area, for the colour of its dot.
@@ -130,8 +131,8 @@ def _subject_bars(
         name, value = row["subject"], row["accuracy"]
         parts.append(_label(layout, number, name, result, area.get(name)))
         if value is None:
-            told = "no answers" if not row["errors"] else "errors"
-            parts.append(text(layout.left + 6, y + 4, told, "tick"))
+            missing = "no answers" if not row["errors"] else "errors"
+            parts.append(text(layout.left + 6, y + 4, missing, "tick"))
             continue
         low, high = row["interval"]
         title = f"{name}: {value:.4f} [{low:.4f}, {high:.4f}], {row['n']:,} answers"
@@ -146,7 +147,7 @@ def _subject_bars(
 
 
 def drop_plot(rows: Sequence[Mapping[str, Any]], result: int) -> Markup:
-    """The drop of every subject with its interval, largest first, significant ones filled.
+    """Plot the drop of every subject with its interval, largest first, significant ones filled.
 
     ``rows``: ``subject``, ``drop``, ``interval``, ``adjusted``, ``significant``, ``newly_wrong``,
     ``newly_right``.
@@ -165,24 +166,24 @@ def _drop_plot(layout: _Layout, rows: Sequence[Mapping[str, Any]], result: int) 
         y = layout.middle(number)
         drop, (low, high) = row["drop"], row["interval"]
         kind = "worse" if drop > 0 else "better"
-        sure = kind if row["significant"] else "unsure"
+        certainty = kind if row["significant"] else "unsure"
         title = (
             f"{row['subject']}: drop {drop:+.4f} [{low:+.4f}, {high:+.4f}],"
             f" p {row['adjusted']:.3g} (Holm), {row['newly_wrong']} newly wrong,"
             f" {row['newly_right']} newly right"
         )
         parts.append(_label(layout, number, row["subject"], result, None))
-        parts.append(line(place(low), y, place(high), y, f"whisker {sure}"))
-        parts.append(circle(place(drop), y, 4.5, f"dot {sure}", title))
-        shown = f"{drop:+.3f}" if round(drop, 3) else "0"
+        parts.append(line(place(low), y, place(high), y, f"whisker {certainty}"))
+        parts.append(circle(place(drop), y, 4.5, f"dot {certainty}", title))
+        value = f"{drop:+.3f}" if round(drop, 3) else "0"
         flips = f"−{row['newly_wrong']} +{row['newly_right']}"
-        parts.append(layout.number(layout.words(number), shown, f"number {sure}-text", flips))
+        parts.append(layout.number(layout.words(number), value, f"number {certainty}-text", flips))
     label = f"drop against the baseline in {len(rows)} subjects"
     return drawing(layout.width, height, label, *parts, cls=layout.cls)
 
 
 def summary_rows(rows: Sequence[Mapping[str, Any]], chance: float | None) -> Markup:
-    """A few values with intervals on one axis: micro, macro, areas, gain.
+    """Plot a few values with intervals on one axis: micro, macro, areas, gain.
 
     ``rows``: ``name``, ``value``, ``interval`` (or None), ``baseline`` (or None), ``cls``.
     """
@@ -214,10 +215,10 @@ def _summary_rows(
             x = place(row["baseline"])
             parts.append(line(x, y - 9, x, y + 9, "baseline"))
         parts.append(circle(place(row["value"]), y, 5, f"dot {row['cls']}"))
-        told = f"{row['value']:.4f}"
+        value = f"{row['value']:.4f}"
         if row["interval"] is not None:
-            told += f" [{row['interval'][0]:.3f}, {row['interval'][1]:.3f}]"
-        parts.append(layout.number(words, told, "number"))
+            value += f" [{row['interval'][0]:.3f}, {row['interval'][1]:.3f}]"
+        parts.append(layout.number(words, value, "number"))
     label = "accuracy, macro accuracy and gain"
     return drawing(layout.width, height, label, *parts, cls=layout.cls)
 
@@ -231,8 +232,8 @@ def _axis(place: Scale, low: float, high: float, height: float, sign: bool = Fal
     for value in ticks(low, high):
         x = place(value)
         parts.append(line(x, _TOP - 4, x, height - 6, "guide"))
-        shown = f"{value + 0.0:+g}" if sign and value else f"{value:g}"
-        parts.append(text(x, _TOP - 8 if sign else _TOP - 6, shown, "tick", text_anchor="middle"))
+        label = f"{value + 0.0:+g}" if sign and value else f"{value:g}"
+        parts.append(text(x, _TOP - 8 if sign else _TOP - 6, label, "tick", text_anchor="middle"))
     return tag("g", *parts)
 
 
@@ -258,7 +259,7 @@ def _whisker(low: float, high: float, y: float) -> Markup:
 
 
 def bullet(gate: Mapping[str, Any]) -> Markup | None:
-    """A gate's measured value with its interval on the way to its bound; None without a value."""
+    """Plot a gate's measured value, interval and bound; None without a value."""
     value, low, high = gate["measured"], gate["min"], gate["max"]
     bounds = [bound for bound in (low, high) if bound is not None]
     if value is None or not bounds:
@@ -283,7 +284,7 @@ def bullet(gate: Mapping[str, Any]) -> Markup | None:
 
 
 def outcome_bar(counts: Mapping[str, int]) -> Markup:
-    """Correct, wrong, unparsed, errors and not run as parts of one bar."""
+    """Plot the numbers of correct, wrong, unparsed, error and missing answers as one bar."""
     total = sum(counts.values()) or 1
     x, parts = 0.0, []
     for name, count in counts.items():
