@@ -1,4 +1,4 @@
-"""The reference, made from the code when the site is built (mkdocs-gen-files).
+"""Generate the reference from the code when the site is built (mkdocs-gen-files).
 
 python docs/generate.py FOLDER    writes it to a folder instead
 """
@@ -6,9 +6,11 @@ python docs/generate.py FOLDER    writes it to a folder instead
 from __future__ import annotations
 
 import argparse
+import importlib
 import inspect
 import json
 import sys
+import tomllib
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -36,9 +38,11 @@ def pages() -> dict[str, str]:
         "commands.md": _commands(),
         "thresholds.md": _thresholds(),
         "metrics.md": _metrics(),
+        "catalog.md": _catalog(),
         "benchmarks.md": _benchmarks(),
         "scorers.md": _scorers(),
         "data.md": _data(),
+        "api.md": _api(),
     }
 
 
@@ -47,24 +51,27 @@ def pages() -> dict[str, str]:
 
 def _options() -> str:
     rows = []
-    for one in options._OPTIONS:
-        kind = f"{{{one.kind.replace('|', ',')}}}" if "|" in one.kind else one.metavar
-        value = f" {kind}" if one.kind != "flag" else ""
-        default = "" if one.default in (None, False, []) else str(one.default)
-        ini = f"llm_{one.flag.replace('-', '_')}"
-        rows.append((f"`--llm-{one.flag}{value}`", f"`{ini}`", default, one.help))
+    for option in options._OPTIONS:
+        kind = option.metavar
+        if "|" in option.kind:
+            kind = f"{{{option.kind.replace('|', ',')}}}"
+        value = f" {kind}" if option.kind != "flag" else ""
+        default = "" if option.default in (None, False, []) else str(option.default)
+        ini = f"llm_{option.flag.replace('-', '_')}"
+        rows.append((f"`--llm-{option.flag}{value}`", f"`{ini}`", default, option.help))
     trust = f"`--{options.TRUST}`"
-    rows.append((trust, "none: a person must say it", "", "let `--llm-sandbox none` run code here"))
+    rows.append((trust, "none", "", "let `--llm-sandbox none` run code on this machine"))
     return (
         "# Options of pytest\n\n"
-        "Each has an ini twin, which `pytest.ini` or `[tool.pytest.ini_options]` may set. The command"
-        " line wins. Paths on the command line start from the working folder, others from pytest's"
-        " rootdir.\n\n" + _table(("option", "ini", "default", "meaning"), rows)
+        "Each option can also be set in `pytest.ini` or `[tool.pytest.ini_options]`, under the name in the"
+        " second column. The command line takes precedence. Paths on the command line are relative to the"
+        " working folder, paths in an ini file to pytest's rootdir.\n\n"
+        + _table(("option", "ini", "default", "meaning"), rows)
     )
 
 
 def _commands() -> str:
-    blocks = ["# The command `llmeval`\n\nWhat can be done with stored runs, without a model."]
+    blocks = ["# The command `llmeval`\n\nCommands for stored runs. None of them needs a model."]
     for name, parser in _subcommands(cli.make_parser()):
         blocks.append(f"## {name}\n\n{_code(parser.format_help())}")
     return "\n\n".join(blocks) + "\n"
@@ -75,7 +82,8 @@ def _subcommands(parser: argparse.ArgumentParser) -> Iterable[tuple[str, argpars
         if isinstance(action, argparse._SubParsersAction):
             for name, inner in action.choices.items():
                 deeper = list(_subcommands(inner))
-                yield from [(f"{name} {rest}", one) for rest, one in deeper] or [(name, inner)]
+                nested = [(f"{name} {rest}", subparser) for rest, subparser in deeper]
+                yield from nested or [(name, inner)]
 
 
 # thresholds.toml -------------------------------------------------------------------------
@@ -95,19 +103,19 @@ _MODEL = '[models."SPEC".benchmarks.NAME]'
 def _thresholds() -> str:
     blocks = [
         "# thresholds.toml",
-        "The file begins with `version = 1`. An unknown key, a metric that a benchmark cannot have, or a"
-        " bound outside its range ends the session before a model is loaded, with the place and the"
-        " nearest valid name.",
+        "The file begins with `version = 1`. An unknown key, a metric that the benchmark does not have, or a"
+        " bound outside its range is an error before any model is loaded; the message has the location and"
+        " the nearest valid name.",
         "## A bound",
         _table(("key", "meaning"), [(f"`{key}`", text) for key, text in _BOUND.items()]),
-        "A bare number is short for `min`, or for `max` where less is better.",
+        "A bare number is short for `min`, or for `max` where smaller values are better.",
     ]
     for place, model in _TABLES:
         blocks += [f"## `{place}`", _prose(inspect.getdoc(model) or "")]
         rows = []
         for name in model.model_fields:
             if model is thresholds.ScorerGates and name in ("every_subject", "subjects"):
-                rows.append((f"`{name}`", "table", "as of the benchmark"))
+                rows.append((f"`{name}`", "table", "as for the benchmark"))
                 continue
             rows.append((f"`{name}`", *_field(place, model, name)))
         if issubclass(model, thresholds._Gates):
@@ -115,25 +123,26 @@ def _thresholds() -> str:
         blocks.append(_table(("key", "value", "range"), rows))
     blocks += [
         f"## `{_MODEL}`",
-        "The same tables for one model. They are laid over those of the benchmark key by key; a bound is"
+        "The same tables for one model. Their keys override those of the benchmark one by one; a bound is"
         " replaced as a whole.",
     ]
     return "\n\n".join(blocks) + "\n"
 
 
 _BOUND = {
-    "min": "the least value that passes",
-    "max": "the largest value that passes",
-    "confidence": "the whole interval of this level must be inside the bound; below it the gate fails,"
-    " across it is undecided",
-    "chance": "true: the interval (95 % unless `confidence` says otherwise) must hold the chance level",
+    "min": "smallest value that passes",
+    "max": "largest value that passes",
+    "confidence": "the whole interval of this level must be inside the bound; the gate fails if all of it is"
+    " outside, and is undecided otherwise",
+    "chance": "true: the interval (95 % without `confidence`) must contain the chance level",
 }
 
 
 def _field(place: str, model: type[Any], name: str) -> tuple[str, str]:
     kind = model.model_fields[name].annotation
     if kind in (bool, bool | None):
-        return "true or false", "absent from the run is red" if name == "required" else ""
+        meaning = "true: the build fails if the run does not have it" if name == "required" else ""
+        return "true or false", meaning
     if name == "baseline":
         return "text", "name in `baselines/`, run folder or baseline file"
     if name in ("max_errors",):
@@ -146,7 +155,7 @@ def _field(place: str, model: type[Any], name: str) -> tuple[str, str]:
 
 
 def _probe(place: str, model: type[Any], name: str) -> tuple[str, str]:
-    """What a key takes, found out by writing it: the range, the short form, and chance."""
+    """Value and range of a key, determined by parsing trial values."""
     table = {
         thresholds.SubjectGates: "benchmarks.b.every_subject",
         thresholds.RegressionGates: "benchmarks.b.regression",
@@ -183,8 +192,8 @@ def _probe(place: str, model: type[Any], name: str) -> tuple[str, str]:
 def _metrics() -> str:
     blocks = [
         "# Metrics",
-        "Pure functions of `pytest_llmeval.metrics`. Proportions are in [0, 1]; what is undefined is `None`;"
-        " nonsense is a `ValueError`. C(n, k) is the binomial coefficient.",
+        "Pure functions of `pytest_llmeval.metrics`. Proportions are in [0, 1], undefined values are `None`,"
+        " and invalid arguments raise `ValueError`. C(n, k) is the binomial coefficient.",
     ]
     by_module: dict[str, list[str]] = {}
     for name in metrics.__all__:
@@ -219,7 +228,7 @@ def _signature(function: Any) -> str:
 
 
 class _Placeholders(dict[str, str]):
-    """Every field that a template may ask for, named after itself."""
+    """Any field of a template, with its own name as the value."""
 
     def __missing__(self, key: str) -> str:
         return f"<{key}>"
@@ -228,9 +237,10 @@ class _Placeholders(dict[str, str]):
 def _benchmarks() -> str:
     blocks = [
         "# Benchmarks and their protocols",
-        "The first protocol is the default; `--llm-protocol NAME` chooses another. Prompts are shown as they"
-        " are sent, with at most one example and with placeholders for what comes from the data."
-        " `--llm-dry-run` shows a real one.",
+        "The first protocol is the default; `--llm-protocol NAME` selects another. Prompts are printed as they"
+        " are sent, with at most one example and with placeholders for the data."
+        " `--llm-dry-run` prints a real one. Sizes, licences and sources are in a"
+        " [table of their own](catalog.md).",
     ]
     for name in catalog.NAMES:
         function = getattr(catalog, name)
@@ -244,8 +254,8 @@ def _benchmarks() -> str:
 
 def _protocol(protocol: Protocol) -> str:
     scorers = ", ".join(f"`{scorer}`" for scorer in (protocol.scorer, *protocol.also))
-    asks = "the log-likelihoods of choices" if protocol.ask == "choices" else "text"
-    facts = [("asks for", asks), ("scorers", scorers), ("shots", str(protocol.shots))]
+    requested = "log-likelihoods of the choices" if protocol.ask == "choices" else "text"
+    facts = [("requests", requested), ("scorers", scorers), ("shots", str(protocol.shots))]
     if protocol.ask == "text":
         decoding = protocol.decoding
         stop = ", ".join(f"`{json.dumps(text, ensure_ascii=False)}`" for text in decoding.stop)
@@ -268,17 +278,18 @@ def _prompt(protocol: Protocol) -> tuple[str, str]:
     answers = {"answer": "{answer}", "cot": "{reasoning}"}
     about = _Placeholders({**fields, **answers})
     shot = replace(item, id="shot", question="{question of an example}", fields=about)
-    one = replace(protocol, shots=min(1, protocol.shots), draw="first")
-    text = one.render(item, [shot]).text
-    choices = ", ".join(f"`{choice}`" for choice in one.template.choices(item))
+    shortened = replace(protocol, shots=min(1, protocol.shots), draw="first")
+    text = shortened.render(item, [shot]).text
+    choices = ", ".join(f"`{choice}`" for choice in shortened.template.choices(item))
     return text, choices if protocol.ask == "choices" else ""
 
 
 def _scorers() -> str:
     blocks = [
         "# Scorers",
-        "A scorer reads an answer and judges it. Its version is part of every protocol's fingerprint and"
-        " grows whenever a change makes it score anything differently.",
+        "A scorer extracts the answer from a response and compares it with the gold answer. Its version is part"
+        " of the fingerprint of every protocol that uses it, and increases whenever a change can alter a"
+        " score.",
     ]
     for name, scorer in SCORERS.items():
         doc = inspect.getdoc(scorer.program or scorer.score) or ""
@@ -286,6 +297,90 @@ def _scorers() -> str:
         about += f"; needs the extra `{scorer.needs[1]}`" if scorer.needs else ""
         about += "; runs code in the [sandbox](../sandbox.md)" if scorer.program else ""
         blocks.append(f"## {name}\n\n{about}\n\n{_prose(doc)}")
+    return "\n\n".join(blocks) + "\n"
+
+
+# Catalog and Python API ------------------------------------------------------------------
+
+FACTS = Path(__file__).with_name("benchmarks.toml")
+
+
+def _catalog() -> str:
+    facts = tomllib.loads(FACTS.read_text(encoding="utf-8"))
+    rows = []
+    for name in catalog.NAMES:
+        fact = facts[name]
+        function = getattr(catalog, name)
+        subjects = f" in {fact['subjects']:,} subjects" if fact["subjects"] > 1 else ""
+        protocols = [protocol.name for protocol in function().protocols]
+        rows.append(
+            (
+                f"[`{name}`](benchmarks.md#{name}), {fact['paper']}",
+                f"{fact['items']:,}{subjects}",
+                fact["language"],
+                ", ".join(f"`{name}`" for name in protocols if not name.endswith("_greedy")),
+                _hub_source(sys.modules[function.__module__]),
+                fact["licence"],
+            )
+        )
+    return (
+        "# Benchmarks: sizes, licences, sources\n\n"
+        "Items are those that are scored. The first protocol is the default; `matched` and `lettered` have a"
+        " variant `_greedy` with temperature 0. *Source* is the data set of the Hugging Face hub with the"
+        " commit that is pinned; `--llm-data DIR` reads a local copy instead, in any layout of its publishers."
+        " The data is not part of the package, except for `starter` and `nonsenseqa`: check the licence before"
+        " you redistribute it.\n\n"
+        + _table(("benchmark", "items", "language", "protocols", "source", "licence"), rows)
+        + "\n"
+    )
+
+
+def _hub_source(module: Any) -> str:
+    """Data set on the hub with the pinned commit; "in the package" where there is none."""
+    repository = getattr(module, "REPO", None)
+    if repository is None:
+        return "in the package"
+    return f"[{repository}](https://huggingface.co/datasets/{repository}), `{module.REVISION[:12]}`"
+
+
+API = {
+    "pytest_llmeval": "The words of a benchmark, for tests and `conftest.py`.",
+    "pytest_llmeval.catalog": "Functions that return the benchmarks.",
+    "pytest_llmeval.sources": "Rows of files or of the hub as items.",
+    "pytest_llmeval.prompts": "Published prompt formats as templates.",
+    "pytest_llmeval.models": "Models by their specification, and the base class of backends.",
+    "pytest_llmeval.testing": "A model with scripted answers.",
+    "pytest_llmeval.scorers": "Answers in texts, and the registry of scorers.",
+    "pytest_llmeval.metrics": "Metrics and intervals: pure functions.",
+    "pytest_llmeval.sandbox": "Running untrusted programs.",
+    "pytest_llmeval.gates": "`thresholds.toml` as gates and verdicts.",
+    "pytest_llmeval.runs": "Stored runs: load, compare, judge.",
+}
+"""Public modules and their content."""
+
+
+def _api() -> str:
+    blocks = [
+        "# Python API",
+        "Public modules. Names that are not on this page may change in any release."
+        " The fixtures of a test are described in the [tutorial](../tutorial.md) and in"
+        " [custom scorers](../howto/own-scorer.md).",
+    ]
+    for module_name, content in API.items():
+        module = importlib.import_module(module_name)
+        values = {name: getattr(module, name) for name in module.__all__}
+        described = {
+            name: value
+            for name, value in values.items()
+            if inspect.isclass(value) or inspect.isfunction(value)
+        }
+        others = [name for name in values if name not in described]
+        blocks.append(f"## `{module_name}`\n\n{content}")
+        if others:
+            names = ", ".join(f"`{name}`" for name in others)
+            blocks.append(f"Constants and type aliases: {names}.")
+        for value in described.values():
+            blocks.append(f"::: {value.__module__}.{value.__qualname__}")
     return "\n\n".join(blocks) + "\n"
 
 
@@ -297,12 +392,12 @@ def _data() -> str:
     return "\n\n".join(
         [
             "# Exports",
-            f"Schema `{export.SCHEMA}`, version {export.VERSION}. The version is raised when a field goes or"
-            " changes its meaning; a new field does not raise it.",
+            f"Schema `{export.SCHEMA}`, version {export.VERSION}. The version increases when a field is removed"
+            " or changes its meaning, not when a field is added.",
             _prose(inspect.getdoc(export.as_document) or ""),
-            "Every answer has these fields: the rows of the parquet table, and the objects in `answers` of"
-            " the JSON document. The metadata of the table has the rest of the document under the key"
-            " `llmeval`.",
+            "Every answer has these fields: they are the columns of the parquet table, and the keys of the objects"
+            " in `answers` of the JSON document. The rest of the document is in the table's metadata under"
+            " the key `llmeval`.",
             _table(("field", "type", "meaning"), rows),
         ]
     )
@@ -325,7 +420,7 @@ def _code(text: str, language: str = "text") -> str:
 
 
 def _prose(doc: str) -> str:
-    """A docstring as paragraphs: double backticks are code, nothing else is markup."""
+    """Docstring as Markdown paragraphs: double backticks are code, nothing else is markup."""
     for mark in "*<_^[":
         doc = doc.replace(mark, f"\\{mark}" if mark != "<" else "&lt;")
     parts = doc.split("``")

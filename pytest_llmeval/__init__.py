@@ -23,3 +23,5 @@ __all__ = [
     "Response",
     "Template",
 ]
+
+__version__ = "0.1.0"

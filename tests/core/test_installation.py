@@ -243,10 +243,13 @@ def test_an_installation_by_name_is_recognised(line: str, by_name: bool) -> None
 
 def test_the_distribution_is_never_installed_by_its_name_alone() -> None:
     """The name on the public index is another project's."""
-    folders = ("pytest_llmeval", "docs", "benchmarks", "perf", ".ci")
-    files = [REPOSITORY / name for name in ("README.md", "tox.ini", "pyproject.toml")]
-    files += [one for folder in folders for one in (REPOSITORY / folder).rglob("*")]
-    read = {one: one.read_text() for one in files if one.suffix != ".pyc" and one.is_file()}
+    folders = ("pytest_llmeval", "docs", "benchmarks", "perf", "scripts", ".ci", ".github")
+    files = [*REPOSITORY.glob("*.md"), REPOSITORY / "tox.ini", REPOSITORY / "pyproject.toml"]
+    files += [file for folder in folders for file in (REPOSITORY / folder).rglob("*")]
+    binary = (".gz", ".pyc", ".webp")
+    read = {
+        file: file.read_text() for file in files if file.is_file() and file.suffix not in binary
+    }
     assert len(read) > 200
     for file, text in read.items():
         assert not [line for line in text.splitlines() if BY_NAME.search(line)], file
