@@ -292,10 +292,10 @@ def _scorers() -> str:
         " score.",
     ]
     for name, scorer in SCORERS.items():
-        doc = inspect.getdoc(scorer.program or scorer.score) or ""
+        doc = inspect.getdoc(scorer.jobs.job if scorer.jobs else scorer.score) or ""
         about = f"version {scorer.version}"
         about += f"; needs the extra `{scorer.needs[1]}`" if scorer.needs else ""
-        about += "; runs code in the [sandbox](../sandbox.md)" if scorer.program else ""
+        about += "; runs code in the [sandbox](../sandbox.md)" if scorer.jobs else ""
         blocks.append(f"## {name}\n\n{about}\n\n{_prose(doc)}")
     return "\n\n".join(blocks) + "\n"
 
@@ -319,7 +319,7 @@ def _catalog() -> str:
                 f"{fact['items']:,}{subjects}",
                 fact["language"],
                 ", ".join(f"`{name}`" for name in protocols if not name.endswith("_greedy")),
-                _hub_source(sys.modules[function.__module__]),
+                fact.get("source") or _hub_source(sys.modules[function.__module__]),
                 fact["licence"],
             )
         )

@@ -17,6 +17,8 @@ from pytest_llmeval.catalog.mmlu import mmlu
 from pytest_llmeval.catalog.mmlu_pro import mmlu_pro
 from pytest_llmeval.catalog.nonsenseqa import nonsenseqa
 from pytest_llmeval.catalog.starter import starter
+from pytest_llmeval.catalog.swebench import swebench_lite
+from pytest_llmeval.catalog.swebench import swebench_verified
 from pytest_llmeval.catalog.truthfulqa import truthfulqa
 from pytest_llmeval.catalog.winogrande import winogrande
 
@@ -37,6 +39,8 @@ __all__ = [
     "mmlu_pro",
     "nonsenseqa",
     "starter",
+    "swebench_lite",
+    "swebench_verified",
     "truthfulqa",
     "winogrande",
 ]

@@ -25,6 +25,7 @@ _MODULES = {
     "stored": ("baseline", "merge", "cache"),
     "extract": ("extract",),
     "sandbox": ("sandbox",),
+    "swebench": ("swebench",),
     "init": ("init",),
 }
 """Module of this package → the commands that it adds."""

@@ -32,6 +32,8 @@ class Score:
     detail: str = ""
     #: All choices had the same value, so that none was chosen.
     all_tied: bool = False
+    #: Of code that was run, the explanation of the outcome, of limited length.
+    log: str = ""
     #: Time of a model that the scorer used, which is part of the cost of the answer.
     seconds: float = field(default=0.0, compare=False)
 
@@ -89,6 +91,7 @@ class Record:
     detail: str = ""
     all_tied: bool = False
     encoded_apart: int = 0
+    log: str = ""
 
     @property
     def truncated(self) -> bool:

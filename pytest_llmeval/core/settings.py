@@ -17,7 +17,8 @@ class Settings:
     """The settings of the user, from the command line or the ini file.
 
     ``endpoint``: options of endpoints, as arguments of their ``open_model``. ``decoding``: fields
-    of ``Decoding`` that replace those of the protocol.
+    of ``Decoding`` that replace those of the protocol. ``trials``: limits of the
+    containers in which tests of SWE-bench are run.
 
     ``shard`` is (i, n), counted from 1. ``baseline`` is a path, or the name of a baseline in the
     folder ``baselines``.
@@ -44,6 +45,7 @@ class Settings:
     baselines: Path
     allow_mismatch: bool
     sandbox: str
+    trials: Mapping[str, Any]
     runs: Path
     resume: bool
     reports: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Running the programs of responses beside the answering, each distinct program once."""
+"""Running the jobs of responses beside the answering, each distinct job once."""
 
 from __future__ import annotations
 
@@ -8,114 +8,171 @@ import queue
 import threading
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields
+from typing import Any
+from typing import NamedTuple
 
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.sandbox import Execution
-from pytest_llmeval.sandbox import Program
-from pytest_llmeval.sandbox import Sandbox
+from pytest_llmeval.core import Outcome
+from pytest_llmeval.core import Score
+from pytest_llmeval.evaluation.jobs import KINDS
+from pytest_llmeval.evaluation.jobs import Job
+from pytest_llmeval.evaluation.jobs import JobKind
+from pytest_llmeval.evaluation.jobs import Result
+from pytest_llmeval.evaluation.jobs import Runner
+from pytest_llmeval.storage.verdict_log import VerdictLog
 
 _MOST_REFERENCES = 32
 # Of the reference solutions, whose failure says that the sandbox does not suit the benchmark.
 _MOST_FAILING = 0.1
 
 
-class Executor:
-    """Runs programs in a sandbox that is opened by the first of them.
+class Scored(NamedTuple):
+    """A job, and what makes the score of its result. Equal jobs have equal scores."""
 
-    Programs are given in by ``submit``, from one thread, and come back through ``finished``; they
-    run meanwhile. Two programs with the same code, tests and limit are run once.
+    job: Job
+    score_of: Callable[[Result], Score]
+
+
+class Executor:
+    """Runs jobs of one kind in a runner that is opened by the first of them.
+
+    Jobs are given in by ``submit``, from one thread, and their scores come back through
+    ``finished``; they run meanwhile. Two jobs that are equal but for their id are run once.
     """
 
-    def __init__(self, open_sandbox: Callable[[], Sandbox], ended: Callable[[], None]) -> None:
-        """``ended`` is called, in another thread, when ``finished`` has something new."""
-        self._open = open_sandbox
+    def __init__(
+        self,
+        kind: JobKind,
+        open_runner: Callable[[], Runner],
+        ended: Callable[[], None],
+        verdicts: VerdictLog,
+    ) -> None:
+        """``ended`` is called, in another thread, when ``finished`` has something new.
+
+        ``verdicts``: where those of costly jobs are kept.
+        """
+        self.kind = kind
+        self._open = open_runner
         self._ended = ended
-        self._waiting: queue.SimpleQueue[Program | None] = queue.SimpleQueue()
-        self._done: queue.SimpleQueue[Execution | BaseException] = queue.SimpleQueue()
+        self._verdicts = verdicts
+        self._waiting: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[tuple[str, Score] | BaseException] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._sandbox: Sandbox | None = None
-        #: By what is run: ids that wait for it, or how it ended.
-        self._runs: dict[bytes, list[str] | Execution] = {}
-        self._digests: dict[str, bytes] = {}
-        self._again: list[Execution] = []
+        self._runner: Runner | None = None
+        #: By what is run: ids that wait for it, or its score.
+        self._runs: dict[str, list[str] | Score] = {}
+        #: By the id of a job that runs: what is run, and what makes its score.
+        self._running: dict[str, tuple[str, Callable[[Result], Score]]] = {}
+        self._again: list[tuple[str, Score]] = []
         self._failure: BaseException | None = None
 
-    def check(self, references: Sequence[Program]) -> list[str]:
-        """Open the sandbox and see that programs known to be right pass in it.
+    def check(self, references: Mapping[str, Scored]) -> dict[str, str]:
+        """Open the runner and see that solutions known to be right are scored as correct.
 
-        At most 32 of them, spread evenly, which also tell how slow this machine is. Returns a line
-        for every one that fails. Raises ConfigError where more than a tenth do: the sandbox does
-        not suit the benchmark, and what it says would be no measurement.
+        At most 32 of ``references`` (item id → its solution), spread evenly. Returns a line for
+        every item whose solution fails. Raises ConfigError where more than a tenth do: the sandbox
+        does not suit the benchmark, and what it says would be no measurement.
         """
-        self._sandbox = self._sandbox or self._open()
         step = max(1, len(references) // _MOST_REFERENCES)
-        chosen = references[::step][:_MOST_REFERENCES]
-        failed = [
-            f"{one.id}: {one.status}" + (f", {one.detail}" if one.detail else "")
-            for one in self._sandbox.calibrate(chosen)
-            if one.status != "passed"
-        ]
-        if len(failed) > _MOST_FAILING * len(chosen):
-            raise ConfigError(
-                f"the sandbox fails {len(failed)} of {len(chosen)} reference solutions, which are"
-                f" known to be right; the first: {failed[0]}"
-            )
-        return [f"reference solution {line} in this sandbox" for line in failed]
-
-    def submit(self, program: Program) -> None:
-        """Have a program run. Its id must not be in use by another."""
-        digest = _digest(program)
-        known = self._runs.get(digest)
-        if isinstance(known, Execution):
-            self._again.append(replace(known, id=program.id))
-            self._ended()
-        elif known is not None:
-            known.append(program.id)
+        chosen = list(references.items())[::step][:_MOST_REFERENCES]
+        if self.kind.costly:
+            with self._verdicts.alone():
+                scores = self._scores_of(chosen)
         else:
-            self._runs[digest] = [program.id]
-            self._digests[program.id] = digest
-            self._start()
-            self._waiting.put(program)
+            scores = self._scores_of(chosen)
+        failing = {
+            item: score.answer or score.error or "failed"
+            for (item, _), score in zip(chosen, scores, strict=True)
+            if score.outcome is not Outcome.CORRECT
+        }
+        if len(failing) > _MOST_FAILING * len(chosen):
+            item, line = next(iter(failing.items()))
+            raise ConfigError(
+                f"the sandbox fails {len(failing)} of {len(chosen)} reference solutions, which are"
+                f" known to be right; the first: {item}: {line}"
+            )
+        return failing
 
-    def finished(self) -> list[Execution]:
-        """The programs that have ended since. Raises what the sandbox raised, then always."""
+    def submit(self, scored: Scored) -> None:
+        """Have a job run. Its id must not be in use by another."""
+        job, score_of = scored
+        digest = digest_of(job)
+        earlier = self._runs.get(digest) or self._kept(digest)
+        if isinstance(earlier, Score):
+            self._again.append((job.id, earlier))
+            self._ended()
+        elif earlier is not None:
+            earlier.append(job.id)
+        else:
+            self._runs[digest] = [job.id]
+            self._running[job.id] = digest, score_of
+            self._start()
+            self._waiting.put(job)
+
+    def finished(self) -> list[tuple[str, Score]]:
+        """Ids and scores of jobs that have ended since. Raises what the runner raised, then always."""
         if self._failure is not None:
             raise self._failure
         found, self._again = self._again, []
         while not self._done.empty():
-            one = self._done.get()
-            if isinstance(one, BaseException):
-                self._failure = one
-                raise one
-            found += self._for_all(one)
+            ended = self._done.get()
+            if isinstance(ended, BaseException):
+                self._failure = ended
+                raise ended
+            name, score = ended
+            digest, _ = self._running.pop(name)
+            ids = self._runs.pop(digest)
+            assert isinstance(ids, list)
+            self._keep(digest, score)
+            found += ((id_, score) for id_ in ids)
         return found
 
     def close(self) -> None:
-        """Remove the sandbox. Programs that have not ended are given up."""
+        """Close the runner. Jobs that have not ended are given up."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self._waiting.get_nowait()
         if self._thread is not None:
             self._waiting.put(None)
-        if self._sandbox is not None:
-            self._sandbox.close()
+        if self._runner is not None:
+            self._runner.close()
         if self._thread is not None:
             self._thread.join(timeout=10)
 
-    def _for_all(self, one: Execution) -> Iterator[Execution]:
-        digest = self._digests.pop(one.id)
-        ids = self._runs[digest]
-        assert isinstance(ids, list)
-        # An error says nothing about the program: the same one later is run anew.
-        if one.status == "error":
-            del self._runs[digest]
-        else:
-            self._runs[digest] = one
-        for name in ids:
-            yield replace(one, id=name)
+    def _scores_of(self, references: Sequence[tuple[str, Scored]]) -> list[Score]:
+        """The scores of references, in their order; those that are not there yet are run."""
+        digests = [digest_of(scored.job) for _, scored in references]
+        scores = {digest: score for digest in digests if (score := self._kept(digest))}
+        to_run = {
+            scored.job.id: (digest, scored)
+            for digest, (_, scored) in zip(digests, references, strict=True)
+            if digest not in scores
+        }
+        if to_run or not self.kind.costly:
+            self._runner = self._runner or self._open()
+            jobs = [scored.job for _, scored in to_run.values()]
+            for result in self.kind.run_references(self._runner, jobs):
+                digest, scored = to_run[result.id]
+                scores[digest] = _scored(scored.score_of, result)
+                self._keep(digest, scores[digest])
+        return [scores[digest] for digest in digests]
+
+    def _kept(self, digest: str) -> Score | None:
+        known = self._runs.get(digest)
+        if isinstance(known, Score):
+            return known
+        return self._verdicts.get(digest) if self.kind.costly else None
+
+    def _keep(self, digest: str, score: Score) -> None:
+        """Keep a score for equal jobs. An error says nothing about the job: it is run anew."""
+        if score.outcome is Outcome.ERROR:
+            return
+        self._runs[digest] = score
+        if self.kind.costly:
+            self._verdicts.put(digest, score)
 
     def _start(self) -> None:
         if self._thread is None:
@@ -124,21 +181,65 @@ class Executor:
 
     def _run(self) -> None:
         try:
-            if self._sandbox is None:
-                self._sandbox = self._open()
-            for execution in self._sandbox.run(self._programs()):
-                self._done.put(execution)
+            if self._runner is None:
+                self._runner = self._open()
+            for result in self._runner.run(self._jobs()):
+                _, score_of = self._running[result.id]
+                self._done.put((result.id, _scored(score_of, result)))
                 self._ended()
         except BaseException as error:
             self._done.put(error)
             self._ended()
 
-    def _programs(self) -> Iterable[Program]:
-        while (program := self._waiting.get()) is not None:
-            yield program
+    def _jobs(self) -> Iterable[Job]:
+        while (job := self._waiting.get()) is not None:
+            yield job
 
 
-def _digest(program: Program) -> bytes:
-    parts = (program.source, program.context, program.tests, program.entry_point or "")
-    text = "\0".join(f"{len(part)}:{part}" for part in (*parts, repr(program.timeout)))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+class Executors:
+    """An executor for every kind of job that is run, made when it is first needed."""
+
+    def __init__(
+        self,
+        open_runner: Callable[[JobKind], Runner],
+        ended: Callable[[], None],
+        verdicts: VerdictLog,
+    ) -> None:
+        """As ``Executor``; ``open_runner`` is given the kind."""
+        self._open = open_runner
+        self._ended = ended
+        self._verdicts = verdicts
+        self._by_kind: dict[str, Executor] = {}
+
+    def of(self, kind: str) -> Executor:
+        """The executor of a kind of ``jobs.KINDS``."""
+        if kind not in self._by_kind:
+            about = KINDS[kind]
+            self._by_kind[kind] = Executor(
+                about, lambda: self._open(about), self._ended, self._verdicts
+            )
+        return self._by_kind[kind]
+
+    def finished(self) -> list[tuple[str, Score]]:
+        """As ``Executor.finished``, of all kinds."""
+        return [ended for one in self._by_kind.values() for ended in one.finished()]
+
+    def close(self) -> None:
+        for executor in self._by_kind.values():
+            executor.close()
+        self._verdicts.close()
+
+
+def digest_of(job: Job) -> str:
+    """SHA-256 of all of a job but its id."""
+    parts: list[Any] = [type(job).__name__]
+    parts += (getattr(job, field.name) for field in fields(job) if field.name != "id")
+    text = "\0".join(f"{len(part)}:{part}" for part in map(str, parts))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _scored(score_of: Callable[[Result], Score], result: Result) -> Score:
+    try:
+        return score_of(result)
+    except Exception as error:
+        return Score(Outcome.ERROR, error=f"the result cannot be scored: {error!r}")

@@ -46,7 +46,7 @@ def protocol_content(protocol: Protocol) -> dict[str, Any]:
         "chat": protocol.chat,
         "shots_as_text": protocol.chat and protocol.shots_as_text,
         "prefix": protocol.prefix,
-        **({"sandbox": protocol.sandbox} if get_scorer(protocol.scorer).program else {}),
+        **({"sandbox": protocol.sandbox} if get_scorer(protocol.scorer).jobs else {}),
         "samples": protocol.answers_per_item,
         "decoding": None
         if protocol.ask == "choices"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pytest_llmeval.bias.arms import ORIGINAL
@@ -29,14 +30,16 @@ from pytest_llmeval.core.plan import PlannedItem
 from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.core.record import AnswerKey
 from pytest_llmeval.evaluation.code_executor import Executor
+from pytest_llmeval.evaluation.code_executor import Executors
+from pytest_llmeval.evaluation.code_executor import Scored
 from pytest_llmeval.evaluation.scoring import filled_in
 from pytest_llmeval.evaluation.scoring import for_other_scorers
 from pytest_llmeval.evaluation.scoring import in_original_order
 from pytest_llmeval.evaluation.scoring import read
 from pytest_llmeval.evaluation.suite import Evaluated
 from pytest_llmeval.models import Model
-from pytest_llmeval.scorers.execution import execution_score
-from pytest_llmeval.scorers.execution import reference_program
+from pytest_llmeval.scorers import Jobs
+from pytest_llmeval.scorers import get_scorer
 from pytest_llmeval.storage.records import RecordWriter
 
 
@@ -46,7 +49,7 @@ class UnanswerableError(LlmevalError):
 
 @dataclass(frozen=True)
 class _Undecided:
-    """A response of which a scorer waits for programs to end: program id → scorer."""
+    """A response of which a scorer waits for jobs to end: job id → scorer."""
 
     planned: PlannedItem
     blank: Record
@@ -65,8 +68,8 @@ def _settled(record: Record) -> tuple[object, ...]:
 class Recorder:
     """Scores responses and writes what becomes of them, as they come.
 
-    A response is on disk when ``take`` returns, scored or with its program still to be run, unless
-    it is held (``hold``).
+    A response is on disk when ``take`` returns, scored or with its jobs still to be run, unless it
+    is held (``hold``).
     """
 
     def __init__(
@@ -75,7 +78,7 @@ class Recorder:
         evaluated: Sequence[Evaluated],
         items: Mapping[str, Item],
         writer: RecordWriter,
-        programs: Executor,
+        executors: Executors,
     ) -> None:
         """``items``: by node id."""
         #: By node id and answer: records that their test has not asked for yet.
@@ -86,10 +89,11 @@ class Recorder:
         self._evaluated = evaluated
         self._items = items
         self._writer = writer
-        self._programs = programs
-        #: Planned results whose reference solutions were run.
-        self._checked: set[int] = set()
-        #: By program: what waits for it.
+        self._executors = executors
+        #: By planned result and scorer whose reference solutions were run: items that cannot be
+        #: scored here, with the reason.
+        self._unfit: dict[tuple[int, str], Mapping[str, str]] = {}
+        #: By id of a job: what waits for it.
         self._undecided: dict[str, _Undecided] = {}
         #: By node id and answer: the last record on disk, and those of other scorers.
         self._written: dict[tuple[str, AnswerKey], Record] = {}
@@ -105,7 +109,7 @@ class Recorder:
         from_disk: bool = False,
         stored: Record | None = None,
     ) -> None:
-        """Score a response under all scorers; where programs are to be run, begin with that.
+        """Score a response under all scorers; where jobs are to be run, begin with that.
 
         ``from_disk``: the response is there already; ``stored`` is the record, if it is the last
         word about it.
@@ -123,6 +127,7 @@ class Recorder:
         others = for_other_scorers(self._plan, planned.result, blank)
         verdicts: dict[str, Score] = {}
         waiting: dict[str, str] = {}
+        submitted: list[tuple[Executor, Scored]] = []
         for scorer in (blank.scorer, *(one.scorer for one in others)):
             try:
                 made = read(item, response, scorer)
@@ -132,13 +137,19 @@ class Recorder:
                 if not from_disk:
                     self._save(filled_in(blank, response, unscored), ())
                 raise UnanswerableError(unscored.error) from None
-            if isinstance(made, Score):
+            jobs = get_scorer(scorer).jobs
+            if isinstance(made, Score) or jobs is None:
+                assert isinstance(made, Score)
                 verdicts[scorer] = in_original_order(made, blank.order)
-            else:
-                name = f"{planned.nodeid} {blank.arm} {blank.sample} {scorer}"
-                program = replace(made, id=name)
-                waiting[program.id] = scorer
-                self._executor(planned).submit(program)
+                continue
+            executor = self._executors.of(jobs.kind)
+            unfit = self._check(planned.result, scorer, jobs, executor).get(item.id)
+            if unfit is not None:
+                verdicts[scorer] = Score(Outcome.ERROR, error=unfit)
+                continue
+            job = replace(made, id=f"{planned.nodeid} {blank.arm} {blank.sample} {scorer}")
+            waiting[job.id] = scorer
+            submitted.append((executor, Scored(job, partial(jobs.score_of, item, job))))
         scoring = sum(score.seconds for score in verdicts.values())
         if scoring and response.seconds is not None and not from_disk:
             # Part of what the answer cost, beside answers that are read without a model.
@@ -149,8 +160,10 @@ class Recorder:
             return
         for name in waiting:
             self._undecided[name] = one
+        for executor, scored in submitted:
+            executor.submit(scored)
         if not from_disk:
-            # A killed run keeps the response, which is paid for; its programs are run again then.
+            # A killed run keeps the response, which is paid for; its jobs are run then.
             unscored = Score(Outcome.ERROR, error="its program has not been run")
             self._save(filled_in(blank, response, unscored), ())
 
@@ -161,22 +174,22 @@ class Recorder:
         self._keep(planned, record, record, others)
 
     def waits_for(self, chunk: int) -> bool:
-        """Whether programs of a chunk's responses are still to end."""
+        """Whether jobs of a chunk's responses are still to end."""
         return any(one.planned.chunk == chunk for one in self._undecided.values())
 
     def decide(self) -> None:
-        """Enter responses whose programs have all ended."""
+        """Enter responses whose jobs have all ended."""
         if not self._undecided:
             return
         try:
-            executions = self._programs.finished()
+            ended = self._executors.finished()
         except ConfigError as error:
             raise UnanswerableError(str(error)) from None
         except Exception as error:
             raise UnanswerableError(f"sandbox: {type(error).__name__}: {error}") from None
-        for execution in executions:
-            one = self._undecided.pop(execution.id)
-            one.verdicts[one.waiting.pop(execution.id)] = execution_score(execution)
+        for name, score in ended:
+            one = self._undecided.pop(name)
+            one.verdicts[one.waiting.pop(name)] = score
             if not one.waiting:
                 self._enter(one)
 
@@ -209,21 +222,39 @@ class Recorder:
 
     def close(self) -> None:
         """Give up what runs in the sandbox, remove it, and close the file of records."""
-        self._programs.close()
+        self._executors.close()
         self._writer.close()
 
-    def _executor(self, planned: PlannedItem) -> Executor:
-        """The executor, which has seen that the benchmark's own solutions pass."""
-        if planned.result not in self._checked:
-            self._checked.add(planned.result)
-            dataset = self._evaluated[planned.result].dataset
-            solved = [item for item in dataset.items if "solution" in item.fields]
+    def _check(self, result: int, scorer: str, jobs: Jobs, executor: Executor) -> Mapping[str, str]:
+        """Items that cannot be scored here, once it is seen that the benchmark's solutions pass."""
+        if (result, scorer) not in self._unfit:
+            if executor.kind.costly:
+                items = {
+                    one.item: self._items[one.nodeid]
+                    for one in self._plan.items
+                    if one.result == result
+                }
+            else:
+                items = {item.id: item for item in self._evaluated[result].dataset.items}
+            references = {
+                name: Scored(job := jobs.reference(item), partial(jobs.score_of, item, job))
+                for name, item in items.items()
+                if "solution" in item.fields
+            }
             try:
-                failing = self._programs.check([reference_program(item) for item in solved])
-            except ConfigError as error:
+                failing = executor.check(references)
+            except (ConfigError, RunError) as error:
                 raise UnanswerableError(str(error)) from None
-            self.warnings += failing
-        return self._programs
+            lines = [
+                f"reference solution {name}: {why} in this sandbox" for name, why in failing.items()
+            ]
+            self.warnings += [line for line in lines if line not in self.warnings]
+            self._unfit[result, scorer] = (
+                {name: f"its own solution fails here: {why}" for name, why in failing.items()}
+                if executor.kind.costly
+                else {}
+            )
+        return self._unfit[result, scorer]
 
     def _enter(self, one: _Undecided) -> None:
         """Save and keep a response whose scores are all known."""

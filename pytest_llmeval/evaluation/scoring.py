@@ -17,12 +17,12 @@ from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import ProtocolVariant
 from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.core.reasoning import is_cut_off
-from pytest_llmeval.sandbox import Program
+from pytest_llmeval.evaluation.jobs import Job
 from pytest_llmeval.scorers import get_scorer
 
 
-def read(item: Item, response: Response, scorer: str) -> Score | Program:
-    """The score of a response, or the program whose execution decides on it.
+def read(item: Item, response: Response, scorer: str) -> Score | Job:
+    """The score of a response, or the job whose result decides on it.
 
     No answer is read from a refusal, whatever it mentions, nor from a reply that was withheld. A
     scorer that raises is an error, not a wrong answer. ModelError of one whose own model cannot
@@ -36,7 +36,10 @@ def read(item: Item, response: Response, scorer: str) -> Score | Program:
         return Score(Outcome.UNPARSED)
     try:
         chosen = get_scorer(scorer)
-        return (chosen.program or chosen.score)(item, response)
+        if chosen.jobs is None:
+            return chosen.score(item, response)
+        job: Score | Job = chosen.jobs.job(item, response)
+        return job
     except ModelError:
         raise
     except Exception as error:
@@ -57,6 +60,7 @@ def filled_in(blank: Record, response: Response, verdict: Score) -> Record:
         all_tied=verdict.all_tied,
         error=verdict.error,
         detail=verdict.detail,
+        log=verdict.log,
         # Scores that are no numbers cannot be compared later, nor written as JSON.
         logprobs=() if verdict.outcome is Outcome.ERROR else response.logprobs,
         text=response.text,
@@ -123,6 +127,7 @@ def for_other_scorers(plan: Plan, result: int, record: Record) -> tuple[Record, 
             tie=False,
             all_tied=False,
             detail="",
+            log="",
         )
         for other in scorers
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import hashlib
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -28,7 +29,7 @@ from pytest_llmeval.core import check_dataset
 from pytest_llmeval.core import subject_sizes
 from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.settings import Settings
-from pytest_llmeval.sandbox import sandbox_identity
+from pytest_llmeval.evaluation.jobs import KINDS
 from pytest_llmeval.scorers import get_scorer
 from pytest_llmeval.sources.exclusion import exclude_items
 
@@ -147,9 +148,14 @@ class Suite:
         self._by_test: dict[str, Evaluated] = {}
         self._datasets: dict[Callable[[Any], Dataset], Dataset] = {}
         self._loaded: dict[tuple[Callable[[Any], Dataset], str], Loaded] = {}
+        self._item_ids: set[str] = set()
 
     def __iter__(self) -> Iterator[Evaluated]:
         return iter(self._by_test.values())
+
+    def item_ids(self) -> Collection[str]:
+        """Ids of all items that the data sets have, excluded and unselected ones too."""
+        return self._item_ids
 
     def get(self, test: str) -> Evaluated | None:
         """What a marked test function evaluates."""
@@ -173,10 +179,11 @@ class Suite:
         chosen = choose_protocol(benchmark, protocol, self.settings)
         scorers = (chosen.scorer, *chosen.also)
         lacking = None
-        if any(get_scorer(scorer).program for scorer in scorers):
+        kinds = {jobs.kind: None for scorer in scorers if (jobs := get_scorer(scorer).jobs)}
+        if kinds:
             try:
-                identity = sandbox_identity(self.settings.sandbox)
-                chosen = replace(chosen, sandbox=identity)
+                runners = [KINDS[kind].identity(self.settings) for kind in kinds]
+                chosen = replace(chosen, sandbox="; ".join(runners))
             except ConfigError as error:
                 lacking = f"{test} runs code that models wrote, and {error}"
         if len(set(scorers)) < len(scorers):
@@ -269,6 +276,7 @@ class Suite:
                 )
             check_dataset(benchmark.name, dataset)
             self._datasets[benchmark.source] = dataset
+            self._item_ids.update(item.id for item in dataset.items)
         return self._datasets[benchmark.source]
 
 

@@ -266,6 +266,8 @@ _MEASURES: Mapping[str, _Measure] = {
     "unparsed_rate": _rate(lambda counts: (counts.unparsed, counts.answered)),
     "truncated_rate": _rate(lambda counts: (counts.truncated, counts.answered)),
     "error_rate": _rate(lambda counts: (counts.error, counts.attempted)),
+    # As leaderboards give it: what is missing or an error is not resolved.
+    "resolved_rate": _rate(lambda counts: (counts.correct, counts.total)),
 }
 
 

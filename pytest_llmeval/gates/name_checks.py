@@ -21,6 +21,7 @@ from pytest_llmeval.gates.thresholds import SubjectGates
 from pytest_llmeval.gates.thresholds import Thresholds
 from pytest_llmeval.gates.thresholds import pass_key
 from pytest_llmeval.metrics import hybrid_weights
+from pytest_llmeval.scorers import counts_all_items
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,12 @@ def _check_bounds(
                 file,
                 (*place, metric),
                 f"benchmark {benchmark.name!r} has no chance level (not every item has options)",
+            )
+        if metric == "resolved_rate" and not any(map(counts_all_items, benchmark.scorers)):
+            raise located_error(
+                file,
+                (*place, metric),
+                f"benchmark {benchmark.name!r} has no patches to resolve: write accuracy",
             )
         key = pass_key(metric)
         if key is not None and key[1] > benchmark.samples:

@@ -72,6 +72,7 @@ class _Gates(Table):
     unparsed_rate: Rate | None = None
     truncated_rate: Rate | None = None
     error_rate: Rate | None = None
+    resolved_rate: Accuracy | None = None
     max_errors: Errors | None = None
 
     @classmethod
@@ -98,6 +99,7 @@ _METRICS = (
     "unparsed_rate",
     "truncated_rate",
     "error_rate",
+    "resolved_rate",
     *AUDITED,
 )
 

@@ -117,6 +117,11 @@ class Model(ABC):
         """Requests, tokens and cost so far. Any thread may read it while ``answer`` updates it."""
         return {}
 
+    @property
+    def recorded_items(self) -> Collection[str]:
+        """Items that answers were recorded for, where that is known: those unknown are warned of."""
+        return ()
+
     @cached_property
     def warnings(self) -> Sequence[str]:
         """Problems of the model as a whole, one line each, for the terminal summary."""

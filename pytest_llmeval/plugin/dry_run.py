@@ -21,10 +21,13 @@ from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Request
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.prices import Prices
+from pytest_llmeval.core.settings import Settings
+from pytest_llmeval.evaluation.jobs import KINDS
 from pytest_llmeval.evaluation.suite import Evaluated
 from pytest_llmeval.models import Model
 from pytest_llmeval.reports.terminal.summary import write_summary
 from pytest_llmeval.reports.terminal.tables import open_table
+from pytest_llmeval.scorers import get_scorer
 
 TOKENS_PER_CHARACTER = 0.3
 """English prompts take 0.2 to 0.3 tokens a character; other scripts take more."""
@@ -70,6 +73,25 @@ def estimates(
         _estimate(plan, suite[result], asked, plan.models[model], models.get(model), prices)
         for (model, result), asked in groups.items()
     ]
+
+
+def lacking_jobs(
+    plan: Plan, suite: Sequence[Evaluated], items: Mapping[str, Item], settings: Settings
+) -> list[str]:
+    """A line for every benchmark whose scorers need what is not on this machine yet."""
+    lines = []
+    for number, one in enumerate(suite):
+        asked = {
+            planned.item: items[planned.nodeid]
+            for planned in plan.items
+            if planned.result == number
+        }
+        jobs = get_scorer(one.protocol.scorer).jobs
+        solved = [item for item in asked.values() if "solution" in item.fields]
+        if jobs is not None and solved:
+            lacking = KINDS[jobs.kind].lacking(settings, list(map(jobs.reference, solved)))
+            lines += [f"{one.benchmark.name}: {lacking}"] if lacking else []
+    return lines
 
 
 def _estimate(
@@ -120,16 +142,19 @@ def _estimate(
 class DryRun:
     """Hooks of a session that is not run: shows what was estimated."""
 
-    def __init__(self, found: Sequence[Estimate], prices: Prices) -> None:
+    def __init__(
+        self, found: Sequence[Estimate], prices: Prices, lacking: Sequence[str] = ()
+    ) -> None:
         self._found = found
         self._prices = prices
+        self._lacking = lacking
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> bool:
         return True  # as if all had been run
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        write_summary(terminalreporter, dry_run_parts(self._found, self._prices))
+        write_summary(terminalreporter, dry_run_parts(self._found, self._prices, self._lacking))
 
 
 def _request(
@@ -145,8 +170,13 @@ def _request(
         ) from error
 
 
-def dry_run_parts(found: Sequence[Estimate], prices: Prices) -> Iterable[Any]:
-    """The first prompt of every benchmark as it is sent, then the estimates: rich renderables."""
+def dry_run_parts(
+    found: Sequence[Estimate], prices: Prices, lacking: Iterable[str] = ()
+) -> Iterable[Any]:
+    """The first prompt of every benchmark as it is sent, then the estimates: rich renderables.
+
+    ``lacking``: lines of ``lacking_jobs``.
+    """
     shown: set[tuple[str, str]] = set()
     for one in found:
         if (one.benchmark, one.scorer) in shown:
@@ -160,6 +190,8 @@ def dry_run_parts(found: Sequence[Estimate], prices: Prices) -> Iterable[Any]:
     known = [one.cost for one in found if one.cost is not None]
     if known:
         yield Text(f"in all at most about {prices.format_amount(sum(known))}, without retries")
+    for line in lacking:
+        yield Text(line, style="yellow")
     yield Text("dry run: no model was asked, nothing was measured", style="yellow")
 
 

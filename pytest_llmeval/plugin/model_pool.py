@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Collection
 from dataclasses import asdict
 
 import pytest
@@ -13,6 +14,7 @@ from pytest_llmeval.models import as_model
 from pytest_llmeval.models import load_model
 from pytest_llmeval.plugin.worker_channel import Exchange
 from pytest_llmeval.runs.usage import total_cost
+from pytest_llmeval.sources.data_warnings import abbreviate
 from pytest_llmeval.storage.folder import RunFolder
 
 
@@ -80,9 +82,22 @@ class LoadedModels:
             for benchmark, usage in list(model.usage_by_benchmark.items())
         ]
 
-    def warnings(self) -> list[str]:
-        """What the models of this process found odd about their servers."""
-        return [line for model in self._models.values() for line in model.warnings]
+    def warnings(self, item_ids: Callable[[], Collection[str]]) -> list[str]:
+        """Problems of the models of this process, and of what they have recorded.
+
+        ``item_ids``: those of all benchmarks of the session.
+        """
+        lines = [line for model in self._models.values() for line in model.warnings]
+        recorded = [model for model in self._models.values() if model.recorded_items]
+        known = item_ids() if recorded else ()
+        for model in recorded:
+            unknown = [item for item in model.recorded_items if item not in known]
+            if unknown:
+                lines.append(
+                    f"{model.name}: {len(unknown):,} answers are recorded for items that no benchmark"
+                    f" of the run has: {abbreviate(unknown, 3)}"
+                )
+        return lines
 
     def close(self) -> None:
         """Close the models."""

@@ -85,6 +85,13 @@ _OPTIONS = (
     _Option("resume", "flag", False, "continue the newest run of the same plan"),
     _Option("sandbox", "docker|bubblewrap|none", "docker", "where code of models is run"),
     _Option(
+        "trials",
+        "text",
+        None,
+        "containers of SWE-bench: workers=N, timeout=SECONDS, network=yes, pull=no, images=…",
+        "LIMIT=VALUE,…",
+    ),
+    _Option(
         "report",
         "text",
         None,
@@ -180,6 +187,7 @@ def read_settings(config: pytest.Config) -> Settings:
         baselines=_project(config) / "baselines",
         allow_mismatch=value["allow-mismatch"],
         sandbox=value["sandbox"],
+        trials=_trials(value["trials"]),
         runs=value["runs"],
         resume=value["resume"],
         reports=read_formats(value["report"]),
@@ -353,6 +361,15 @@ def _debias(text: str | None, permutations: str | None) -> tuple[str, ...]:
                 " --llm-permutations cyclic"
             )
     return found
+
+
+def _trials(text: str | None) -> dict[str, Any]:
+    """Limits of the containers in which patches are tried."""
+    if text is None:
+        return {}
+    from pytest_llmeval.evaluation.jobs import read_trial_limits
+
+    return read_trial_limits(text, "--llm-trials")
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:

@@ -6,7 +6,6 @@ Registered in the main process, or in every xdist worker, by the first marked te
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Generator
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -25,9 +24,11 @@ from pytest_llmeval.core import RunError
 from pytest_llmeval.core import replace_lone_surrogates
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.evaluation.answers import Arrivals
-from pytest_llmeval.evaluation.code_executor import Executor
+from pytest_llmeval.evaluation.code_executor import Executors
 from pytest_llmeval.evaluation.evaluator import Evaluator
 from pytest_llmeval.evaluation.evaluator import Recovered
+from pytest_llmeval.evaluation.jobs import JobKind
+from pytest_llmeval.evaluation.jobs import Runner
 from pytest_llmeval.evaluation.recorder import Recorder
 from pytest_llmeval.evaluation.recorder import UnanswerableError
 from pytest_llmeval.models import load_model
@@ -36,6 +37,7 @@ from pytest_llmeval.plugin.controller import judge_here
 from pytest_llmeval.plugin.controller import run_folder_here
 from pytest_llmeval.plugin.dry_run import DryRun
 from pytest_llmeval.plugin.dry_run import estimates
+from pytest_llmeval.plugin.dry_run import lacking_jobs
 from pytest_llmeval.plugin.item_answer import Answer
 from pytest_llmeval.plugin.item_answer import reason
 from pytest_llmeval.plugin.keys import COLLECTED
@@ -50,13 +52,12 @@ from pytest_llmeval.plugin.outcomes import attach
 from pytest_llmeval.plugin.process import GarbageCollection
 from pytest_llmeval.plugin.process import Termination
 from pytest_llmeval.plugin.worker_channel import Exchange
-from pytest_llmeval.sandbox import Sandbox
-from pytest_llmeval.sandbox import open_sandbox
 from pytest_llmeval.storage.prompts import PromptedItems
 from pytest_llmeval.storage.prompts import write_prompts
 from pytest_llmeval.storage.records import RecordWriter
 from pytest_llmeval.storage.records import read_records
 from pytest_llmeval.storage.usage_log import UsageLog
+from pytest_llmeval.storage.verdict_log import VerdictLog
 
 
 class _Answered(NamedTuple):
@@ -142,12 +143,12 @@ class Answering:
         prices = self.settings.prices
         try:
             models = {n: load_model(spec, **self.settings.endpoint) for n, spec in enumerate(specs)}
-            found = estimates(
-                self._plan, list(self.collected.suite), self.collected.items, models, prices
-            )
+            about = (self._plan, list(self.collected.suite), self.collected.items)
+            found = estimates(*about, models, prices)
+            lacking = lacking_jobs(*about, self.settings)
         except ConfigError as error:
             raise pytest.UsageError(str(error)) from error
-        return DryRun(found, prices)
+        return DryRun(found, prices, lacking)
 
     # Running ---------------------------------------------------------------------------
 
@@ -200,8 +201,8 @@ class Answering:
             about = (self._plan, list(self.collected.suite), self.collected.items)
             folder, arrivals = run_folder_here(self.config), Arrivals()
             self._usage = UsageLog(folder.usage)
-            programs = Executor(self._open_sandbox, arrivals.note)
-            recorder = Recorder(*about, RecordWriter(folder.records), programs)
+            executors = Executors(self._open_runner, arrivals.note, VerdictLog(folder.verdicts))
+            recorder = Recorder(*about, RecordWriter(folder.records), executors)
             self._evaluator = Evaluator(
                 *about, recorder, arrivals, self._recover, self._upcoming, self._note_usage
             )
@@ -215,11 +216,9 @@ class Answering:
         except RunError as error:
             raise UnanswerableError(str(error)) from None
 
-    def _open_sandbox(self) -> Sandbox:
-        """A sandbox that leaves the other xdist workers their part of the machine."""
-        count = int(self._worker.get("workercount", 1))
-        share = max(1, (os.cpu_count() or 1) // count)
-        return open_sandbox(self.settings.sandbox, workers=share)
+    def _open_runner(self, kind: JobKind) -> Runner:
+        """A runner that leaves the other xdist workers their part of the machine."""
+        return kind.open(self.settings, int(self._worker.get("workercount", 1)))
 
     def _upcoming(self) -> Iterable[int]:
         """The chunks whose tests run in this process: all, or those a worker was sent so far."""
@@ -340,7 +339,7 @@ class Answering:
     def warnings(self) -> list[str]:
         """What is to be told of this process's answering at the end."""
         own = self._evaluator.recorder.warnings if self._evaluator is not None else ()
-        return [*own, *self.models.warnings()]
+        return [*own, *self.models.warnings(self.collected.suite.item_ids)]
 
     def stop(self) -> None:
         """Save what is here; nothing is written on its own after that."""

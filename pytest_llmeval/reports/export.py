@@ -66,6 +66,7 @@ COLUMNS = (
     Column("gold", "string", "the right answer"),
     Column("text", "string", "the generated text"),
     Column("reasoning", "string", "reasoning before the answer"),
+    Column("log", "string", "of code that was run, what explains the outcome; null: nothing"),
     Column(
         "logprobs", "list<double>", "natural log of each choice's probability; null: impossible"
     ),
@@ -142,6 +143,7 @@ def _row(record: Record, run: Run, protocol: str | None) -> dict[str, Any]:
         "gold": record.gold,
         "text": record.text,
         "reasoning": record.reasoning,
+        "log": record.log or None,
         "logprobs": [None if value == -math.inf else value for value in record.logprobs] or None,
         "finish_reason": record.finish_reason,
         "truncated": record.truncated,

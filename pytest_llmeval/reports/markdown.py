@@ -28,6 +28,7 @@ from pytest_llmeval.reports.terminal.audit import pair_title
 from pytest_llmeval.reports.terminal.audit import pair_words
 from pytest_llmeval.reports.wording import all_tied_words
 from pytest_llmeval.reports.wording import failure_words
+from pytest_llmeval.reports.wording import resolved_words
 from pytest_llmeval.reports.wording import sampled_words
 from pytest_llmeval.reports.wording import truncated_words
 from pytest_llmeval.reports.wording import undecided_words
@@ -185,6 +186,8 @@ def _remarks(result: Mapping[str, Any]) -> Iterator[str]:
     if result["sampled"] is not None:
         yield sampled_words(result)
     yield from islice(failure_words(result), _FAILURES)
+    if resolved := resolved_words(result):
+        yield resolved
     if truncated := truncated_words(result):
         yield truncated
     if modules := result.get("lacked_modules"):

@@ -26,6 +26,7 @@ from pytest_llmeval.runs.reply_problems import Failure
 from pytest_llmeval.runs.reply_problems import failures_of
 from pytest_llmeval.runs.reply_problems import reply_notes
 from pytest_llmeval.runs.run import Run
+from pytest_llmeval.scorers import counts_all_items
 from pytest_llmeval.scorers.choice.reader import Candidate
 from pytest_llmeval.scorers.choice.reader import explain_choice
 from pytest_llmeval.scorers.number import explain_number
@@ -108,6 +109,8 @@ _SCORERS = {
     "choice": "The answer is the option that the text names",
     "number": "The last number that the text gives as its answer is compared with the right one",
     "execution": "The program is run in a sandbox; it is right if all tests pass",
+    "resolved": "The patch is applied in the instance's image; it is right if the tests pass there",
+    "resolved_official": "The patch is judged by the instance's own script and the official rules",
 }
 
 _METRICS = {
@@ -118,6 +121,7 @@ _METRICS = {
     "truncated_rate": "truncated answers",
     "unparsed_rate": "unparsed answers",
     "error_rate": "error rate",
+    "resolved_rate": "resolved of all instances",
     "max_drop": "drop against the baseline",
     "max_subject_drop": "drop of a subject",
 }
@@ -307,6 +311,20 @@ def sampled_words(numbers: Mapping[str, Any]) -> str:
     return (
         f"sampled {sample['items']:,} of {numbers['items']:,} items; the estimate for all items is"
         f" {sample['accuracy']:.4f}, between {low:.4f} and {high:.4f} (95 %)"
+    )
+
+
+def resolved_words(numbers: Mapping[str, Any]) -> str | None:
+    """The official rate of a result of patches, over all instances; None of another result.
+
+    ``numbers``: as of ``truncated_words``.
+    """
+    if not counts_all_items(numbers["scorer"]) or not numbers["n_total"]:
+        return None
+    rate = numbers["correct"] / numbers["n_total"]
+    return (
+        f"{numbers['correct']:,} of all {numbers['n_total']:,} resolved ({rate:.1%}): the official"
+        " rate, in which errors and what is missing are not resolved"
     )
 
 

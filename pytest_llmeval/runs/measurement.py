@@ -21,10 +21,12 @@ from pytest_llmeval.gates.verdict import measurement_problem
 from pytest_llmeval.metrics import FirstOutcomes
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
+from pytest_llmeval.metrics import accuracy
 from pytest_llmeval.metrics import aggregate
 from pytest_llmeval.metrics import hybrid_name
 from pytest_llmeval.metrics import hybrid_or_reason
 from pytest_llmeval.metrics import summarize
+from pytest_llmeval.scorers import counts_all_items
 
 
 def first_outcomes(measurements: Iterable[Measurement]) -> FirstOutcomes:
@@ -133,8 +135,11 @@ class Measurement:
 
     def as_json(self) -> dict[str, Any]:
         """The entry in ``metrics.json``: the numbers, and what they may be compared with."""
+        counts = self.result.counts
+        official = counts_all_items(self.result.scorer)
         return {
             **summarize(self.result),
+            **({"resolved_rate": accuracy(counts.correct, counts.total)} if official else {}),
             **self.reading(),
             "protocol_fingerprint": self.fingerprint,
             "data_hash": self.data_hash,

@@ -24,7 +24,6 @@ from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.installation import install_hint
 
 if TYPE_CHECKING:
-    from pytest_llmeval.sandbox import Program
     from pytest_llmeval.scorers.choice.reader import extract_choice
     from pytest_llmeval.scorers.code.extract import extract_code
     from pytest_llmeval.scorers.exact_match import normalise
@@ -55,8 +54,20 @@ def _function(module: str, name: str) -> Any:
     return getattr(import_module(f"{__name__}.{module}"), name)
 
 
-ProgramBuilder = Callable[[Item, Response], "Program | Score"]
-"""Builds the program of a response, or scores a response without a program."""
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """What a scorer has run, and the score of what was run.
+
+    ``kind``: of the jobs, which says what runs them (``evaluation.jobs``). ``job`` makes one of a
+    response, or scores it at once where there is nothing to run. ``score_of`` is given the item,
+    its job and the result. ``reference``: the job of the item's own solution, which must be scored
+    as correct.
+    """
+
+    kind: str
+    job: Callable[[Item, Response], Any]
+    score_of: Callable[[Item, Any, Any], Score]
+    reference: Callable[[Item], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +78,11 @@ class Scorer:
     version: int
     """Incremented by every change that scores anything differently; part of the fingerprint."""
     score: Callable[[Item, Response], Score]
-    """With ``program``, only scores responses without a program; others are errors."""
+    """With ``jobs``, only scores responses without a job; others are errors."""
     needs: tuple[str, str] | None = None
     """Module of an optional library, and the extra that installs it."""
-    program: ProgramBuilder | None = None
-    """For code to be run; ``execution.execution_score`` scores the execution."""
+    jobs: Jobs | None = None
+    """For code to be run: the jobs, and the scores of their results."""
 
     def __call__(self, item: Item, response: Response) -> Score:
         return self.score(item, response)
@@ -82,20 +93,52 @@ def _scorer(name: str, version: int, module: str, needs: tuple[str, str] | None 
     return Scorer(name, version, lambda *answer: _function(module, name)(*answer), needs)
 
 
-def _running(name: str, version: int) -> Scorer:
-    """Return a scorer whose programs are run in a sandbox."""
-
-    def program(item: Item, response: Response) -> Program | Score:
-        program_or_score: Program | Score = _function("execution", name)(item, response)
-        return program_or_score
+def _running(name: str, version: int, jobs: Jobs) -> Scorer:
+    """A scorer whose jobs are to be run."""
 
     def not_run(item: Item, response: Response) -> Score:
-        program_or_score = program(item, response)
-        if isinstance(program_or_score, Score):
-            return program_or_score
-        return Score(Outcome.ERROR, error="the program was not run: this scorer needs a sandbox")
+        made = jobs.job(item, response)
+        if isinstance(made, Score):
+            return made
+        return Score(Outcome.ERROR, error="nothing was run: this scorer needs a sandbox")
 
-    return Scorer(name, version, not_run, program=program)
+    return Scorer(name, version, not_run, jobs=jobs)
+
+
+def _program(name: str, version: int) -> Scorer:
+    """A scorer that has programs run, each a candidate with its checks."""
+
+    def of(function: str) -> Any:
+        return _function("execution", function)
+
+    return _running(
+        name,
+        version,
+        Jobs(
+            "program",
+            lambda item, response: of(name)(item, response),
+            lambda item, job, result: of("execution_score")(result),
+            lambda item: of("reference_program")(item),
+        ),
+    )
+
+
+def _trial(name: str, version: int, *, guarded: bool) -> Scorer:
+    """A scorer that has the tests of an instance run on a patch."""
+
+    def of(function: str) -> Any:
+        return _function("swebench.resolved", function)
+
+    return _running(
+        name,
+        version,
+        Jobs(
+            "trial",
+            lambda item, response: of(name)(item, response),
+            lambda item, job, result: of("score_of")(item, job, result),
+            lambda item: of("reference_trial")(item, guarded=guarded),
+        ),
+    )
 
 
 SCORERS: Mapping[str, Scorer] = {
@@ -118,16 +161,20 @@ SCORERS: Mapping[str, Scorer] = {
         _scorer("simple_evals", 1, "published"),
         _scorer("zero_shot_cot", 1, "published"),
         _scorer("matched", 4, "matched", needs=("sentence_transformers", "bias")),
-        _running("execution", 2),
-        _running("execution_raw", 1),
-        _running("execution_until_fence", 1),
-        _running("execution_first_block", 1),
+        _program("execution", 2),
+        _program("execution_raw", 1),
+        _program("execution_until_fence", 1),
+        _program("execution_first_block", 1),
+        _trial("resolved", 1, guarded=True),
+        _trial("resolved_official", 1, guarded=False),
     )
 }
 
 __all__ = [
     "SCORERS",
+    "Jobs",
     "Scorer",
+    "counts_all_items",
     "extract_choice",
     "extract_code",
     "extract_number",
@@ -136,6 +183,15 @@ __all__ = [
     "numbers_equal",
     "with_random_guesses",
 ]
+
+
+def counts_all_items(name: str) -> bool:
+    """Whether the official rate of a scorer is over all items, errors and missing ones not right.
+
+    So it is where patches are tried: the leaderboards of SWE-bench give resolved / all instances.
+    """
+    scorer = SCORERS.get(name)
+    return scorer is not None and scorer.jobs is not None and scorer.jobs.kind == "trial"
 
 
 def get_scorer(name: str) -> Scorer:

@@ -221,6 +221,19 @@ def jsonl_rows(path: Path) -> Rows:
     return ((f"{path}, line {number}", row) for number, row in read_jsonl(path))
 
 
+def json_rows(path: Path) -> Rows:
+    """The rows of a file that is one list of JSON objects. Raises DataError for anything else."""
+    try:
+        rows = json.loads(path.read_bytes())
+    except OSError as error:
+        raise read_error(path, error) from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not valid JSON ({_one_line(error)})") from None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise DataError(f"{path}: a list of JSON objects was expected")
+    return [(f"{path}, row {number}", row) for number, row in enumerate(rows)]
+
+
 def parquet_files(folder: Path, split: str) -> list[Path]:
     """Return the parquet files of a split, in order, named as in hub repositories."""
     return sorted(folder.glob(f"{split}-*.parquet"))

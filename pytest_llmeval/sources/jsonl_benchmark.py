@@ -23,7 +23,7 @@ from pytest_llmeval.sources.data_warnings import normalize
 from pytest_llmeval.sources.files import read_jsonl
 from pytest_llmeval.sources.item_ids import row_id
 from pytest_llmeval.sources.item_ids import safe_id
-from pytest_llmeval.sources.locate import data_folder
+from pytest_llmeval.sources.locate import find_file
 
 Row = dict[str, Any]
 
@@ -56,12 +56,12 @@ def jsonl(
     fields = JsonlFields(question, options, answer, subject, id)
 
     def source(data_dir: Any = None) -> Dataset:
-        file = _locate(Path(path), data_dir)
+        file = find_file(Path(path), data_dir)
         items = read_items(file, fields)
         warnings = (*item_warnings(file.name, items), *_ambiguous(file.name, items, fields))
         if not shots:
             return Dataset(items, warnings=warnings)
-        examples = _locate(Path(shots), data_dir)
+        examples = find_file(Path(shots), data_dir)
         rows = list(_rows(examples, fields))
         warnings += _ambiguous(examples.name, [item for item, _ in rows], fields)
         return Dataset(items, _pool(rows, items), warnings)
@@ -100,18 +100,6 @@ def read_items(path: Path, fields: JsonlFields) -> tuple[Item, ...]:
     if not items:
         raise DataError(f"{path}: no rows")
     return tuple(items)
-
-
-def _locate(path: Path, data_dir: Any) -> Path:
-    path = path.expanduser()
-    if path.is_absolute():
-        return path
-    folder = data_folder(data_dir)
-    if folder is not None and (folder / path).is_file():
-        return folder / path
-    if folder is not None and not path.is_file():
-        raise DataError(f"{path}: no such file, neither in {folder} nor in {Path.cwd()}")
-    return path
 
 
 def _stem(path: Path) -> str:

@@ -42,6 +42,22 @@ def benchmark_folder(name: str, data_dir: Any = None) -> Path | None:
     return candidate if candidate.is_dir() else None
 
 
+def find_file(path: Path, data_dir: Any) -> Path:
+    """A user's file: a relative path from the data folder where it has one, else as it is.
+
+    Raises DataError where there is a data folder, and neither place has the file.
+    """
+    path = path.expanduser()
+    if path.is_absolute():
+        return path
+    folder = data_folder(data_dir)
+    if folder is not None and (folder / path).is_file():
+        return folder / path
+    if folder is not None and not path.is_file():
+        raise DataError(f"{path}: no such file, neither in {folder} nor in {Path.cwd()}")
+    return path
+
+
 def not_found(name: str, data_dir: Any, reason: str) -> DataError:
     """Return the error for a benchmark without data: places searched, reason, and remedy."""
     folder = data_folder(data_dir)

@@ -58,6 +58,7 @@ class RunFolder:
         self.path = path
         self.records = path / "records.jsonl"
         self.usage = path / "usage.jsonl"
+        self.verdicts = path / "verdicts.jsonl"
         self._claim: int | None = None
 
     def read(self, name: str) -> dict[str, Any]:

@@ -220,7 +220,11 @@ def test_a_mapped_item_that_a_record_lacks_is_named(tmp_path: Path) -> None:
 def test_packed_files_that_are_no_recording_are_one_line(tmp_path: Path) -> None:
     for name, content, message in (
         ("a.json", b"{", "a.json is not valid JSON"),
-        ("b.json", b'{"item": "i"}', "b.json is not a list of records but dict"),
+        (
+            "b.json",
+            b'{"item": "i"}',
+            "b.json is neither a list of records nor records by id, but dict",
+        ),
         ("c.json", b"[1]", "line 1: a JSON object was expected, not int"),
         ("d.json", b"[]", "no recorded answers"),
         ("e.zip", b"PK", "cannot be read"),

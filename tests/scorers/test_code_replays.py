@@ -71,11 +71,11 @@ def expected(data: Path, key: str) -> dict[str, bool]:
 
 def scored(sandbox: Any, scorer: str, asked: Mapping[str, tuple[Item, str]]) -> dict[str, Score]:
     """The scores of texts by key. Equal programs are run once."""
-    program_of = get_scorer(scorer).program
-    assert program_of is not None
+    jobs = get_scorer(scorer).jobs
+    assert jobs is not None
     scores, programs, keys = {}, {}, {}
     for key, (item, text) in asked.items():
-        made = program_of(item, Response(item.id, text=text))
+        made = jobs.job(item, Response(item.id, text=text))
         if isinstance(made, Score):
             scores[key] = made
             continue

@@ -123,7 +123,7 @@ def test_nothing_to_run_is_unparsed() -> None:
 @pytest.mark.parametrize("name", RUNNING)
 def test_an_error_is_an_error(name: str) -> None:
     scorer = SCORERS[name]
-    assert scorer.program is not None
+    assert scorer.jobs is not None
     broken = Response("mbpp-0011", error="connection lost")
     no_tests = Item("x", "x", "q", "g")
     for item, response in (
@@ -131,7 +131,7 @@ def test_an_error_is_an_error(name: str) -> None:
         (ASKED, Response("mbpp-0011")),
         (no_tests, Response("x", text=WHOLE)),
     ):
-        made = scorer.program(item, response)
+        made = scorer.jobs.job(item, response)
         assert isinstance(made, Score)
         assert made.outcome is Outcome.ERROR
         assert made.error
@@ -146,7 +146,8 @@ def test_a_program_that_was_not_run_is_never_an_answer(name: str) -> None:
 
 
 def test_other_scorers_have_no_program() -> None:
-    assert [name for name, scorer in SCORERS.items() if scorer.program is not None] == RUNNING
+    kinds = {name: scorer.jobs.kind for name, scorer in SCORERS.items() if scorer.jobs is not None}
+    assert [name for name, kind in kinds.items() if kind == "program"] == RUNNING
 
 
 @pytest.mark.parametrize(

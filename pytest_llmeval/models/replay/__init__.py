@@ -6,7 +6,9 @@ that contains one such file. ``records.jsonl`` of a run is such a file.
 A record identifies its item by ``item`` or ``id``, or by ``subject`` and ``row``. The answer is in
 ``prediction``, ``text`` or ``response``, or in ``logprobs``. Several samples of an item are records
 with different ``sample``, or a list in one record (``samples``, or a list instead of a text), whose
-first element is sample 0. If a record has ``prompt_sha256``, its answer is used for that prompt
+first element is sample 0. Predictions of SWE-bench (``instance_id`` and ``model_patch``) are such
+records, also as one JSON object by id: the last for an instance counts, and null is an empty patch.
+If a record has ``prompt_sha256``, its answer is used for that prompt
 only. Requests with another order of the options are answered only by the records of a run, which
 name the arm.
 
@@ -30,6 +32,7 @@ import os
 import tempfile
 import weakref
 import zipfile
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -58,6 +61,7 @@ from pytest_llmeval.models.replay.record_files import is_lines
 from pytest_llmeval.models.replay.record_files import rows
 from pytest_llmeval.models.replay.record_files import stem
 from pytest_llmeval.models.replay.record_files import unpack
+from pytest_llmeval.sources.data_warnings import abbreviate
 from pytest_llmeval.sources.files import READ_ERRORS
 from pytest_llmeval.sources.files import nearest_sibling
 from pytest_llmeval.sources.files import open_binary
@@ -99,6 +103,9 @@ class Replay(Model):
         self.name = mapping.get("name") or safe_id(stem(path), 60)
         #: Protocol fingerprints of the records with the original order of the options.
         self._protocols: set[str] = set()
+        #: Instances of predictions, in the order of the file; and those that have several.
+        self._instances: dict[str, None] = {}
+        self._repeated: dict[str, None] = {}
         self.asks = self._peek()
 
     @cached_property
@@ -110,6 +117,21 @@ class Replay(Model):
         if fields:
             digest.update(json.dumps(fields, sort_keys=True).encode())
         return digest.hexdigest()[:16]
+
+    @property
+    def recorded_items(self) -> Collection[str]:
+        """Instances that the file has predictions for, once it has been read."""
+        return self._instances.keys()
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """A line on instances with several predictions."""
+        if not self._repeated:
+            return ()
+        return (
+            f"{self._path.name}: several predictions for {abbreviate(list(self._repeated), 3)}: the last"
+            " counts",
+        )
 
     def answer(self, requests: Iterable[Request]) -> list[Response]:
         """Return the recorded answer to every request, in the order of the requests.
@@ -245,6 +267,10 @@ class Replay(Model):
                     self._protocols.add(protocol)
                 if arm:
                     sample = 0
+                if "instance_id" in row:
+                    if item in self._instances and not sample:
+                        self._repeated[item] = None
+                    self._instances[item] = None
                 for element in range(max(1, len(self._fields.texts(row)))):
                     sampled = (sample or 0) + element
                     index.put(item, Place(arm, sampled, prompt, offset, number, element))

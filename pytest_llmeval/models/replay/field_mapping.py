@@ -17,8 +17,11 @@ from pytest_llmeval.sources.item_ids import safe_id
 KEYS = ("item", "text", "logprobs", "sample", "prompt_sha256", "finish_reason", "name")
 """Keys of a mapping; the value of ``name`` is not a field but the name of the model in reports."""
 
-TEXT_FIELDS = ("prediction", "text", "response", "samples")
+TEXT_FIELDS = ("prediction", "text", "response", "samples", "model_patch")
 """Fields that may contain the text of a record without a mapping."""
+
+ID_FIELDS = ("item", "id", "instance_id")
+"""Fields that may contain the item of a record without a mapping."""
 
 _PLACEHOLDER = re.compile(r"\{([^{}:]+)(?::0(\d{1,2})d?)?\}")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
@@ -63,6 +66,8 @@ class Fields:
             value = _look_up(row, name)
             if value is not None:
                 return [_as_text(one) for one in _flat(value)]
+            if name == "model_patch" and name in row:
+                return [""]  # an agent that came to no patch
         return []
 
     def item_id(self, row: dict[str, Any], position: int, where: str) -> str:
@@ -81,14 +86,15 @@ class Fields:
                 return str(value).zfill(int(width or 0))
 
             return safe_id(_PLACEHOLDER.sub(filled, pattern))
-        for name in (pattern,) if pattern is not None else ("item", "id"):
+        for name in (pattern,) if pattern is not None else ID_FIELDS:
             value = _look_up(row, name)
             if isinstance(value, str | int):
                 return safe_id(str(value))
         subject, number = row.get("subject"), row.get("row")
         if pattern is None and isinstance(subject, str) and isinstance(number, int):
             return row_id(subject, number)
-        wanted = f"field {pattern!r}" if pattern is not None else "item, id, or subject and row"
+        known = f"{', '.join(ID_FIELDS)}, or subject and row"
+        wanted = f"field {pattern!r}" if pattern is not None else known
         raise DataError(f"{where}: names no item ({wanted})")
 
 

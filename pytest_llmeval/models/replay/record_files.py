@@ -53,8 +53,12 @@ def _copy_lines(name: str, source: IO[bytes], target: IO[bytes]) -> None:
         records = json.loads(source.read())
     except (ValueError, RecursionError) as error:
         raise DataError(f"{name} is not valid JSON ({error})") from None
+    if isinstance(records, dict) and all(isinstance(one, dict) for one in records.values()):
+        records = [{"instance_id": key, **record} for key, record in records.items()]
     if not isinstance(records, list):
-        raise DataError(f"{name} is not a list of records but {type(records).__name__}")
+        raise DataError(
+            f"{name} is neither a list of records nor records by id, but {type(records).__name__}"
+        )
     for record in records:
         target.write(json.dumps(record).encode("ascii") + b"\n")
 

@@ -152,6 +152,7 @@ def _sample(
         "why": extraction_reason(record, None if prompt is None else prompt.prompt.question),
         "text": _limited(record.text),
         "reasoning": _limited(record.reasoning),
+        "log": record.log or None,
         "finish": record.finish_reason,
         "prompt_tokens": record.prompt_tokens,
         "tokens": record.completion_tokens,

@@ -101,7 +101,7 @@
   const inDetail = (entry, wanted) => {
     entry.haystack ??= [
       entry.prompt && entry.prompt.question, ...(entry.prompt ? entry.prompt.choices : []),
-      ...entry.samples.flatMap((one) => [one.answer, one.text, one.reasoning, one.error]),
+      ...entry.samples.flatMap((one) => [one.answer, one.text, one.reasoning, one.error, one.log]),
     ].filter(Boolean).join("\n").toLowerCase();
     return entry.haystack.includes(wanted);
   };
@@ -272,6 +272,7 @@
     if (sample.logprobs) parts.push(make("h4", "", "Log-likelihoods"), likelihoods(sample, gold, prompt));
     if (sample.reasoning) parts.push(fold("Thought before the answer", pre(sample.reasoning)));
     if (sample.text !== undefined) parts.push(make("h4", "", "Response"), sample.text === "" ? make("p", "small", "(empty)") : pre(sample.text));
+    if (sample.log) parts.push(make("h4", "", "What was run"), pre(sample.log));
     return parts;
   };
 

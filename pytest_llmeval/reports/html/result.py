@@ -29,6 +29,7 @@ from pytest_llmeval.reports.html.items import scored_values
 from pytest_llmeval.reports.html.sources import Sources
 from pytest_llmeval.reports.wording import all_tied_words
 from pytest_llmeval.reports.wording import protocol_words
+from pytest_llmeval.reports.wording import resolved_words
 from pytest_llmeval.reports.wording import sampled_words
 from pytest_llmeval.reports.wording import tie_words
 from pytest_llmeval.reports.wording import truncated_words
@@ -167,6 +168,7 @@ def result_data(
             "chat": bool(measurement.protocol["chat"]),
             "ties": tie_words(measurement.result.scorer),
             "all_tied": all_tied_words(numbers),
+            "resolved": resolved_words(numbers),
             "truncated": truncated_words(numbers),
             "per_character": measurement.result.scorer == CLOZE,
         },

@@ -37,6 +37,7 @@ from pytest_llmeval.reports.terminal.comparison import comparison_parts
 from pytest_llmeval.reports.terminal.tables import add_number_columns
 from pytest_llmeval.reports.terminal.tables import open_table
 from pytest_llmeval.reports.wording import all_tied_words
+from pytest_llmeval.reports.wording import resolved_words
 from pytest_llmeval.reports.wording import sampled_words
 from pytest_llmeval.reports.wording import tie_words
 from pytest_llmeval.reports.wording import truncated_words
@@ -203,6 +204,8 @@ def _remarks(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]
             )
         if result.samples > 1:
             yield from _samples(name, numbers)
+        if resolved := resolved_words(numbers):
+            yield Text(f"{name}: {resolved}")
         if truncated := truncated_words(numbers):
             yield Text(f"{name}: {truncated}", style="yellow")
         if counts.error:

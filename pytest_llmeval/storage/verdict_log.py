@@ -1,0 +1,84 @@
+"""Verdicts on jobs that take minutes, as lines in the run folder: no job is run twice for a run.
+
+All processes of a session read and write one file. Errors are not in it: what failed for want of
+an image, say, is run again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import lock_descriptor
+from filelock import unlock_descriptor
+
+from pytest_llmeval.core import Outcome
+from pytest_llmeval.core import RunError
+from pytest_llmeval.core import Score
+from pytest_llmeval.storage.line_writer import LineWriter
+
+_POLL_SECONDS = 0.5
+
+
+class VerdictLog:
+    """Scores by the digest of what was run."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writer = LineWriter(path)
+        self._scores: dict[str, Score] = {}
+        self._read_to = 0
+
+    def get(self, digest: str) -> Score | None:
+        """The score of a job, whichever process has it; None where the job is still to be run."""
+        if digest not in self._scores:
+            self._read_on()
+        return self._scores.get(digest)
+
+    def put(self, digest: str, score: Score) -> None:
+        """Keep a score. Raises RunError where it cannot be written."""
+        self._scores[digest] = score
+        line = {"job": digest, "outcome": score.outcome, "answer": score.answer, "log": score.log}
+        self._writer.write(json.dumps(line).encode("ascii") + b"\n")
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes waiting for what all of them need, which this one has run.
+
+        Raises RunError where the file system has no locks.
+        """
+        try:
+            handle = os.open(self._path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o644)
+        except OSError as error:
+            raise RunError(f"cannot lock {self._path}: {error.strerror or error}") from error
+        try:
+            lock_descriptor(handle, poll_interval=_POLL_SECONDS)
+            try:
+                yield
+            finally:
+                unlock_descriptor(handle)
+        finally:
+            os.close(handle)
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def _read_on(self) -> None:
+        """Take up the lines that were written since; a torn last one is left for later."""
+        try:
+            with self._path.open("rb") as lines:
+                lines.seek(self._read_to)
+                for line in lines:
+                    if not line.endswith(b"\n"):
+                        return
+                    self._read_to += len(line)
+                    value = json.loads(line)
+                    score = Score(Outcome(value["outcome"]), value["answer"], log=value["log"])
+                    self._scores[value["job"]] = score
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{self._path} cannot be read: {error}") from None
