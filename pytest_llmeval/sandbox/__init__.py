@@ -30,13 +30,13 @@ KINDS: dict[str, Callable[[Limits], Cells]] = {
 
 def open_sandbox(kind: str = "docker", **limits: Any) -> Sandbox:
     """Open a sandbox of `kind`. Raises `ConfigError` where this machine does not support it."""
-    chosen = read_limits(limits)
+    chosen = read_limits(limits, Limits)
     return Pool(_cells(kind, chosen), chosen.workers, chosen.timeout_scale)
 
 
 def sandbox_identity(kind: str = "docker", **limits: Any) -> str:
     """Return everything that can change a verdict of such a sandbox, without starting it."""
-    cells = _cells(kind, read_limits(limits))
+    cells = _cells(kind, read_limits(limits, Limits))
     try:
         return cells.identity
     finally:

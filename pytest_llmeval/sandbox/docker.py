@@ -42,10 +42,7 @@ class DockerCells:
         self._limits = limits
         self._image = find_image(self._client, limits.image)
         self._first_user = random.SystemRandom().randrange(*_USERS[:2], 10 * _USERS[2])
-        runtimes = self._client.info().get("Runtimes", {})
-        if limits.runtime is not None and limits.runtime not in runtimes:
-            known = ", ".join(sorted(runtimes))
-            raise ConfigError(f"sandbox runtime {limits.runtime!r}: Docker knows {known}")
+        check_runtime(self._client, limits.runtime)
 
     @property
     def identity(self) -> str:
@@ -95,33 +92,59 @@ class ContainerStream:
     """The input and output of a container, which ends when this connection does."""
 
     def __init__(self, client: Any, create: Callable[[], Any]) -> None:
-        docker = _package()
-        self._complaint = b""
-        self._buffer = bytearray()
-        self._left = 0
-        self._complains = False
+        docker = docker_package()
         try:
-            self._container = create()
+            self.container = create()
         except (docker.errors.DockerException, OSError) as error:
-            raise LaunchError(_reason(error)) from None
+            raise LaunchError(reason(error)) from None
         try:
             attached = client.api.attach_socket(
-                self._container.id, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+                self.container.id, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
             )
             self._attached = attached
             self._socket: socket.socket = getattr(attached, "_sock", attached)
-            self._container.start()
+            self._output = FramedOutput(self._socket)
+            self.container.start()
         except (docker.errors.DockerException, OSError) as error:
             with contextlib.suppress(docker.errors.DockerException, OSError):
-                self._container.remove(force=True)
-            raise LaunchError(_reason(error)) from None
+                self.container.remove(force=True)
+            raise LaunchError(reason(error)) from None
 
     def write(self, data: bytes) -> None:
         self._socket.settimeout(30)
         self._socket.sendall(data)
 
     def read(self, seconds: float) -> bytes:
-        """Bytes of standard output; Docker frames them to tell them from standard error."""
+        """Bytes of standard output, b"" at the end; `TimeoutError` where none come in `seconds`."""
+        return self._output.read(seconds)
+
+    def stop(self) -> str:
+        docker = docker_package()
+        with contextlib.suppress(docker.errors.DockerException, OSError):
+            self.container.kill()
+        with contextlib.suppress(docker.errors.DockerException, OSError):
+            self.container.wait(condition="removed", timeout=20)
+        with contextlib.suppress(OSError):
+            while self.read(1.0):
+                pass
+        self._attached.close()
+        self._socket.close()
+        return self._output.complaint.decode(errors="replace")
+
+
+class FramedOutput:
+    """Standard output from a connection on which Docker frames it and standard error."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.complaint = b""
+        """The end of standard error."""
+        self._socket = connection
+        self._buffer = bytearray()
+        self._left = 0
+        self._complains = False
+
+    def read(self, seconds: float) -> bytes:
+        """Bytes of standard output, b"" at the end; `TimeoutError` where none come in `seconds`."""
         while True:
             self._socket.settimeout(max(seconds, 0.001))
             part = self._socket.recv(1 << 16)
@@ -131,19 +154,6 @@ class ContainerStream:
             output = self._unframed()
             if output:
                 return output
-
-    def stop(self) -> str:
-        docker = _package()
-        with contextlib.suppress(docker.errors.DockerException, OSError):
-            self._container.kill()
-        with contextlib.suppress(docker.errors.DockerException, OSError):
-            self._container.wait(condition="removed", timeout=20)
-        with contextlib.suppress(OSError):
-            while self.read(1.0):
-                pass
-        self._attached.close()
-        self._socket.close()
-        return self._complaint.decode(errors="replace")
 
     def _unframed(self) -> bytes:
         output = bytearray()
@@ -158,7 +168,7 @@ class ContainerStream:
             del self._buffer[: len(part)]
             self._left -= len(part)
             if self._complains:
-                self._complaint = (self._complaint + part)[-4_000:]
+                self.complaint = (self.complaint + part)[-4_000:]
             else:
                 output += part
         return bytes(output)
@@ -166,20 +176,28 @@ class ContainerStream:
 
 def connect() -> Any:
     """A client of the Docker engine; `ConfigError` where there is none."""
-    docker = _package()
+    docker = docker_package()
     try:
         client = docker.from_env(timeout=60)
         client.ping()
     except (docker.errors.DockerException, OSError) as error:
         raise ConfigError(
-            f"sandbox docker: no Docker engine answers at {_address()} ({_reason(error)}): start "
+            f"sandbox docker: no Docker engine answers at {_address()} ({reason(error)}): start "
             "it, or take another kind of sandbox (bubblewrap)"
         ) from None
     return client
 
 
+def check_runtime(client: Any, name: str | None) -> None:
+    """Raise `ConfigError` for a runtime that the engine does not have."""
+    runtimes = client.info().get("Runtimes", {})
+    if name is not None and name not in runtimes:
+        known = ", ".join(sorted(runtimes))
+        raise ConfigError(f"sandbox runtime {name!r}: Docker knows {known}")
+
+
 def find_image(client: Any, name: str) -> Any:
-    docker = _package()
+    docker = docker_package()
     try:
         return client.images.get(name)
     except docker.errors.ImageNotFound:
@@ -187,7 +205,7 @@ def find_image(client: Any, name: str) -> Any:
             f"sandbox docker: no image {name!r}: make it with `llmeval sandbox build`"
         ) from None
     except docker.errors.DockerException as error:
-        raise ConfigError(f"sandbox docker: image {name!r}: {_reason(error)}") from None
+        raise ConfigError(f"sandbox docker: image {name!r}: {reason(error)}") from None
 
 
 def identity_of(image: Any, limits: Limits) -> str:
@@ -232,7 +250,7 @@ def _runs(pid: int) -> bool:
     return True
 
 
-def _package() -> Any:
+def docker_package() -> Any:
     try:
         import docker
     except ImportError:
@@ -246,7 +264,7 @@ def _address() -> str:
     return os.environ.get("DOCKER_HOST") or "/var/run/docker.sock"
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
     """What went wrong, in few words: the system's where it is at the bottom of it."""
     cause: BaseException | None = error
     while cause is not None:
@@ -260,7 +278,7 @@ def _reason(error: BaseException) -> str:
 
 def remove_left(client: Any, everything: bool = False) -> tuple[int, int]:
     """Remove containers whose owner is gone; return how many went and how many are in use."""
-    docker = _package()
+    docker = docker_package()
     removed = kept = 0
     labelled = {"label": f"{LABEL}=1"}
     for container in client.containers.list(all=True, filters=labelled, ignore_removed=True):

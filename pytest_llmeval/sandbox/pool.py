@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -10,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any
 from typing import Protocol
@@ -19,9 +19,10 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.sandbox.cell import Cell
 from pytest_llmeval.sandbox.cell import CellLostError
 from pytest_llmeval.sandbox.cell import LaunchError
-from pytest_llmeval.sandbox.types import DETAIL_LENGTH
+from pytest_llmeval.sandbox.parallel import in_parallel
 from pytest_llmeval.sandbox.types import Execution
 from pytest_llmeval.sandbox.types import Program
+from pytest_llmeval.sandbox.types import one_line
 
 _SLACK = 6.0
 """Seconds after a program's largest limit within which its cell must report."""
@@ -67,49 +68,8 @@ class Pool:
             self._measure_speed()
 
     def run(self, programs: Iterable[Program]) -> Iterator[Execution]:
-        """Run `programs`, which a thread reads, so that waiting for the next one blocks nothing."""
-        waiting: queue.Queue[Program | None] = queue.Queue(maxsize=2 * len(self._slots))
-        done: queue.Queue[Execution | BaseException | None] = queue.Queue()
-        stopped = threading.Event()
-
-        def feed() -> None:
-            try:
-                for program in programs:
-                    if not _put(waiting, program, stopped):
-                        return
-            except BaseException as error:
-                done.put(error)
-            for _ in self._slots:
-                _put(waiting, None, stopped)
-
-        def work(slot: _Slot) -> None:
-            try:
-                while (program := _get(waiting, stopped)) is not None:
-                    done.put(self._execute(slot, program))
-            except BaseException as error:
-                done.put(error)
-            finally:
-                done.put(None)
-
-        threads = [threading.Thread(target=work, args=(slot,), daemon=True) for slot in self._slots]
-        feeder = threading.Thread(target=feed, daemon=True)
-        feeder.start()
-        for thread in threads:
-            thread.start()
-        try:
-            working = len(threads)
-            while working:
-                one = done.get()
-                if isinstance(one, BaseException):
-                    raise one
-                if one is None:
-                    working -= 1
-                else:
-                    yield one
-        finally:
-            stopped.set()
-            for thread in threads:
-                thread.join()
+        """Run `programs`, one in each cell at a time."""
+        return in_parallel(programs, [partial(self._execute, slot) for slot in self._slots])
 
     def calibrate(self, programs: Iterable[Program]) -> list[Execution]:
         """Run correct programs; raise the time scale until the slowest takes half its limit."""
@@ -139,7 +99,7 @@ class Pool:
         for report in reports:
             if report["status"] != "passed":
                 self.close()
-                raise ConfigError(f"the sandbox does not work: {_one_line(report['detail'])}")
+                raise ConfigError(f"the sandbox does not work: {one_line(report['detail'])}")
         fastest = min(report["cpu"] for report in reports)
         self.time_scale = max(1.0, round(fastest / _REFERENCE_SECONDS, 2))
 
@@ -163,7 +123,7 @@ class Pool:
             with self._room.alone():
                 report = self._reported(slot, message, limit)
         return Execution(
-            program.id, report["status"], _one_line(report["detail"]), report.get("seconds")
+            program.id, report["status"], one_line(report["detail"]), report.get("seconds")
         )
 
     def _reported(self, slot: _Slot, message: dict[str, Any], limit: float) -> dict[str, Any]:
@@ -279,27 +239,3 @@ def _had_no_cpu(report: dict[str, Any], limit: float) -> bool:
         # Unknown to the kernel: a program that did not use its time may have had no CPU.
         return bool(report.get("cpu", 0.0) < 0.5 * limit)
     return bool(starved > _STARVED * limit)
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= DETAIL_LENGTH else line[: DETAIL_LENGTH - 1] + "…"
-
-
-def _put(waiting: queue.Queue[Any], one: Any, stopped: threading.Event) -> bool:
-    while not stopped.is_set():
-        try:
-            waiting.put(one, timeout=0.2)
-        except queue.Full:
-            continue
-        return True
-    return False
-
-
-def _get(waiting: queue.Queue[Any], stopped: threading.Event) -> Any:
-    while not stopped.is_set():
-        try:
-            return waiting.get(timeout=0.2)
-        except queue.Empty:
-            continue
-    return None

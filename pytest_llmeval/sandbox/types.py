@@ -8,13 +8,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import fields
 from types import TracebackType
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import Literal
 from typing import Protocol
 from typing import Self
+from typing import TypeVar
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core.errors import suggestion
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_Limits = TypeVar("_Limits", bound="DataclassInstance")
 
 Status = Literal["passed", "failed", "timeout", "memory", "error"]
 
@@ -119,13 +126,20 @@ class Limits:
         }
 
 
-def read_limits(given: dict[str, Any]) -> Limits:
-    known = [field.name for field in fields(Limits)]
+def read_limits(given: dict[str, Any], kind: type[_Limits]) -> _Limits:
+    """`given` as limits of `kind`; `ConfigError` for a name it does not have and a bad number."""
+    names = [field.name for field in fields(kind)]
     for name in given:
-        if name not in known:
-            raise ConfigError(f"sandbox has no limit {name!r}{suggestion(name, known)}")
-    limits = Limits(**given)
+        if name not in names:
+            raise ConfigError(f"sandbox has no limit {name!r}{suggestion(name, names)}")
+    limits = kind(**given)
     for name in ("workers", "memory_mb", "disk_mb", "processes"):
         if getattr(limits, name) < 1:
             raise ConfigError(f"sandbox limit {name}: {getattr(limits, name)} is less than 1")
     return limits
+
+
+def one_line(text: str) -> str:
+    """`text` as a detail: on one line, and not longer than that."""
+    line = " ".join(text.split())
+    return line if len(line) <= DETAIL_LENGTH else line[: DETAIL_LENGTH - 1] + "…"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.sandbox import Sandbox
+from support.forwarded_engine import ForwardedEngine
 from support.opened_sandbox import opened
 
 
@@ -26,3 +27,10 @@ def humaneval_file(data: Path) -> Path:
 @pytest.fixture
 def mbpp_file(data: Path) -> Path:
     return data / "mbpp" / "mbpp.jsonl"
+
+
+@pytest.fixture
+def forwarded_engine(tmp_path: Path) -> Iterator[ForwardedEngine]:
+    engine = ForwardedEngine(tmp_path / "engine.sock")
+    yield engine
+    engine.close()
