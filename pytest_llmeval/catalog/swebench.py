@@ -128,7 +128,7 @@ PROTOCOLS = (
 
 
 def swebench_verified(*, exclude: Exclude = (), revision: str | None = None) -> Benchmark:
-    """The 500 instances of SWE-bench Verified.
+    """Return the 500 instances of SWE-bench Verified.
 
     ``exclude``: instances that are left out, such as those that ``llmeval swebench check`` found
     flaky. ``revision``: that of SWE-bench/SWE-bench_Verified on the hub, where the data folder has
@@ -144,7 +144,7 @@ def swebench_verified(*, exclude: Exclude = (), revision: str | None = None) -> 
 
 
 def swebench_lite(*, exclude: Exclude = (), revision: str | None = None) -> Benchmark:
-    """The 300 instances of SWE-bench Lite; ``exclude`` and ``revision`` as of Verified."""
+    """Return the 300 instances of SWE-bench Lite; ``exclude`` and ``revision`` as of Verified."""
     sizes = tuple(LITE_SIZES.items())
     source = _Published("swebench_lite", "SWE-bench/SWE-bench_Lite", sizes, revision)
     return Benchmark(source.name, source=source, protocols=PROTOCOLS, exclude=exclude)
@@ -200,7 +200,7 @@ class _OwnRows:
 
 
 def dataset(rows: Rows, prompts: Rows = ()) -> Dataset:
-    """The items of rows, with the prompts of others. DataError for a row that cannot be used."""
+    """Return the items of rows, with the prompts of others. DataError for unusable rows."""
     texts = {_text(where, row, "instance_id"): _text(where, row, "text") for where, row in prompts}
     items: dict[str, Item] = {}
     for where, row in rows:
@@ -212,7 +212,7 @@ def dataset(rows: Rows, prompts: Rows = ()) -> Dataset:
 
 
 def _files(folder: Path) -> Iterator[Rows]:
-    """The rows of a folder, and the prompts in it if there are any."""
+    """Return the rows of a folder, and the prompts in it if there are any."""
     published = sorted([*folder.glob("test-*.parquet"), *folder.glob("data/test-*.parquet")])
     if published:
         yield parquet_rows(published)

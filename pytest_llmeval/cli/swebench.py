@@ -104,7 +104,7 @@ def _write(file: Path, ids: Sequence[str]) -> None:
 def _scored(
     trials: Trials, jobs: Jobs, items: Sequence[Item], times: int
 ) -> Iterator[tuple[Item, list[Score]]]:
-    """The items with the scores of their gold patches, each once all of its runs have ended."""
+    """Yield items with the scores of their gold patches, each once all of its runs have ended."""
     made: dict[str, tuple[Item, Trial]] = {}
     for item in items:
         gold = jobs.reference(item)

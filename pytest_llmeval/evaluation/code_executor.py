@@ -50,7 +50,7 @@ class Executor:
         ended: Callable[[], None],
         verdicts: VerdictLog,
     ) -> None:
-        """``ended`` is called, in another thread, when ``finished`` has something new.
+        """Open nothing yet. ``ended`` is called, in another thread, when ``finished`` has news.
 
         ``verdicts``: where those of costly jobs are kept.
         """
@@ -113,7 +113,7 @@ class Executor:
             self._waiting.put(job)
 
     def finished(self) -> list[tuple[str, Score]]:
-        """Ids and scores of jobs that have ended since. Raises what the runner raised, then always."""
+        """Return ids and scores of jobs that have ended. Raises what the runner raised, repeatedly."""
         if self._failure is not None:
             raise self._failure
         found, self._again = self._again, []
@@ -143,7 +143,7 @@ class Executor:
             self._thread.join(timeout=10)
 
     def _scores_of(self, references: Sequence[tuple[str, Scored]]) -> list[Score]:
-        """The scores of references, in their order; those that are not there yet are run."""
+        """Return the scores of references, in their order; those that are not there yet are run."""
         digests = [digest_of(scored.job) for _, scored in references]
         scores = {digest: score for digest in digests if (score := self._kept(digest))}
         to_run = {
@@ -212,7 +212,7 @@ class Executors:
         self._by_kind: dict[str, Executor] = {}
 
     def of(self, kind: str) -> Executor:
-        """The executor of a kind of ``jobs.KINDS``."""
+        """Return the executor of a kind of ``jobs.KINDS``."""
         if kind not in self._by_kind:
             about = KINDS[kind]
             self._by_kind[kind] = Executor(

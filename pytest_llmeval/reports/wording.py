@@ -315,7 +315,7 @@ def sampled_words(numbers: Mapping[str, Any]) -> str:
 
 
 def resolved_words(numbers: Mapping[str, Any]) -> str | None:
-    """The official rate of a result of patches, over all instances; None of another result.
+    """Return the official rate of a result of patches, over all instances; None of another result.
 
     ``numbers``: as of ``truncated_words``.
     """

@@ -175,7 +175,7 @@ class FramedOutput:
 
 
 def connect() -> Any:
-    """A client of the Docker engine; `ConfigError` where there is none."""
+    """Return a client of the Docker engine; `ConfigError` where there is none."""
     docker = docker_package()
     try:
         client = docker.from_env(timeout=60)
@@ -265,7 +265,7 @@ def _address() -> str:
 
 
 def reason(error: BaseException) -> str:
-    """What went wrong, in few words: the system's where it is at the bottom of it."""
+    """Return the reason of an error in few words: the system's own where there is one."""
     cause: BaseException | None = error
     while cause is not None:
         # The package's messages quote what they were raised from, as Python writes it.

@@ -94,7 +94,7 @@ def _scorer(name: str, version: int, module: str, needs: tuple[str, str] | None 
 
 
 def _running(name: str, version: int, jobs: Jobs) -> Scorer:
-    """A scorer whose jobs are to be run."""
+    """Return a scorer whose jobs are to be run."""
 
     def not_run(item: Item, response: Response) -> Score:
         made = jobs.job(item, response)
@@ -106,7 +106,7 @@ def _running(name: str, version: int, jobs: Jobs) -> Scorer:
 
 
 def _program(name: str, version: int) -> Scorer:
-    """A scorer that has programs run, each a candidate with its checks."""
+    """Return a scorer that has programs run, each a candidate with its checks."""
 
     def of(function: str) -> Any:
         return _function("execution", function)
@@ -124,7 +124,7 @@ def _program(name: str, version: int) -> Scorer:
 
 
 def _trial(name: str, version: int, *, guarded: bool) -> Scorer:
-    """A scorer that has the tests of an instance run on a patch."""
+    """Return a scorer that has the tests of an instance run on a patch."""
 
     def of(function: str) -> Any:
         return _function("swebench.resolved", function)

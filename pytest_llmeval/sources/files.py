@@ -222,7 +222,7 @@ def jsonl_rows(path: Path) -> Rows:
 
 
 def json_rows(path: Path) -> Rows:
-    """The rows of a file that is one list of JSON objects. Raises DataError for anything else."""
+    """Return the rows of a file that is one list of JSON objects. Raises DataError otherwise."""
     try:
         rows = json.loads(path.read_bytes())
     except OSError as error:

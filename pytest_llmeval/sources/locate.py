@@ -43,7 +43,7 @@ def benchmark_folder(name: str, data_dir: Any = None) -> Path | None:
 
 
 def find_file(path: Path, data_dir: Any) -> Path:
-    """A user's file: a relative path from the data folder where it has one, else as it is.
+    """Return a user's file: a relative path from the data folder where it has one, else as it is.
 
     Raises DataError where there is a data folder, and neither place has the file.
     """

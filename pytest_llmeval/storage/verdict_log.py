@@ -33,7 +33,7 @@ class VerdictLog:
         self._read_to = 0
 
     def get(self, digest: str) -> Score | None:
-        """The score of a job, whichever process has it; None where the job is still to be run."""
+        """Return the score of a job, from any process; None where the job is still to be run."""
         if digest not in self._scores:
             self._read_on()
         return self._scores.get(digest)

@@ -280,7 +280,7 @@ class Replay(Model):
 
 
 def _arm(row: Mapping[str, Any]) -> str:
-    """The arm of a run's record, as in ``Place``. Only those have all three of these fields."""
+    """Return the arm of a run's record, as in ``Place``; only these have all three fields."""
     order, protocol, arm = row.get("order"), row.get("protocol"), row.get("arm")
     if not order or not isinstance(protocol, str):
         return ""

@@ -1,4 +1,4 @@
-"""Where recorded answers stand in their file, in columns: an object each would take five times as much."""
+"""Index of recorded answers in their file, in columns: objects would take five times as much."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class AnswerIndex:
         self._elements.append(place.element)
 
     def places(self, item: str) -> Iterator[Place]:
-        """The places of an item's answers."""
+        """Yield the places of an item's answers."""
         for row in self._rows(item):
             yield Place(
                 self._arms[row],

@@ -151,7 +151,7 @@ exit "$code"
 
 
 def command(trial: Trial, nonce: str) -> list[str]:
-    """The command that runs `trial` in its container, where `files` are in `FOLDER`."""
+    """Return the command that runs `trial` in its container, where `files` are in `FOLDER`."""
     text = _text(guarded=trial.guarded)
     return ["bash", "-c", text, "llmeval", nonce, f"{trial.timeout:g}", trial.base_commit]
 
@@ -174,7 +174,7 @@ def files(trial: Trial) -> dict[str, bytes]:
 
 
 def version() -> str:
-    """A digest of all that is done around the tests, and of the list of guarded files."""
+    """Return a digest of all that is done around the tests, and of the list of guarded files."""
     scripts = [guarded_script(_SCRIPT, FOLDER), official_script(_SCRIPT)]
     texts = [_text(guarded=True), _text(guarded=False), *scripts]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]

@@ -129,7 +129,7 @@ class Command:
         return self._output.read(seconds)
 
     def exit_code(self) -> int | None:
-        """The exit code, from the engine; None where the command still runs."""
+        """Return the exit code, from the engine; None where the command still runs."""
         deadline = time.monotonic() + _EXIT_SECONDS
         while time.monotonic() < deadline:
             state = self._client.api.exec_inspect(self._number)

@@ -60,7 +60,7 @@ _TEST_PATCH = re.compile(
 
 
 def find_guarded() -> str:
-    """A command of the shell that lists the guarded files below the working folder, NUL-ended."""
+    """Return a shell command that lists the guarded files below the working folder, NUL-ended."""
     tests = [f"-name {shlex.quote(name)}" for name in GUARDED_NAMES]
     tests += [f"-path {shlex.quote('./' + path)}" for path in GUARDED_PATHS]
     return f"find . -path ./.git -prune -o \\( {' -o '.join(tests)} \\) -print0"
@@ -90,7 +90,7 @@ def patched_files(patch: str) -> PatchedFiles:
 
 
 def _headers(patch: str) -> Iterator[list[str]]:
-    """The lines of each file's header, up to its first hunk."""
+    """Return the lines of each file's header, up to its first hunk."""
     header: list[str] = []
     in_header = False
     for line in patch.split("\n"):
@@ -107,7 +107,7 @@ def _headers(patch: str) -> Iterator[list[str]]:
 
 
 def _names(header: list[str]) -> tuple[str | None, str | None]:
-    """The file's path before and after the change, None where it does not exist."""
+    """Return the file's path before and after the change, None where it does not exist."""
     first, *lines = header
     before: str | None
     after: str | None
@@ -162,7 +162,7 @@ class ScriptParts:
 
 
 def script_parts(eval_script: str) -> ScriptParts:
-    """The parts of a row's `eval_script`; `ValueError` for one of another form.
+    """Return the parts of a row's `eval_script`; `ValueError` for one of another form.
 
     All 823 scripts of Verified and Lite are of this form: setup, `git checkout` of the test files,
     `git apply` of the test patch, and the tests between two markers.
@@ -178,7 +178,7 @@ def script_parts(eval_script: str) -> ScriptParts:
 
 
 def guarded_script(eval_script: str, folder: str) -> str:
-    """A script that sets up and tests; its exit code is that of the tests' last command.
+    """Return a script that sets up and tests; its exit code is that of the tests' last command.
 
     The output of the setup goes to a file in `folder`, and so do the setup's commands that fail:
     the row's script goes on after them, too. The setup runs code of the candidate: tests and runner
@@ -199,7 +199,7 @@ def guarded_script(eval_script: str, folder: str) -> str:
 
 
 def official_script(eval_script: str) -> str:
-    """The row's script, which also prints the exit code of the tests as swebench 5.0.2 has it."""
+    """Return the row's script, extended to print the tests' exit code as swebench 5.0.2 does."""
     before, end, after = eval_script.partition(_END)
     if not end:
         return eval_script

@@ -122,7 +122,7 @@ class ImageProvider:
         self._stopped = threading.Event()
 
     def references(self, image: str) -> list[str]:
-        """References at which an instance's image may be, given that of its row."""
+        """Return references at which an instance's image may be, given that of its row."""
         name = _NAME.search(image)
         id_1776 = name["id"] if name else ""
         values = {
@@ -137,7 +137,7 @@ class ImageProvider:
         return [text.format_map(values) for text in usable]
 
     def find(self, image: str) -> Image | Missing:
-        """The image of a row's reference `image`, if it is here."""
+        """Return the image of a row's reference `image`, if it is here."""
         references = self.references(image)
         if not references:
             return Missing(f"image {image}: its name has no instance id to fill the templates with")
@@ -161,7 +161,7 @@ class ImageProvider:
             yield value, self.obtain(image_of(value))
 
     def obtain(self, image: str) -> Image | Missing:
-        """The image of a row's reference, pulled if necessary, in use until `release`."""
+        """Return the image of a row's reference, pulled if necessary, in use until `release`."""
         docker = docker_package()
         try:
             obtained = self._obtained(image)
@@ -181,7 +181,7 @@ class ImageProvider:
             self._changed.notify_all()
 
     def missing(self, images: Iterable[str]) -> MissingImages:
-        """What a run with the rows' references `images` would pull; no registry is queried."""
+        """Return what a run with these references of rows would pull; no registry is queried."""
         different = dict.fromkeys(images)
         missing = sum(isinstance(self.find(image), Missing) for image in different)
         average = _GIGABYTES.get(self._templates[0])
@@ -325,7 +325,7 @@ class ImageProvider:
 
 
 def _template(text: str) -> str:
-    """The template named `text`, or `text` itself; `ConfigError` for unknown fields."""
+    """Return the template named `text`, or `text` itself; `ConfigError` for unknown fields."""
     if "{" not in text:
         if text not in TEMPLATES:
             raise ConfigError(

@@ -169,7 +169,7 @@ class _Containers:
 
     @contextmanager
     def started(self, client: Any, image: str, limits: TrialLimits) -> Iterator[TrialContainer]:
-        """A container that is removed afterwards; `LaunchError` where none starts."""
+        """Return a container that is removed afterwards; `LaunchError` where none starts."""
         if self.closed:
             raise LaunchError("the trials were closed")
         container = TrialContainer(client, image, limits)

@@ -82,7 +82,7 @@ class Transcript:
         return "" if self.started else self._buffer.decode(errors="replace")
 
     def failure(self) -> tuple[str, str] | None:
-        """The part that failed before the start (patch, machine), and the reason."""
+        """Return the part that failed before the start (patch, machine), and the reason."""
         for line in self.preface.splitlines():
             nonce, failed, rest = line.partition(" failed ")
             if failed and nonce == self._nonce:

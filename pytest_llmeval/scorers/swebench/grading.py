@@ -100,7 +100,7 @@ def grade_official(expected: Expected, log: str) -> Grade:
 
 
 def _universal(log: str) -> str:
-    """The log with every line break as one character, as it is read from a file."""
+    """Return the log with every line break as one character, as it is read from a file."""
     return log.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -152,7 +152,7 @@ class _Statuses:
         return {name: place for place, name in enumerate(self._statuses)}
 
     def of(self, test: str) -> str | None:
-        """The status of a test; None where it is not in the log, or is ambiguous there."""
+        """Return the status of a test; None where it is not in the log, or is ambiguous there."""
         if test in self._statuses or test.count("[") <= test.count("]"):
             return self._statuses.get(test)
         first = bisect_left(self._sorted, test)

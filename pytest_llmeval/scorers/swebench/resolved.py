@@ -44,7 +44,7 @@ _HEADER = re.compile(r"^(?:diff --git |--- \S[^\n]*\n\+\+\+ \S)", re.MULTILINE)
 
 
 def resolved(item: Item, response: Response) -> Trial | Score:
-    """The guarded trial of the patch in a reply; unparsed where the reply has none.
+    """Return the guarded trial of the patch in a reply; unparsed where the reply has none.
 
     A run that ended without the last line of its test runner is wrong, whatever it printed.
     """
@@ -52,12 +52,12 @@ def resolved(item: Item, response: Response) -> Trial | Score:
 
 
 def resolved_official(item: Item, response: Response) -> Trial | Score:
-    """The trial of the patch in a reply by the row's own script, with the official rules."""
+    """Return the trial of the patch in a reply by the row's own script, with the official rules."""
     return _trial_of(item, response, guarded=False)
 
 
 def reference_trial(item: Item, *, guarded: bool) -> Trial:
-    """The trial of the item's gold patch, which must resolve it. ConfigError without one."""
+    """Return the trial of the item's gold patch, which must resolve it. ConfigError without one."""
     solution = item.fields.get("solution")
     if not solution:
         raise ConfigError(f"item {item.id!r} has no gold patch to run")
@@ -65,7 +65,7 @@ def reference_trial(item: Item, *, guarded: bool) -> Trial:
 
 
 def extract_patch(text: str) -> str | None:
-    """The patch in a reply; None where there is none.
+    """Return the patch in a reply; None where there is none.
 
     A text that begins as a diff is the patch as it is. Otherwise it is the inside of the first
     ``<patch>`` or ``<diff>``, else of the first block fenced as ``diff`` or ``patch``, else of
@@ -95,7 +95,7 @@ def extract_patch(text: str) -> str | None:
 
 
 def score_of(item: Item, trial: Trial, result: TrialResult) -> Score:
-    """The score of a patch whose trial has ended.
+    """Return the score of a patch whose trial has ended.
 
     Whatever the candidate did is wrong, with the reason; the machinery's failure is an error. The
     answer is one line; the log of the score has the tests that fail and the end of their output.
@@ -121,7 +121,7 @@ def score_of(item: Item, trial: Trial, result: TrialResult) -> Score:
 
 
 def expected_tests(item: Item) -> Expected:
-    """The tests that decide on an item."""
+    """Return the tests that decide on an item."""
     fields = item.fields
     return Expected(
         tuple(json.loads(fields["fail_to_pass"])),
@@ -174,7 +174,7 @@ def _blocks(text: str) -> list[tuple[str, str]]:
 
 
 def _unfenced(inside: str) -> str:
-    """The inside of an element without a fence around it."""
+    """Return the inside of an element without a fence around it."""
     blocks = _blocks(inside) if _FENCE.match(inside.lstrip()) else []
     return blocks[0][1] if blocks else inside
 
@@ -202,7 +202,7 @@ def _why_not(graded: Grade, detail: str) -> str:
 
 
 def _log(failing: tuple[str, ...], log: str) -> str:
-    """The tests that fail, and the end of what was printed; both of limited length."""
+    """Return the tests that fail, and the end of what was printed; both of limited length."""
     parts = []
     if failing:
         listed = [test[:300] for test in failing[:_LISTED]]
