@@ -1,9 +1,9 @@
-"""The front door for pytest: options, the marker, the fixtures, and the way in to the rest.
+"""Entry point for pytest: options, the marker, the fixtures, and registration of the other plugins.
 
-Nothing but this module and ``options`` is loaded before a test marked
-``@pytest.mark.llmeval`` is collected; without one the plugin has no effect. The first marked
-test registers the *answering* side (main process, or every xdist worker), and the plan that
-it makes registers the *judging* side (main process, or the xdist controller).
+Only this module and ``options`` are loaded before a test marked ``@pytest.mark.llmeval`` is
+collected; without one the plugin has no effect. The first marked test registers `WorkerPlugin`
+(in the main process, or in every xdist worker), whose plan registers `ControllerPlugin` (in the
+main process, or in the xdist controller).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import pytest
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.plugin import options
-from pytest_llmeval.plugin.keys import ANSWERING
-from pytest_llmeval.plugin.keys import COLLECTED
-from pytest_llmeval.plugin.keys import JUDGING
+from pytest_llmeval.plugin.keys import COLLECTION_COMPLETE
+from pytest_llmeval.plugin.keys import CONTROLLER_PLUGIN
 from pytest_llmeval.plugin.keys import UNMARKED
+from pytest_llmeval.plugin.keys import WORKER_PLUGIN
 from pytest_llmeval.plugin.options import NO_MODEL
-from pytest_llmeval.plugin.options import names_model
-from pytest_llmeval.plugin.options import skips_all
-from pytest_llmeval.plugin.options import why_skipped
+from pytest_llmeval.plugin.options import has_model_option
+from pytest_llmeval.plugin.options import has_skip_option
+from pytest_llmeval.plugin.options import skip_reason
 
 if TYPE_CHECKING:
     from pytest_llmeval.plugin.process import Termination
@@ -47,21 +47,21 @@ def pytest_configure(config: pytest.Config) -> None:
     except ConfigError as mistake:
         raise pytest.UsageError(str(mistake)) from mistake
     if dry_run:
-        # Nothing is run, so xdist, which looks at these after us, starts no workers.
+        # No test is run: xdist, which reads these options later, must not start workers.
         config.option.dist, config.option.tx, config.option.numprocesses = "no", [], 0
     if _expects_items(config):
         _end_collection_by_sigterm(config)
 
 
 def _expects_items(config: pytest.Config) -> bool:
-    """True if an option names a model, or a module that pytest has loaded has a ``model`` fixture.
+    """Return True if an option names a model, or a loaded module has a ``model`` fixture.
 
-    That of a conftest.py which pytest loads during the collection is not known yet.
+    A ``conftest.py`` that pytest loads during the collection is not considered.
     """
     try:
-        if skips_all(config):
+        if has_skip_option(config):
             return False
-        if names_model(config):
+        if has_model_option(config):
             return True
     except ConfigError:
         return False  # reported when the first marked test needs the setting
@@ -72,14 +72,14 @@ def _expects_items(config: pytest.Config) -> bool:
 
 
 def _end_collection_by_sigterm(config: pytest.Config) -> None:
-    """Have SIGTERM end the collection of tests, which may read large data, as Ctrl-C does."""
+    """Make SIGTERM interrupt the collection, which may read large data, as Ctrl-C does."""
     if _COLLECTING not in config.stash:
         from pytest_llmeval.plugin.process import Termination
 
         config.stash[_COLLECTING] = Termination(config)
 
 
-def _leave_collection(config: pytest.Config) -> None:
+def _restore_sigterm(config: pytest.Config) -> None:
     if _COLLECTING in config.stash:
         config.stash[_COLLECTING].restore()
 
@@ -88,24 +88,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("llmeval")
     if marker is None:
         return
-    skipped = "item" in metafunc.fixturenames and why_skipped(metafunc.definition) is not None
+    skipped = "item" in metafunc.fixturenames and skip_reason(metafunc.definition) is not None
     if skipped and not metafunc.config.option.collectonly:
         return
-    collected = _answering(metafunc.config).collected
+    collected = _worker_plugin(metafunc.config).collected
     try:
         collected.parametrize(metafunc, marker)
     except ConfigError as error:
-        # Only collecting: an error of this file, if the test was to be evaluated at all.
+        # With --collect-only: an error of this file, unless the test is skipped.
         if not skipped:
             raise pytest.Collector.CollectError(str(error)) from None
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip marked tests that are not to be evaluated; refuse those that cannot be parametrized.
+    """Skip marked tests without a model; raise UsageError for those that cannot be parametrized.
 
-    They would pass unevaluated. A session of nothing but tests without a model is a mistake, not a
-    success: it is refused.
+    The latter would pass without an evaluation. A session in which all tests lack a model is a
+    usage error as well.
     """
     reasons: set[str | None] = set()
     for test in items:
@@ -113,31 +113,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             reasons.add(None)
             continue
         evaluable = "item" in getattr(test, "fixturenames", ())
-        reason = why_skipped(test) if evaluable else None
+        reason = skip_reason(test) if evaluable else None
         reasons.add(reason)
         if reason is not None:
             test.add_marker(pytest.mark.skip(reason=reason))
             continue
         callspec = getattr(test, "callspec", None)
-        answering = config.pluginmanager.get_plugin(ANSWERING)
-        problems = answering.collected.problems if answering is not None else {}
+        worker = config.pluginmanager.get_plugin(WORKER_PLUGIN)
+        problems = worker.collected.problems if worker is not None else {}
         if (callspec is None or "item" not in callspec.params) and test.nodeid not in problems:
             _end(
                 config,
                 f"{test.nodeid} is marked llmeval but cannot be evaluated: the marker must be on"
                 " a plain test function or class (not unittest) that uses `answer` or `item`, and"
-                " cannot be added later",
+                " it cannot be added after the collection",
             )
     if reasons == {NO_MODEL} and not config.option.collectonly:
         _end(config, NO_MODEL)
-    config.stash[COLLECTED] = True
+    config.stash[COLLECTION_COMPLETE] = True
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Let a user's mistake end the session in one line instead of a collection traceback."""
+    """End the session with one line for a ConfigError, instead of a collection traceback."""
     report = yield
     call = getattr(report, "call", None)
     mistake = call.excinfo.value if call is not None and call.excinfo is not None else None
@@ -149,26 +149,26 @@ def pytest_make_collect_report(
 
 
 def _end(config: pytest.Config, mistake: str) -> None:
-    """End the session for a user's mistake. Returns in an xdist worker, which cannot end it."""
+    """End the session with a usage error; in an xdist worker, publish it for the controller."""
     from pytest_llmeval.core.plan import Plan
-    from pytest_llmeval.plugin.worker_channel import Exchange
+    from pytest_llmeval.plugin.worker_channel import WorkerChannel
 
-    exchange = Exchange.here(config)
-    if exchange is None:
-        # pytest ends the collection as if all were well even so: nothing may be planned then.
-        config.pluginmanager.unregister(name=ANSWERING)
+    channel = WorkerChannel.current(config)
+    if channel is None:
+        # pytest calls the hooks of a complete collection nevertheless: no plan may be made then.
+        config.pluginmanager.unregister(name=WORKER_PLUGIN)
         raise pytest.UsageError(mistake)
-    exchange.leave_plan(Plan(problem=mistake))
+    channel.publish_plan(Plan(problem=mistake))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Refuse a model on the command line with nothing to evaluate it on: that is no success."""
+    """Raise UsageError if a model is given and no marked test is selected."""
     config = session.config
-    if COLLECTED not in config.stash:
+    if COLLECTION_COMPLETE not in config.stash:
         return
-    _leave_collection(config)
-    worker = hasattr(config, "workerinput")
-    if worker or config.getoption("collectonly") or not config.getoption("--llm-model"):
+    _restore_sigterm(config)
+    is_worker = hasattr(config, "workerinput")
+    if is_worker or config.getoption("collectonly") or not config.getoption("--llm-model"):
         return
     if not any(test.get_closest_marker("llmeval") for test in session.items):
         from pytest_llmeval.plugin.controller import require_marked_tests
@@ -176,14 +176,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         require_marked_tests(config)
 
 
-def _answering(config: pytest.Config) -> Any:
-    plugin = config.pluginmanager.get_plugin(ANSWERING)
+def _worker_plugin(config: pytest.Config) -> Any:
+    plugin = config.pluginmanager.get_plugin(WORKER_PLUGIN)
     if plugin is None:
-        from pytest_llmeval.plugin.worker import Answering
+        from pytest_llmeval.plugin.worker import WorkerPlugin
 
         _end_collection_by_sigterm(config)
-        plugin = Answering(config)
-        config.pluginmanager.register(plugin, ANSWERING)
+        plugin = WorkerPlugin(config)
+        config.pluginmanager.register(plugin, WORKER_PLUGIN)
     return plugin
 
 
@@ -192,50 +192,50 @@ def _answering(config: pytest.Config) -> Any:
 
 @pytest.fixture
 def item(request: pytest.FixtureRequest) -> Any:
-    """The benchmark item of this test."""
-    # A marked test is parametrized, unless its items cannot be had.
-    answering = request.config.pluginmanager.get_plugin(ANSWERING)
-    problems = {} if answering is None else answering.collected.problems
+    """Return the benchmark item of this test."""
+    # A marked test is parametrized, unless its items could not be read.
+    worker = request.config.pluginmanager.get_plugin(WORKER_PLUGIN)
+    problems = {} if worker is None else worker.collected.problems
     pytest.fail(problems.get(request.node.nodeid, UNMARKED), pytrace=False)
 
 
 @pytest.fixture(scope="session")
 def model(request: pytest.FixtureRequest) -> Any:
-    """The model under evaluation (``--llm-model``); weights are loaded by its first answer.
+    """Return the model under evaluation (``--llm-model``); its first answer loads the weights.
 
-    Override it in a ``conftest.py`` to evaluate a system of your own: return an object with
+    Override it in a ``conftest.py`` to evaluate a custom model: return an object with
     ``answer(requests)``, or a function from prompt to text.
     """
-    answering = request.config.pluginmanager.get_plugin(ANSWERING)
-    if answering is None:
+    worker = request.config.pluginmanager.get_plugin(WORKER_PLUGIN)
+    if worker is None:
         pytest.fail(UNMARKED, pytrace=False)
-    return answering.load_model(getattr(request, "param", None))
+    return worker.load_model(getattr(request, "param", None))
 
 
 @pytest.fixture
 def answer(request: pytest.FixtureRequest, item: Any, model: Any) -> Any:
-    """The model's answer to this test's item, with its outcome."""
-    answering: Any = request.config.pluginmanager.get_plugin(ANSWERING)
-    return answering.answer(request.node, model)
+    """Return the model's answer to this test's item, with its outcome."""
+    worker: Any = request.config.pluginmanager.get_plugin(WORKER_PLUGIN)
+    return worker.answer(request.node, model)
 
 
 # xdist -------------------------------------------------------------------------------------
 
 
-_EXCHANGE = pytest.StashKey[str]()
+_CHANNEL_ID = pytest.StashKey[str]()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    node.config.stash[_EXCHANGE] = node.workerinput["testrunuid"]
+    node.config.stash[_CHANNEL_ID] = node.workerinput["testrunuid"]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Remove what workers may have left after a session that ended early."""
-    if _EXCHANGE in config.stash:
-        from pytest_llmeval.plugin.worker_channel import Exchange
+    """Remove the files of workers whose session ended early."""
+    if _CHANNEL_ID in config.stash:
+        from pytest_llmeval.plugin.worker_channel import WorkerChannel
 
-        Exchange.for_run(config.stash[_EXCHANGE]).remove()
+        WorkerChannel.for_run(config.stash[_CHANNEL_ID]).remove()
 
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)
@@ -244,23 +244,27 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Generator[No
 
     default = yield
 
-    def choose() -> Any:
-        if not config.pluginmanager.has_plugin(JUDGING):
+    def choose_scheduler() -> Any:
+        if not config.pluginmanager.has_plugin(CONTROLLER_PLUGIN):
             return None
         from pytest_llmeval.plugin.controller import make_scheduler
 
         return make_scheduler(config, default)
 
-    return default if config.getoption("dist") == "each" else DeferredScheduling(default, choose)
+    return (
+        default
+        if config.getoption("dist") == "each"
+        else DeferredScheduling(default, choose_scheduler)
+    )
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: Any) -> None:
-    from pytest_llmeval.plugin.worker_channel import Exchange
+    from pytest_llmeval.plugin.worker_channel import WorkerChannel
 
-    exchange = Exchange.for_run(node.workerinput["testrunuid"])
-    if exchange.has_plan or node.config.getoption("--llm-model"):
-        from pytest_llmeval.plugin.controller import judge_plan_of
+    channel = WorkerChannel.for_run(node.workerinput["testrunuid"])
+    if channel.has_plan or node.config.getoption("--llm-model"):
+        from pytest_llmeval.plugin.controller import start_from_worker_plan
 
-        judge_plan_of(node)
-    _leave_collection(node.config)
+        start_from_worker_plan(node)
+    _restore_sigterm(node.config)

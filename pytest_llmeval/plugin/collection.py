@@ -1,4 +1,4 @@
-"""Marked tests as pytest collects them: one for every item, and the plan of those that are run."""
+"""Collection of marked tests: one test per item, and the plan of the selected ones."""
 
 from __future__ import annotations
 
@@ -16,28 +16,26 @@ from pytest_llmeval.evaluation.planner import Selected
 from pytest_llmeval.evaluation.planner import make_plan
 from pytest_llmeval.evaluation.suite import Suite
 from pytest_llmeval.models import load_model
-from pytest_llmeval.plugin.project_fixtures import place
 from pytest_llmeval.plugin.project_fixtures import project_fixture
+from pytest_llmeval.plugin.project_fixtures import source_location
 
 
-class Collected:
-    """The marked tests of a session.
-
-    ``items``: by node id, of the tests that a plan was made of. ``problems``: by node id of the
-    function, why a test has no items.
-    """
+class CollectedTests:
+    """Marked tests of a session."""
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self.suite = Suite(settings)
+        #: Node id → item, of the planned tests.
         self.items: dict[str, Item] = {}
+        #: Node id of a test function → why it has no items.
         self.problems: dict[str, str] = {}
         self._config = config
         self._settings = settings
 
     def parametrize(self, metafunc: pytest.Metafunc, marker: pytest.Mark) -> None:
-        """Parametrize a marked test: one test per item, and per model where there are several.
+        """Parametrize a marked test by item, and by model if there are several.
 
-        A test for which that fails is left without items. The reason in ``problems`` matters only
+        If that fails, the test has no items and the reason is in ``problems``; it is reported only
         if the test is selected.
         """
         try:
@@ -53,24 +51,31 @@ class Collected:
         if unknown or len(marker.args) > 1:
             raise ConfigError(
                 f"{test}: @pytest.mark.llmeval takes a benchmark and protocol=…,"
-                f" not {', '.join(sorted(unknown)) or 'more'}"
+                f" not {', '.join(sorted(unknown)) or 'further arguments'}"
             )
         for name in ("item", "answer"):
-            own = project_fixture(metafunc.definition, name)
-            if own is not None:
+            override = project_fixture(metafunc.definition, name)
+            if override is not None:
                 raise ConfigError(
-                    f"{test}: the fixture `{name}` of {place(own, metafunc.config)} hides that of"
+                    f"{test}: the fixture `{name}` of {source_location(override, metafunc.config)} hides the one of"
                     " pytest-llmeval: rename it"
                 )
         if "item" not in metafunc.fixturenames:
-            raise ConfigError(f"{test} is marked llmeval but uses neither `answer` nor `item`")
+            raise ConfigError(
+                f"{test} is marked llmeval but uses neither `answer` nor `item`: add one of them to"
+                " its arguments"
+            )
         if sum(mark.name == "llmeval" for mark in metafunc.definition.own_markers) > 1:
-            raise ConfigError(f"{test} has two llmeval markers: a test evaluates one benchmark")
+            raise ConfigError(
+                f"{test} has two llmeval markers: a test evaluates one benchmark, write two tests"
+            )
         benchmark = marker.args[0] if marker.args else marker.kwargs.get("benchmark")
         protocol = marker.kwargs.get("protocol")
         evaluated = self.suite.add(test, benchmark, protocol, metafunc.function)
         if evaluated.protocol.answers_per_item > 1 and "answer" not in metafunc.fixturenames:
-            raise ConfigError(f"{test} does not use `answer`: it cannot have several samples")
+            raise ConfigError(
+                f"{test} does not use `answer`, which a protocol with several samples needs"
+            )
         specs = self._settings.models
         if len(specs) > 1:
             names = [load_model(spec, **self._settings.endpoint).name for spec in specs]
@@ -80,16 +85,16 @@ class Collected:
         metafunc.parametrize("item", evaluated.items, ids=[item.id for item in evaluated.items])
 
     def plan(self, tests: Iterable[pytest.Item]) -> Plan:
-        """The plan of the collected tests that are left to be run.
+        """Return the plan of the selected tests.
 
-        Raises ConfigError where they cannot be evaluated together, or by no model.
+        Raises ConfigError if they cannot be evaluated in one session.
         """
         specs = self._settings.models
         selected: list[Selected] = []
         seen: set[tuple[int, int, str]] = set()
         fixtures: dict[FunctionType | None, str] = {}
         for node in tests:
-            # A test's own node id, without parameters, is what `parametrize` registered.
+            # `parametrize` registered the node id of the function, without parameters.
             test = (
                 f"{node.parent.nodeid if node.parent else ''}::{getattr(node, 'originalname', '')}"
             )
@@ -100,17 +105,17 @@ class Collected:
             item, spec = callspec.params["item"], callspec.params.get("model")
             fixtures.setdefault(project_fixture(node, "model"), test)
             if not isinstance(item, Item):
-                continue  # a shard without items: pytest collects one test, and skips it
+                continue  # a shard without items: pytest collects one test and skips it
             if spec is not None and spec not in specs:
                 raise ConfigError(
-                    f"{test}: its `model` is parametrized by the project; several models are"
-                    " several --llm-model, or several runs"
+                    f"{test}: its `model` fixture is parametrized by the project: for several models, repeat"
+                    " --llm-model or start several runs"
                 )
             number = specs.index(spec) if spec is not None else 0
             if (number, id(evaluated), item.id) in seen:
                 raise ConfigError(
-                    f"{test} has several tests for item {item.id!r}: it may have no parameters"
-                    " beside those that the marker gives it"
+                    f"{test} has more than one test for item {item.id!r}: remove its own"
+                    " parameters and those of its fixtures"
                 )
             seen.add((number, id(evaluated), item.id))
             if evaluated.lacking is not None and not self._settings.dry_run:
@@ -119,13 +124,13 @@ class Collected:
             self.items[node.nodeid] = item
         if len(fixtures) > 1:
             raise ConfigError(
-                f"{' and '.join(fixtures.values())} have different `model` fixtures: run them apart"
+                f"{' and '.join(fixtures.values())} have different `model` fixtures: run them in separate sessions"
             )
         self.suite.release()
         own_model = next(iter(fixtures), None)
         if own_model is not None and specs:
             raise ConfigError(
-                f"--llm-model {specs[0]} is given, and {place(own_model, self._config)} has a `model`"
+                f"--llm-model {specs[0]} is given, and {source_location(own_model, self._config)} has a `model`"
                 " fixture, which replaces it: give one of the two (load_model(SPEC) of"
                 " pytest_llmeval.models opens a model inside the fixture)"
             )

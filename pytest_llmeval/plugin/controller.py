@@ -1,4 +1,4 @@
-"""The judging side: gathers outcomes from reports, decides gates, prints, sets the exit code.
+"""Hooks of the process that reports: collect outcomes, judge the run, print, set the exit code.
 
 Registered in the main process, or in the xdist controller, once there is a plan.
 """
@@ -25,20 +25,20 @@ from pytest_llmeval.gates import count_states
 from pytest_llmeval.gates import group_subject_verdicts
 from pytest_llmeval.gates import verdict_line
 from pytest_llmeval.plugin.junit_subjects import SubjectCases
-from pytest_llmeval.plugin.keys import ANSWERING
-from pytest_llmeval.plugin.keys import COLLECTED
-from pytest_llmeval.plugin.keys import JUDGING
-from pytest_llmeval.plugin.options import moved_rootdir
+from pytest_llmeval.plugin.keys import COLLECTION_COMPLETE
+from pytest_llmeval.plugin.keys import CONTROLLER_PLUGIN
+from pytest_llmeval.plugin.keys import WORKER_PLUGIN
 from pytest_llmeval.plugin.options import read_settings
+from pytest_llmeval.plugin.options import rootdir_warning
 from pytest_llmeval.plugin.outcomes import ItemErrors
 from pytest_llmeval.plugin.outcomes import outcome_of
 from pytest_llmeval.plugin.process import Termination
-from pytest_llmeval.plugin.process import paused
+from pytest_llmeval.plugin.process import no_garbage_collection
 from pytest_llmeval.plugin.progress import Progress
 from pytest_llmeval.plugin.scheduler import LEAST_PENDING
 from pytest_llmeval.plugin.scheduler import ChunkScheduling
 from pytest_llmeval.plugin.session import RunSession
-from pytest_llmeval.plugin.worker_channel import Exchange
+from pytest_llmeval.plugin.worker_channel import WorkerChannel
 from pytest_llmeval.reports.ci import report_to_job
 from pytest_llmeval.reports.formatting import WIDTH
 from pytest_llmeval.reports.formatting import bound_report_texts
@@ -52,36 +52,38 @@ from pytest_llmeval.reports.wording import verdict_headline
 from pytest_llmeval.runs.judging import read_judged
 from pytest_llmeval.storage.folder import RunFolder
 
-# How long the workers of an interrupted session may take to end: within a forward pass, say.
 _WORKERS_END_SECONDS = 5
+"""Time for the workers of an interrupted session to end, for example within a forward pass."""
 
 
-def judge_here(config: pytest.Config, plan: Plan, settings: Settings) -> None:
-    """Start judging in the main process, unless its collection was interrupted.
+def start_session(config: pytest.Config, plan: Plan, settings: Settings) -> None:
+    """Register the controller in the main process, unless the collection was interrupted.
 
-    Raises pytest.UsageError for a user's mistake.
+    Raises pytest.UsageError for invalid options, models, thresholds or baselines.
     """
-    if COLLECTED in config.stash:
-        _judge(config, plan, settings)
+    if COLLECTION_COMPLETE in config.stash:
+        _start(config, plan, settings)
 
 
-def _judge(config: pytest.Config, plan: Plan, settings: Settings) -> None:
-    termination = Termination(config)  # before there is a run that it could leave half made
+def _start(config: pytest.Config, plan: Plan, settings: Settings) -> None:
+    termination = Termination(config)  # before the run folder is created
     try:
         run = RunSession(
             plan, settings, [str(argument) for argument in config.invocation_params.args]
         )
     except ConfigError as error:
         raise pytest.UsageError(str(error)) from error
-    # At once: what it registers removes the folder if a signal comes before the first answer.
+    # Immediately: on a signal before the first answer, the plugin removes the run folder.
     errors = ItemErrors(config, plan)
     config.pluginmanager.register(errors)
-    config.pluginmanager.register(Judging(config, run, errors, termination), JUDGING)
-    if (moved := moved_rootdir(config)) is not None:
+    config.pluginmanager.register(
+        ControllerPlugin(config, run, errors, termination), CONTROLLER_PLUGIN
+    )
+    if (moved := rootdir_warning(config)) is not None:
         run.notes.append(moved)
-    unread = None if settings.thresholds is not None else _unread_thresholds(config, plan)
-    if unread is not None:
-        run.ungated = f"nothing was gated: {unread} is read only if --llm-thresholds names it"
+    unused = None if settings.thresholds is not None else _unused_thresholds(config, plan)
+    if unused is not None:
+        run.no_gates_note = f"nothing was gated: {unused} is read only if --llm-thresholds names it"
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None:
         for note in run.notes:
@@ -89,46 +91,52 @@ def _judge(config: pytest.Config, plan: Plan, settings: Settings) -> None:
             terminal.write_line(escape_workflow_commands(line), yellow=True)
 
 
-def _unread_thresholds(config: pytest.Config, plan: Plan) -> str | None:
-    """A thresholds.toml that somebody may take for the one in force: beside a test, or above it.
+def _unused_thresholds(config: pytest.Config, plan: Plan) -> str | None:
+    """Return the path of a ``thresholds.toml`` that is not in use; None if there is none.
 
-    As one would type it where pytest was started.
+    It is searched next to the tests, in the rootdir and in the invocation directory. The path is
+    relative to the latter.
     """
-    root, here = config.rootpath, config.invocation_params.dir
+    root, working_folder = config.rootpath, config.invocation_params.dir
     tests = dict.fromkeys((root / item.nodeid.partition("::")[0]).parent for item in plan.items)
-    for folder in dict.fromkeys((*tests, root, here)):
+    for folder in dict.fromkeys((*tests, root, working_folder)):
         if os.path.lexists(folder / "thresholds.toml"):
-            return os.path.relpath(folder / "thresholds.toml", here)
+            return os.path.relpath(folder / "thresholds.toml", working_folder)
     return None
 
 
-def judge_plan_of(node: Any) -> None:
-    """In the xdist controller: start judging as soon as the first worker has left a plan."""
+def start_from_worker_plan(node: Any) -> None:
+    """Start the session in the xdist controller, once the first worker has published a plan."""
     config = node.config
-    exchange = Exchange.for_run(node.workerinput["testrunuid"])
-    if _judging(config) is not None:
+    channel = WorkerChannel.for_run(node.workerinput["testrunuid"])
+    if _controller_plugin(config) is not None:
         return
-    plan = exchange.read_plan()
+    plan = channel.read_plan()
     if plan is None:
         require_marked_tests(config)
         return
     try:
         if config.getoption("dist") == "each":
-            raise pytest.UsageError("--dist=each would have every worker answer every item")
+            raise pytest.UsageError(
+                "--dist=each runs every item in every worker: use another --dist, such as load"
+            )
         if plan.problem is not None:
             raise pytest.UsageError(plan.problem)
-        _judge(config, plan, read_settings(config))
+        _start(config, plan, read_settings(config))
     except pytest.UsageError:
-        exchange.remove()
+        channel.remove()
         raise
-    judging = _judging(config)
-    assert judging is not None
-    judging.exchange = exchange
-    exchange.leave_run(judging.run.folder.path)
+    controller = _controller_plugin(config)
+    assert controller is not None
+    controller.channel = channel
+    channel.publish_run_folder(controller.run.folder.path)
 
 
 def require_marked_tests(config: pytest.Config) -> None:
-    """A model named on the command line and nothing to evaluate it on is no success (rule 2 of ARCHITECTURE.md)."""
+    """Raise UsageError if ``--llm-model`` is given and no marked test is selected.
+
+    Such a session must not pass (rule 2 of ARCHITECTURE.md).
+    """
     arguments = [str(argument) for argument in config.invocation_params.args]
     if not config.getoption("--llm-skip") and any(
         argument.partition("=")[0] == "--llm-model" for argument in arguments
@@ -138,38 +146,38 @@ def require_marked_tests(config: pytest.Config) -> None:
         )
 
 
-def run_folder_here(config: pytest.Config) -> RunFolder:
-    """The run folder, seen from the answering side."""
-    exchange = Exchange.here(config)
-    if exchange is not None:
-        return RunFolder(exchange.read_run())
-    judging = _judging(config)
-    assert judging is not None
-    return judging.run.folder
+def current_run_folder(config: pytest.Config) -> RunFolder:
+    """Return the run folder, in the main process or in an xdist worker."""
+    channel = WorkerChannel.current(config)
+    if channel is not None:
+        return RunFolder(channel.read_run_folder())
+    controller = _controller_plugin(config)
+    assert controller is not None
+    return controller.run.folder
 
 
-def _judging(config: pytest.Config) -> Judging | None:
-    plugin: Judging | None = config.pluginmanager.get_plugin(JUDGING)
+def _controller_plugin(config: pytest.Config) -> ControllerPlugin | None:
+    plugin: ControllerPlugin | None = config.pluginmanager.get_plugin(CONTROLLER_PLUGIN)
     return plugin
 
 
 def make_scheduler(config: pytest.Config, default: Any) -> ChunkScheduling:
-    """The scheduler in place of xdist's, for a session that is judged."""
-    judging = _judging(config)
-    assert judging is not None
+    """Return the scheduler that replaces xdist's in a session with planned tests."""
+    controller = _controller_plugin(config)
+    assert controller is not None
     return ChunkScheduling(
-        default.numnodes,  # of all workers; some may not have reported yet
-        judging.run.plan,
+        default.numnodes,  # all workers, including those that have not reported yet
+        controller.run.plan,
         config.getoption("dist"),
-        judging.crashed,
-        judging.give_up,
-        judging.assign,
-        2 * CHUNK_SIZE if judging.run.prefetches else LEAST_PENDING,
+        controller.crashed,
+        controller.give_up,
+        controller.assign,
+        2 * CHUNK_SIZE if controller.run.prefetches else LEAST_PENDING,
     )
 
 
-class Judging:
-    """Hooks of the judging side."""
+class ControllerPlugin:
+    """Plugin of the process that reports: the main process, or the xdist controller."""
 
     def __init__(
         self,
@@ -182,7 +190,7 @@ class Judging:
         self.run = run
         self._errors = errors
         self._termination = termination
-        self.exchange: Exchange | None = None
+        self.channel: WorkerChannel | None = None
         self._failed_to_write: str | None = None
         self._warnings: list[str] = []
         self._failed: list[str] = []
@@ -198,19 +206,19 @@ class Judging:
         self._progress = Progress.start(config, run.folder.records, run.plan)
 
     def crashed(self, nodeid: str) -> None:
-        """Tell the other workers, before they are given the dead one's chunks."""
-        if self.exchange is not None:
-            self.exchange.note_crash(nodeid)
+        """Publish a crash to the other workers, before they get the chunks of the crashed one."""
+        if self.channel is not None:
+            self.channel.record_crash(nodeid)
 
     def assign(self, worker: str, chunk: int) -> None:
-        """Tell a worker which chunk it is going to be sent, so that it may begin ahead."""
-        if self.exchange is not None:
-            self.exchange.assign(worker, chunk)
+        """Publish the next chunk of a worker, so that it can send requests in advance."""
+        if self.channel is not None:
+            self.channel.record_assignment(worker, chunk)
 
     def give_up(self, nodeids: list[str]) -> None:
-        """Report tests as errors whose chunk has cost several workers."""
+        """Report the tests of a chunk that crashed several workers as errors."""
         for nodeid in nodeids:
-            message = "not answered: the items asked together with it crashed several workers"
+            message = "not answered: the the items of its chunk crashed several workers"
             file = nodeid.split("::")[0]
             report = pytest.TestReport(
                 nodeid=nodeid,
@@ -231,11 +239,11 @@ class Judging:
         if report.failed and not hasattr(report, "wasxfail") and report.when != "teardown":
             self._failed.append(report.nodeid)
         if outcome is not None:
-            self.run.outcomes.receive(report, outcome)
+            self.run.outcomes.add(report, outcome)
         elif report.failed and report.when != "teardown":
-            # The report of a dead worker's test has no phase.
+            # The report of a crashed worker's test has no phase.
             try:
-                self.run.receive_failure(report.nodeid, report.longreprtext)
+                self.run.record_failure(report.nodeid, report.longreprtext)
             except RunError as error:
                 self._failed_to_write = str(error)
         bound_report_texts(report)
@@ -246,18 +254,17 @@ class Judging:
     ) -> tuple[str, str, str | tuple[str, dict[str, bool]]] | None:
         """Count wrong answers and gates under their own names.
 
-        Neither letter nor word keeps pytest from printing anything: Progress shows how far a
-        run is, and thousands of letters do not. With ``-v`` every item has its line, and in the
-        summary that ``-rA`` asks for its word.
+        With an empty letter and word pytest prints nothing: `Progress` replaces thousands of
+        letters. With ``-v`` every item has a line, and with ``-rA`` a line in the summary.
         """
         if isinstance(report, GateReport):
             return report.category if report.when == "call" else "", "", ""
         outcome = outcome_of(report)
         if outcome is None or report.outcome not in ("passed", "skipped"):
-            return None  # a failure, or an attempt that another plugin has had repeated
+            return None  # a failure, or an attempt that another plugin repeats
         category = "passed" if outcome == Outcome.CORRECT else outcome
-        lines = self.config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) > 0
-        if not lines and not self._ended:
+        is_verbose = self.config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) > 0
+        if not is_verbose and not self._ended:
             return category, "", ""
         color = "green" if outcome == Outcome.CORRECT else "yellow"
         return category, "", (category.upper(), {color: True})
@@ -265,38 +272,38 @@ class Judging:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Collect the warnings of xdist's workers."""
-        if self.exchange is not None:
-            self.exchange.leave(node.gateway.id)
+        if self.channel is not None:
+            self.channel.unregister_worker(node.gateway.id)
         output = getattr(node, "workeroutput", {})
         self._warnings += output.get("llmeval_warnings", [])
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        # Under xdist, -x and a worker that gives up end the session by an exception of its own;
-        # without it they end in failure. The exit code should be the same.
+        # -x, or a worker that cannot go on, ends the session: by an exception under xdist, as a
+        # failure otherwise. The exit code is the same.
         self._stopped_by_xdist = excinfo.type.__module__.startswith("xdist.")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        # tryfirst: gates must be reported before JUnit and the terminal close their books.
+        # tryfirst: gates must be reported before the JUnit file and the summary are written.
         self._termination.end()
         interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
         if self._progress is not None:
             self._progress.stop()
-        if self.exchange is not None:
-            _end_workers(self.exchange)
-            self.exchange.remove()
+        if self.channel is not None:
+            _end_workers(self.channel)
+            self.channel.remove()
         try:
-            answering = self.config.pluginmanager.get_plugin(ANSWERING)
-            if answering is not None:
-                answering.stop()
-                self._warnings = answering.warnings
-                with paused():
-                    answering.keep_prompts()
+            worker = self.config.pluginmanager.get_plugin(WORKER_PLUGIN)
+            if worker is not None:
+                worker.stop()
+                self._warnings = worker.warnings
+                with no_garbage_collection():
+                    worker.keep_prompts()
             self.run.notes += dict.fromkeys(self._warnings)
-            # xdist takes the loss of its last worker for an ordinary end.
+            # xdist treats the loss of its last worker as an ordinary end.
             lost = len(self._reported) < len(self.run.plan.by_nodeid)
             cut_short = bool(interrupted or session.shouldfail or session.shouldstop or lost)
-            with paused():
+            with no_garbage_collection():
                 self.run.finish(cut_short, self._failed)
         except RunError as error:
             self._failed_to_write = str(error)
@@ -335,7 +342,7 @@ class Judging:
             return pytest.ExitCode.TESTS_FAILED
         if exitstatus == pytest.ExitCode.INTERRUPTED and self._stopped_by_xdist:
             return pytest.ExitCode.TESTS_FAILED
-        # Item errors that `max_errors` allows for are no failure of the build.
+        # Item errors within `max_errors` do not fail the session.
         tolerated = session.testsfailed == len(self._failed)
         if exitstatus == pytest.ExitCode.TESTS_FAILED and tolerated and not red:
             return pytest.ExitCode.OK
@@ -344,9 +351,9 @@ class Judging:
     def _report_gates(self, session: pytest.Session) -> None:
         """Report every gate as a test to plugins that write reports, and count it in the terminal.
 
-        The session would count a red gate as a failing test towards ``--maxfail``, and ``--lf``,
-        ``--ff`` and ``--stepwise`` would look for it in a file. A terminal of another plugin may
-        measure its progress by the tests that were collected.
+        Left out are the session, which would count a failed gate towards ``--maxfail``, the plugins
+        of ``--lf``, ``--ff`` and ``--stepwise``, which would search it in a file, and the terminal
+        of another plugin, which may measure progress by the number of collected tests.
         """
         manager = self.config.pluginmanager
         terminal = manager.get_plugin("terminalreporter")
@@ -363,7 +370,7 @@ class Judging:
             if verdict.status == "pass":
                 outcome = "passed"
             if outcome == "failed" and terminal is not None:
-                # The last line turns red by this key; no test is counted as failed.
+                # This key makes the last line red; no test is counted as failed.
                 terminal.stats.setdefault("failed", [])
             report = GateReport(self.run.thresholds_name, verdict, outcome, "call")
             hook(report=report)
@@ -398,26 +405,26 @@ class Judging:
             terminalreporter.write_line(escape_workflow_commands(self._failed_to_write), red=True)
 
 
-def _end_workers(exchange: Exchange) -> None:
-    """Have workers end that an interrupted session has left at work, before the run is summed up.
+def _end_workers(channel: WorkerChannel) -> None:
+    """Terminate the running workers of an interrupted session, before the run is judged.
 
-    Theirs is the last word about what they answer, and only they can remove their sandboxes.
+    On SIGTERM they write their last records and remove their sandboxes, which no other process can.
     """
-    until = time.monotonic() + _WORKERS_END_SECONDS
-    end = signal.SIGTERM
-    while workers := exchange.working():
+    deadline = time.monotonic() + _WORKERS_END_SECONDS
+    signal_number = signal.SIGTERM
+    while workers := channel.worker_pids():
         for pid in workers:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, end)
-        if end != signal.SIGTERM:
+                os.kill(pid, signal_number)
+        if signal_number != signal.SIGTERM:
             return
-        while exchange.working() and time.monotonic() < until:
+        while channel.worker_pids() and time.monotonic() < deadline:
             time.sleep(0.02)
-        end = signal.SIGKILL
+        signal_number = signal.SIGKILL
 
 
 class GateReport(pytest.TestReport):
-    """A gate as a test: ``thresholds.toml::mmlu::accuracy``."""
+    """Report of a gate as a test, such as ``thresholds.toml::mmlu::accuracy``."""
 
     def __init__(self, file: str, verdict: Verdict, outcome: Any, when: Any) -> None:
         text = bounded_text(verdict_line(verdict))

@@ -1,4 +1,4 @@
-"""``--llm-dry-run``: what a run would ask, and what it would cost, without a model."""
+"""``--llm-dry-run``: the requests, tokens and cost of a run, without a model."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ TOKENS_PER_CHARACTER = 0.3
 
 @dataclass(frozen=True)
 class Estimate:
-    """What one model would be asked about one benchmark.
+    """Requests that one model would get for one benchmark.
 
-    ``requests`` has those of other orders of options, and without content, too. ``prompt_tokens``
-    is taken from the number of characters; ``answer_tokens`` is what the protocol allows for, and
-    more than most models use. ``cost`` follows from both, None without a price. ``first`` is the
-    first request.
+    ``requests`` includes those with reordered options and those without content. ``prompt_tokens``
+    is estimated from the number of characters; ``answer_tokens`` is the protocol's maximum, more
+    than most models use. ``cost`` follows from both, None without a price. ``first`` is the first
+    request.
     """
 
     model: str
@@ -61,158 +61,161 @@ def estimates(
     models: Mapping[int, Model],
     prices: Prices,
 ) -> list[Estimate]:
-    """One for every model and benchmark that has items. ``items`` are by node id.
+    """Return an estimate for every model and benchmark with items.
 
-    ``models`` are those of the plan by index; one that is not known is taken to answer whatever the
-    protocol asks for. Raises ConfigError for a template that fails on an item.
+    ``items``: by node id. ``models``: by index in the plan; a missing model is assumed to support
+    every kind of request. Raises ConfigError for a template that fails on an item.
     """
     groups: dict[tuple[int, int], list[Item]] = {}
     for planned in plan.items:
         groups.setdefault((planned.model, planned.result), []).append(items[planned.nodeid])
     return [
-        _estimate(plan, suite[result], asked, plan.models[model], models.get(model), prices)
-        for (model, result), asked in groups.items()
+        _estimate(plan, suite[result], group, plan.models[model], models.get(model), prices)
+        for (model, result), group in groups.items()
     ]
 
 
 def lacking_jobs(
     plan: Plan, suite: Sequence[Evaluated], items: Mapping[str, Item], settings: Settings
 ) -> list[str]:
-    """A line for every benchmark whose scorers need what is not on this machine yet."""
+    """Return a line for every benchmark whose scorers need something that is not on this machine yet."""
     lines = []
-    for number, one in enumerate(suite):
-        asked = {
+    for number, evaluated in enumerate(suite):
+        benchmark_items = {
             planned.item: items[planned.nodeid]
             for planned in plan.items
             if planned.result == number
         }
-        jobs = get_scorer(one.protocol.scorer).jobs
-        solved = [item for item in asked.values() if "solution" in item.fields]
+        jobs = get_scorer(evaluated.protocol.scorer).jobs
+        solved = [item for item in benchmark_items.values() if "solution" in item.fields]
         if jobs is not None and solved:
             lacking = KINDS[jobs.kind].lacking(settings, list(map(jobs.reference, solved)))
-            lines += [f"{one.benchmark.name}: {lacking}"] if lacking else []
+            lines += [f"{evaluated.benchmark.name}: {lacking}"] if lacking else []
     return lines
 
 
 def _estimate(
     plan: Plan,
-    one: Evaluated,
+    evaluated: Evaluated,
     items: Sequence[Item],
     spec: str,
     model: Model | None,
     prices: Prices,
 ) -> Estimate:
-    protocol = one.protocol
+    protocol = evaluated.protocol
     if model is not None and protocol.ask not in model.asks:
         protocol = protocol.with_generation()
-    carrying = carrier_ids(items) if protocol.ask == "choices" else frozenset()
-    asked: list[tuple[int, Request]] = []
+    carriers = carrier_ids(items) if protocol.ask == "choices" else frozenset()
+    counted_requests: list[tuple[int, Request]] = []
     for item in items:
-        pool = one.dataset.pool.get(item.subject, ())
-        arms = list(arms_of_item(item, one.arms, item.id in carrying))
-        # The same text in another order of options, as long but for shots that cannot be shown so.
+        pool = evaluated.dataset.pool.get(item.subject, ())
+        arms = list(arms_of_item(item, evaluated.arms, item.id in carriers))
+        # Reordered options give a prompt of the same length, unless a shot cannot be reordered.
         times = protocol.answers_per_item + sum(arm.instead is None for arm, _ in arms)
-        asked.append((times, _request(one, protocol, item, pool, plan.seed)))
-        asked += [
-            (1, _request(one, protocol, shown, pool, plan.seed))
-            for arm, shown in arms
+        counted_requests.append((times, _request(evaluated, protocol, item, pool, plan.seed)))
+        counted_requests += [
+            (1, _request(evaluated, protocol, variant, pool, plan.seed))
+            for arm, variant in arms
             if arm.instead is not None
         ]
-    requests = sum(times for times, _ in asked)
+    requests = sum(times for times, _ in counted_requests)
     characters = sum(
         times * len(request.prompt.text) * (1 if model is None else model.billed_prompts(request))
-        for times, request in asked
+        for times, request in counted_requests
     )
     prompt_tokens = math.ceil(characters * TOKENS_PER_CHARACTER)
     answer_tokens = requests * protocol.decoding.max_tokens if protocol.ask == "text" else 0
     price = prices.of(spec)
     return Estimate(
         spec,
-        one.benchmark.name,
+        evaluated.benchmark.name,
         protocol.scorer,
         len(items),
         requests,
         prompt_tokens,
         answer_tokens,
         None if price is None else price.of(prompt_tokens, answer_tokens),
-        asked[0][1],
+        counted_requests[0][1],
     )
 
 
 class DryRun:
-    """Hooks of a session that is not run: shows what was estimated."""
+    """Plugin of a session that runs no tests and prints the estimates."""
 
     def __init__(
-        self, found: Sequence[Estimate], prices: Prices, lacking: Sequence[str] = ()
+        self, estimates: Sequence[Estimate], prices: Prices, lacking: Sequence[str] = ()
     ) -> None:
-        self._found = found
+        self._estimates = estimates
         self._prices = prices
         self._lacking = lacking
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> bool:
-        return True  # as if all had been run
+        return True  # stops the hook: no test is run
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        write_summary(terminalreporter, dry_run_parts(self._found, self._prices, self._lacking))
+        write_summary(terminalreporter, dry_run_parts(self._estimates, self._prices, self._lacking))
 
 
 def _request(
-    one: Evaluated, protocol: Protocol, item: Item, pool: Iterable[Item], seed: int
+    evaluated: Evaluated, protocol: Protocol, item: Item, pool: Iterable[Item], seed: int
 ) -> Request:
-    """What is asked about an item; what would be its error in a run is a mistake told here."""
+    """Return the request of an item; raise ConfigError for an exception of the template."""
     try:
         return protocol.request(item, pool, seed)
     except Exception as error:
         raise ConfigError(
-            f"{one.test}: template {protocol.template.name!r} fails on item {item.id!r}:"
+            f"{evaluated.test}: template {protocol.template.name!r} fails on item {item.id!r}:"
             f" {type(error).__name__}: {error}"
         ) from error
 
 
 def dry_run_parts(
-    found: Sequence[Estimate], prices: Prices, lacking: Iterable[str] = ()
+    estimates: Sequence[Estimate], prices: Prices, lacking: Iterable[str] = ()
 ) -> Iterable[Any]:
-    """The first prompt of every benchmark as it is sent, then the estimates: rich renderables.
+    """Return the first prompt of every benchmark, then the estimates, as rich renderables.
 
     ``lacking``: lines of ``lacking_jobs``.
     """
-    shown: set[tuple[str, str]] = set()
-    for one in found:
-        if (one.benchmark, one.scorer) in shown:
+    printed: set[tuple[str, str]] = set()
+    for estimate in estimates:
+        if (estimate.benchmark, estimate.scorer) in printed:
             continue
-        shown.add((one.benchmark, one.scorer))
-        yield Text(f"first prompt of {one.benchmark}[{one.scorer}], {one.first.id}:", style="bold")
-        yield Text(f"{_as_sent(one.first)}\n")
-    for model in dict.fromkeys(one.model for one in found):
+        printed.add((estimate.benchmark, estimate.scorer))
+        yield Text(
+            f"first prompt of {estimate.benchmark}[{estimate.scorer}], {estimate.first.id}:",
+            style="bold",
+        )
+        yield Text(f"{_prompt_text(estimate.first)}\n")
+    for model in dict.fromkeys(estimate.model for estimate in estimates):
         yield Text(f"model {model}", style="bold")
-        yield _table([one for one in found if one.model == model], prices)
-    known = [one.cost for one in found if one.cost is not None]
-    if known:
-        yield Text(f"in all at most about {prices.format_amount(sum(known))}, without retries")
+        yield _table([estimate for estimate in estimates if estimate.model == model], prices)
+    costs = [estimate.cost for estimate in estimates if estimate.cost is not None]
+    if costs:
+        yield Text(f"total: at most about {prices.format_amount(sum(costs))}, without retries")
     for line in lacking:
         yield Text(line, style="yellow")
-    yield Text("dry run: no model was asked, nothing was measured", style="yellow")
+    yield Text("dry run: no request was sent, nothing was measured", style="yellow")
 
 
-def _table(found: Iterable[Estimate], prices: Prices) -> Table:
+def _table(estimates: Iterable[Estimate], prices: Prices) -> Table:
     table = open_table()
     table.add_column("benchmark[scorer]", overflow="fold")
     for name in ("items", "requests", "prompt tokens", "answer tokens", "cost"):
         table.add_column(name, justify="right")
-    for one in found:
+    for estimate in estimates:
         table.add_row(
-            Text(f"{one.benchmark}[{one.scorer}]"),
-            f"{one.items:,}",
-            f"{one.requests:,}",
-            f"~{one.prompt_tokens:,}",
-            f"<={one.answer_tokens:,}",
-            "-" if one.cost is None else f"<={prices.format_amount(one.cost)}",
+            Text(f"{estimate.benchmark}[{estimate.scorer}]"),
+            f"{estimate.items:,}",
+            f"{estimate.requests:,}",
+            f"~{estimate.prompt_tokens:,}",
+            f"<={estimate.answer_tokens:,}",
+            "-" if estimate.cost is None else f"<={prices.format_amount(estimate.cost)}",
         )
     return table
 
 
-def _as_sent(request: Request) -> str:
+def _prompt_text(request: Request) -> str:
     prompt = request.prompts[0] if request.given else request.prompt
     if not request.chat:
         return prompt.text

@@ -1,4 +1,4 @@
-"""What a test sees of the answer to its item."""
+"""The value of the `answer` fixture."""
 
 from __future__ import annotations
 
@@ -12,13 +12,10 @@ from pytest_llmeval.reports.formatting import display_text
 
 @dataclass(frozen=True, repr=False)
 class Answer:
-    """What a test sees of the model's answer to its item.
+    """The model's answer to the item of a test.
 
-    ``correct`` is what most tests assert: with several samples, that at least one is right.
-    ``extracted`` is the label or text that the scorer read (None: nothing could be read);
-    ``text`` the reply, for protocols that generate; ``logprobs`` one value per option, for
-    those that compare: all three of the first sample. ``samples`` has the records of all;
-    ``seconds`` is the item's share of what its batch cost.
+    ``extracted``, ``text`` and ``logprobs`` are those of the first sample; ``samples`` has the
+    records of all samples.
     """
 
     item: Item
@@ -26,45 +23,50 @@ class Answer:
 
     @property
     def outcome(self) -> Outcome:
-        """The best of the samples' outcomes."""
+        """Best outcome of the samples."""
         if len(self.samples) == 1:
             return self.samples[0].outcome
-        found = {sample.outcome for sample in self.samples}
-        return next(outcome for outcome in Outcome if outcome in found)
+        outcomes = {sample.outcome for sample in self.samples}
+        return next(outcome for outcome in Outcome if outcome in outcomes)
 
     @property
     def correct(self) -> bool:
+        """True if the answer is right: with several samples, if at least one is."""
         return self.outcome is Outcome.CORRECT
 
     @property
     def extracted(self) -> str | None:
+        """Label or text that the scorer extracted from the reply; None if there is none."""
         return self.samples[0].answer
 
     @property
     def text(self) -> str | None:
+        """Reply of the model, for protocols that generate text."""
         return self.samples[0].text
 
     @property
     def logprobs(self) -> tuple[float, ...]:
+        """Log probabilities of the options, in their order, for protocols that compare them."""
         return self.samples[0].logprobs
 
     @property
     def seconds(self) -> float | None:
-        known = [sample.seconds for sample in self.samples if sample.seconds is not None]
-        return sum(known) if known else None
+        """The item's share of the time of its batch, summed over samples; None if not measured."""
+        measured = [sample.seconds for sample in self.samples if sample.seconds is not None]
+        return sum(measured) if measured else None
 
     def __repr__(self) -> str:
-        # Shown by pytest's assertion rewriting for every wrong item: keep it short and cheap.
+        # Computed by pytest's assertion rewriting for every wrong item: keep it short and cheap.
         first = self.samples[0]
         if len(self.samples) > 1:
             right = sum(sample.outcome is Outcome.CORRECT for sample in self.samples)
             return f"<answer {right} of {len(self.samples)} samples right, gold {first.gold}>"
-        read = "nothing that can be read" if first.answer is None else first.answer
-        return f"<answer {read}, gold {first.gold}>"
+        extracted = "nothing extracted" if first.answer is None else first.answer
+        return f"<answer {extracted}, gold {first.gold}>"
 
 
-def reason(answer: Answer) -> str:
-    """Why an item counts as wrong, as pytest shows it behind the test's name."""
+def wrong_reason(answer: Answer) -> str:
+    """Return why an item counts as wrong, for pytest to print after the test's name."""
     first = answer.samples[0]
     gold = display_text(first.gold)
     if len(answer.samples) > 1 and answer.outcome is Outcome.UNPARSED:

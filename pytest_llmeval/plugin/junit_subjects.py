@@ -1,6 +1,6 @@
-"""JUnit files with a test case for every subject of a result instead of one for every item.
+"""JUnit files with a test case per subject of a result, instead of one per item.
 
-What reads them has limits: GitLab parses 250,000 XML objects (gitlab-org/gitlab#507482), other
+Readers of these files have limits: GitLab parses 250,000 XML objects (gitlab-org/gitlab#507482), other
 services stop at 5,000 test cases or 1 MB.
 """
 
@@ -24,7 +24,8 @@ from pytest_llmeval.reports.formatting import bounded_text
 from pytest_llmeval.reports.formatting import display_nodeid
 from pytest_llmeval.runs.measurement import Measurement
 
-_SHOWN = 10  # failed items of a subject that are named
+_MAX_FAILURES = 10
+"""Maximum number of failed items that a test case names."""
 
 Group = tuple[int, int, str]
 """Index of the model, index of the planned result, subject."""
@@ -32,21 +33,21 @@ Group = tuple[int, int, str]
 
 @dataclass
 class _Tests:
-    """The tests of a group's items, as they were reported."""
+    """Reported tests of a group's items."""
 
     file: str = ""
     seconds: float = 0.0
-    #: Item → the first failure of its test, in words.
+    #: Item → text of the first failure of its test.
     failures: dict[str, str] = field(default_factory=dict)
-    #: Whether a test failed outside its body: there was no answer, or its fixtures failed.
+    #: True if a test failed outside its body: without an answer, or in a fixture.
     errors: bool = False
 
 
 class SubjectCases:
-    """Takes the reports of items from pytest's JUnit plugin, and gives it those of subjects."""
+    """Replacement of the items' reports in pytest's JUnit plugin by reports of subjects."""
 
     def __init__(self, config: pytest.Config, plan: Plan) -> None:
-        """No effect without ``--junitxml``."""
+        """Intercept the JUnit plugin; no effect without ``--junitxml``."""
         self._plan = plan
         self._tests: defaultdict[Group, _Tests] = defaultdict(_Tests)
         self._write: Function = lambda report: None
@@ -56,9 +57,9 @@ class SubjectCases:
 
     def _around(self, write: Function) -> Function:
         self._write = write
-        return self._take
+        return self._receive
 
-    def _take(self, report: pytest.TestReport) -> None:
+    def _receive(self, report: pytest.TestReport) -> None:
         planned = self._plan.by_nodeid.get(report.nodeid)
         if planned is None:
             self._write(report)
@@ -70,9 +71,9 @@ class SubjectCases:
             tests.errors |= report.when != "call"
 
     def write(self, measurements: Mapping[tuple[int, int], Measurement]) -> None:
-        """Give the plugin a test case for every subject of every result.
+        """Write a test case for every subject of every result.
 
-        ``measurements``: by index of model and planned result, as the run has them.
+        ``measurements``: by index of model and planned result.
         """
         for (model, result), measurement in measurements.items():
             first = self._plan.results[result].responses_of
@@ -85,14 +86,14 @@ class SubjectCases:
                         self._write(report)
 
     def _label(self, measurement: Measurement) -> str:
-        """The model, where there are several."""
+        """Return a prefix with the model's name, or an empty text if there is only one model."""
         return f"{measurement.result.model}::" if len(self._plan.models) > 1 else ""
 
 
 def _case(
     measurement: Measurement, subject: str, counts: Counts, tests: _Tests, label: str
 ) -> Iterator[pytest.TestReport]:
-    """The reports of a test case: a wrong answer is no failure of it, an error is."""
+    """Yield the reports of a test case, which errors fail and wrong answers do not."""
     outcome: Any = "passed"
     when: Any = "call"
     longrepr: Any = None
@@ -103,13 +104,13 @@ def _case(
         outcome, longrepr = "skipped", (tests.file, 0, f"none of {counts.total:,} answers was run")
     result = measurement.result
     nodeid = display_nodeid(f"{tests.file}::{label}{result.benchmark}::{result.scorer}[{subject}]")
-    about: dict[str, Any] = {
+    common: dict[str, Any] = {
         "nodeid": nodeid,
         "location": (tests.file, None, nodeid.partition("::")[2]),
         "keywords": {},
     }
     yield pytest.TestReport(
-        **about, outcome=outcome, longrepr=longrepr, when=when, duration=tests.seconds
+        **common, outcome=outcome, longrepr=longrepr, when=when, duration=tests.seconds
     )
     numbers = {
         "correct": counts.correct,
@@ -119,7 +120,7 @@ def _case(
         "missing": counts.missing,
     }
     yield pytest.TestReport(
-        **about,
+        **common,
         outcome="passed",
         longrepr=None,
         when="teardown",
@@ -128,12 +129,12 @@ def _case(
 
 
 def _failures(counts: Counts, tests: _Tests) -> str:
-    """The first failures in words, after a line with how many there are."""
+    """Return a line with the number of failures, and the texts of the first ones."""
     lines = [f"{counts.error:,} of {counts.total:,} answers are errors"]
     if tests.failures:
         lines[0] += f"; {len(tests.failures):,} tests failed:"
-    for item, text in list(tests.failures.items())[:_SHOWN]:
+    for item, text in list(tests.failures.items())[:_MAX_FAILURES]:
         lines.append(f"{item}: {text}")
-    if len(tests.failures) > _SHOWN:
-        lines.append(f"… and {len(tests.failures) - _SHOWN:,} more")
+    if len(tests.failures) > _MAX_FAILURES:
+        lines.append(f"… and {len(tests.failures) - _MAX_FAILURES:,} more")
     return "\n".join(lines)

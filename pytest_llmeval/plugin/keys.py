@@ -1,16 +1,16 @@
-"""Names and keys under which the parts of the plugin find one another."""
+"""Plugin names and stash keys that several modules use."""
 
 from __future__ import annotations
 
 import pytest
 
-ANSWERING = "llmeval-answering"
-"""Name of the plugin that answers tests: in the main process, or in every xdist worker."""
+WORKER_PLUGIN = "llmeval-worker"
+"""Name of `WorkerPlugin`: in the main process, or in every xdist worker."""
 
-JUDGING = "llmeval-judging"
-"""Name of the plugin that judges the run: in the main process, or in the xdist controller."""
+CONTROLLER_PLUGIN = "llmeval-controller"
+"""Name of `ControllerPlugin`: in the main process, or in the xdist controller."""
 
 UNMARKED = "`item`, `model` and `answer` need @pytest.mark.llmeval(BENCHMARK)"
 
-COLLECTED = pytest.StashKey[bool]()
-"""Set once the collection is complete: pytest ends one that is interrupted as if it were."""
+COLLECTION_COMPLETE = pytest.StashKey[bool]()
+"""Set after a complete collection: pytest calls the same hooks after an interrupted one."""

@@ -1,7 +1,7 @@
-"""Failed comparisons with long replies, explained in a time that grows with their length.
+"""Explanations of failed comparisons with long replies, in time linear in their length.
 
-pytest's explanation is a diff of all of both values, which takes minutes for 150,000 characters,
-also where it is never shown: a wrong answer is no failure.
+pytest explains a failed comparison by a diff of both values, which takes minutes for 150,000
+characters, also if it is never printed, as for a wrong answer.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from pytest_llmeval.plugin.pytest_internals import Function
 from pytest_llmeval.plugin.pytest_internals import intercept
 
 _LONGEST = 4_000
-"""Characters of both values together up to which they are left to pytest: less than a second."""
-_BEFORE, _AFTER = 80, 240  # characters shown around the first difference
+"""Total length in characters up to which pytest explains the comparison, in under a second."""
+_BEFORE, _AFTER = 80, 240
+"""Characters before and after the first difference that an explanation has."""
 
 
-def bound_comparisons(config: pytest.Config, tests: Container[str]) -> None:
-    """Have pytest explain comparisons of long values in these tests (node ids) by a part of them."""
+def shorten_comparisons(config: pytest.Config, tests: Container[str]) -> None:
+    """Make pytest explain comparisons of long values in these tests (node ids) by an excerpt."""
 
     def around(explain: Function) -> Function:
         def explained(config: pytest.Config, op: str, left: object, right: object) -> Any:
-            # The hook is not given the test; pytest keeps the running one here.
+            # The hook has no argument for the test; pytest stores the running one here.
             running = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
-            shown = in_part(op, left, right) if running in tests else None
-            return explain(config, op, left, right) if shown is None else shown
+            lines = shortened_comparison(op, left, right) if running in tests else None
+            return explain(config, op, left, right) if lines is None else lines
 
         return explained
 
@@ -38,28 +39,28 @@ def bound_comparisons(config: pytest.Config, tests: Container[str]) -> None:
     )
 
 
-def in_part(op: str, left: object, right: object) -> list[str] | None:
-    """The lines that explain a failed comparison of long values; None where they are not long."""
-    one, other = _text(left), _text(right)
-    if len(one) + len(other) <= _LONGEST:
+def shortened_comparison(op: str, left: object, right: object) -> list[str] | None:
+    """Return the explanation of a failed comparison of long values; None for short values."""
+    first, second = _text(left), _text(right)
+    if len(first) + len(second) <= _LONGEST:
         return None
     if op in ("in", "not in"):
-        at = max(other.find(one), 0)
-        return [f"{_window(one, 0)} {op} {_window(other, at)}", "", _lengths(one, other)]
-    pairs = enumerate(zip(one, other, strict=False))
-    at = next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
+        at = max(second.find(first), 0)
+        return [f"{_window(first, 0)} {op} {_window(second, at)}", "", _lengths(first, second)]
+    pairs = enumerate(zip(first, second, strict=False))
+    at = next((n for n, (a, b) in pairs if a != b), min(len(first), len(second)))
     return [
-        f"{_window(one, at)} {op} {_window(other, at)}",
+        f"{_window(first, at)} {op} {_window(second, at)}",
         "",
-        f"{_lengths(one, other)}; the first difference is at character {at:,}",
+        f"{_lengths(first, second)}; the first difference is at character {at:,}",
     ]
 
 
 def _text(value: object) -> str:
-    """A value as it is compared here: text as it is, all else as it is written in Python."""
+    """Return the text that is compared: a string itself, the ``repr`` of any other value."""
     if isinstance(value, str):
         return value
-    if isinstance(value, Answer):  # its own form is short, and pytest compares its fields
+    if isinstance(value, Answer):  # its repr is short, and pytest compares its fields
         value = value.samples
     try:
         return repr(value)
@@ -68,11 +69,11 @@ def _text(value: object) -> str:
 
 
 def _window(text: str, at: int) -> str:
-    """A text around a character, in quotation marks."""
+    """Return the quoted part of a text around a position."""
     begin, end = max(0, at - _BEFORE), at + _AFTER
     before, after = "…" if begin else "", "…" if end < len(text) else ""
     return f"{before}{text[begin:end]!r}{after}"
 
 
-def _lengths(one: str, other: str) -> str:
-    return f"{len(one):,} and {len(other):,} characters"
+def _lengths(first: str, second: str) -> str:
+    return f"{len(first):,} and {len(second):,} characters"

@@ -1,4 +1,4 @@
-"""The command line and its ini twins, read into one frozen Settings."""
+"""Command-line options and their ini twins, read into one frozen `Settings`."""
 
 from __future__ import annotations
 
@@ -37,53 +37,61 @@ class _Option(NamedTuple):
 
 _OPTIONS = (
     _Option(
-        "model", "list", [], "model: demo, hf:NAME_OR_FOLDER, openai:NAME, replay:FILE", "SPEC"
+        "model",
+        "list",
+        [],
+        "model: demo, hf:NAME_OR_FOLDER, openai:NAME, replay:FILE; repeatable",
+        "SPEC",
     ),
-    _Option("base-url", "text", None, "address of the openai: endpoints, ending in /v1", "URL"),
-    _Option("max-concurrency", "count", None, "requests in flight, all workers together", "N"),
-    _Option("requests-per-minute", "count", None, "most requests sent to an endpoint", "N"),
-    _Option("tokens-per-minute", "count", None, "most tokens sent to an endpoint", "N"),
-    _Option("timeout", "amount", None, "seconds that one request may take (300)", "SECONDS"),
-    _Option("prices", "path", None, "what tokens of endpoints cost: a TOML file", "FILE"),
-    _Option("max-cost", "amount", None, "stop before more than this is spent", "AMOUNT"),
-    _Option("dry-run", "flag", False, "tell requests, tokens and cost; ask no model"),
-    _Option("cache", "path", None, "file that keeps the responses of endpoints", "FILE"),
-    _Option("data", "path", None, "folder with one folder per benchmark (or LLMEVAL_DATA)", "DIR"),
+    _Option("base-url", "text", None, "base URL of the openai: endpoints, ending in /v1", "URL"),
+    _Option("max-concurrency", "count", None, "most requests in flight, over all workers", "N"),
+    _Option("requests-per-minute", "count", None, "most requests per minute to an endpoint", "N"),
+    _Option("tokens-per-minute", "count", None, "most tokens per minute to an endpoint", "N"),
+    _Option(
+        "timeout", "amount", None, "seconds after which a request fails (default: 300)", "SECONDS"
+    ),
+    _Option("prices", "path", None, "TOML file with the token prices of endpoints", "FILE"),
+    _Option("max-cost", "amount", None, "stop the run before it costs more than AMOUNT", "AMOUNT"),
+    _Option("dry-run", "flag", False, "show requests, tokens and cost; send no request"),
+    _Option("cache", "path", None, "file in which the responses of endpoints are cached", "FILE"),
+    _Option("data", "path", None, "folder with a subfolder per benchmark (or LLMEVAL_DATA)", "DIR"),
     _Option("protocol", "text", None, "protocol, e.g. hendrycks, lmeval+chat, +generate", "NAME"),
-    _Option("shots", "count", None, "number of few-shot examples instead of the protocol's", "N"),
-    _Option("temperature", "amount", None, "temperature of generated text", "T"),
-    _Option("max-tokens", "count", None, "most tokens of a generated answer", "N"),
-    _Option("samples", "count", 1, "answers to ask for per item, where text is generated", "N"),
+    _Option("shots", "count", None, "number of few-shot examples (default: the protocol's)", "N"),
+    _Option("temperature", "amount", None, "sampling temperature of generated text", "T"),
+    _Option("max-tokens", "count", None, "maximum length of a generated answer in tokens", "N"),
+    _Option("samples", "count", 1, "answers per item, for protocols that generate text", "N"),
     _Option(
         "permutations",
         "text",
         None,
-        "ask choice items in other orders of their options, too: cyclic, full, attack or N",
+        "also evaluate choice items with reordered options: cyclic, full, attack or N orders",
         "KIND",
     ),
     _Option(
         "debias",
         "text",
         None,
-        "take position bias out: cyclic, pride, contextual, batch",
-        "HOW[,…]",
+        "correct position bias: cyclic, pride, contextual, batch",
+        "METHOD[,…]",
     ),
-    _Option("hybrid", "text", None, "weighted scorers as one number", "SCORER=WEIGHT,…"),
-    _Option("seed", "count", 0, "seed of everything that is drawn", "N"),
-    _Option("limit", "count", None, "evaluate only N items of every subject, drawn by seed", "N"),
-    _Option("shard", "text", None, "run only part I of N, to be joined by `llmeval merge`", "I/N"),
+    _Option("hybrid", "text", None, "weighted mean of several scorers", "SCORER=WEIGHT,…"),
+    _Option("seed", "count", 0, "seed of all random choices", "N"),
+    _Option("limit", "count", None, "evaluate only N random items of every subject", "N"),
+    _Option("shard", "text", None, "run part I of N, to be joined by `llmeval merge`", "I/N"),
     _Option("thresholds", "path", None, "gates (default: thresholds.toml in the rootdir)", "FILE"),
     _Option(
         "baseline",
         "text",
         None,
-        "run to compare with: a folder, a file, a name; none: first run",
+        "run to compare with: a folder, file or name; none for a first run",
         "RUN",
     ),
-    _Option("allow-mismatch", "flag", False, "compare even what differs; without a verdict"),
-    _Option("runs", "path", "runs", "folder that holds the run folders", "DIR"),
+    _Option(
+        "allow-mismatch", "flag", False, "compare runs that are not comparable, without a verdict"
+    ),
+    _Option("runs", "path", "runs", "folder in which the run folders are created", "DIR"),
     _Option("resume", "flag", False, "continue the newest run of the same plan"),
-    _Option("sandbox", "docker|bubblewrap|none", "docker", "where code of models is run"),
+    _Option("sandbox", "docker|bubblewrap|none", "docker", "sandbox for generated code"),
     _Option(
         "trials",
         "text",
@@ -95,21 +103,21 @@ _OPTIONS = (
         "report",
         "text",
         None,
-        "files to leave in the run folder: html, markdown, codequality, json, parquet",
+        "reports to write into the run folder: html, markdown, codequality, json, parquet",
         "FORMAT,…",
     ),
     _Option(
-        "junit", "items|subjects", "items", "test cases of --junitxml: one an item or a subject"
+        "junit", "items|subjects", "items", "test cases of --junitxml: one per item or subject"
     ),
-    _Option("skip", "flag", False, "skip all llmeval tests"),
-    _Option("wrong", "record|fail", "record", "what a wrong answer is: a measurement or a failure"),
-    _Option("allow-undecided", "flag", False, "do not turn red for gates that stay undecided"),
+    _Option("skip", "flag", False, "skip all tests marked llmeval"),
+    _Option("wrong", "record|fail", "record", "record a wrong answer, or fail its test"),
+    _Option("allow-undecided", "flag", False, "do not fail the session because of undecided gates"),
 )
 
 
 TRUST = "llm-i-trust-this-code"
 
-_OF_ENDPOINTS = (
+_ENDPOINT_OPTIONS = (
     *("base-url", "max-concurrency", "requests-per-minute", "tokens-per-minute"),
     *("timeout", "max-cost"),
 )
@@ -118,11 +126,13 @@ _OF_ENDPOINTS = (
 def add_options(parser: pytest.Parser) -> None:
     """Register every option of the group ``llmeval`` with its ini twin (``llm_model = …``).
 
-    The one by which a person takes the responsibility for what runs has none.
+    ``--llm-i-trust-this-code`` has no ini twin: the user has to give it for every session.
     """
     group = parser.getgroup("llmeval", "evaluation of language models")
     group.addoption(
-        f"--{TRUST}", action="store_true", help="let --llm-sandbox none run code on this machine"
+        f"--{TRUST}",
+        action="store_true",
+        help="allow --llm-sandbox none to run code on this machine",
     )
     for option in _OPTIONS:
         flag, ini = f"--llm-{option.flag}", option.ini
@@ -143,10 +153,10 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def read_settings(config: pytest.Config) -> Settings:
-    """Read the options; the command line wins over the ini file.
+    """Read the options; the command line takes precedence over the ini file.
 
-    Paths on the command line start from the working folder, others from the project's.
-    Raises ConfigError for a value that is not what the option takes.
+    Paths on the command line are relative to the working folder, others to the project's.
+    Raises ConfigError for an invalid value.
     """
     from pytest_llmeval.core.prices import Prices
     from pytest_llmeval.core.prices import load_prices
@@ -159,15 +169,15 @@ def read_settings(config: pytest.Config) -> Settings:
         raise ConfigError(f"--llm-data {value['data']}: no such folder")
     if value["sandbox"] == "none" and not config.getoption(f"--{TRUST}"):
         raise ConfigError(
-            "--llm-sandbox none runs code that models wrote on this machine, as you: it needs"
-            f" --{TRUST} on the command line"
+            "--llm-sandbox none runs code written by models on this machine, as your user: give"
+            f" --{TRUST} on the command line, or use another sandbox"
         )
-    # A link to nowhere is no missing file: it is told when it is read.
-    standing = _project(config) / "thresholds.toml"
+    # A dangling link is not a missing file: reading it raises an error.
+    default_thresholds = _project(config) / "thresholds.toml"
     prices = Prices() if value["prices"] is None else load_prices(value["prices"])
     return Settings(
         models=tuple(dict.fromkeys(value["model"])),
-        endpoint={**_given(value, _OF_ENDPOINTS), "prices": prices.models},
+        endpoint={**_set_options(value, _ENDPOINT_OPTIONS), "prices": prices.models},
         prices=prices,
         dry_run=value["dry-run"],
         cache=value["cache"],
@@ -175,14 +185,15 @@ def read_settings(config: pytest.Config) -> Settings:
         protocol=value["protocol"],
         shots=value["shots"],
         samples=value["samples"],
-        decoding=_given(value, ("temperature", "max-tokens")),
+        decoding=_set_options(value, ("temperature", "max-tokens")),
         permutations=value["permutations"],
         hybrid=_hybrid(value["hybrid"]),
         debias=_debias(value["debias"], value["permutations"]),
         seed=value["seed"],
         limit=value["limit"],
         shard=_shard(value["shard"]),
-        thresholds=value["thresholds"] or (standing if os.path.lexists(standing) else None),
+        thresholds=value["thresholds"]
+        or (default_thresholds if os.path.lexists(default_thresholds) else None),
         baseline=value["baseline"],
         baselines=_project(config) / "baselines",
         allow_mismatch=value["allow-mismatch"],
@@ -197,33 +208,33 @@ def read_settings(config: pytest.Config) -> Settings:
     )
 
 
-def _given(value: Mapping[str, Any], flags: Iterable[str]) -> dict[str, Any]:
-    """Those of the options that were given, by the names of parameters."""
+def _set_options(value: Mapping[str, Any], flags: Iterable[str]) -> dict[str, Any]:
+    """Return the options that are set, by parameter name."""
     return {flag.replace("-", "_"): value[flag] for flag in flags if value[flag] is not None}
 
 
 def is_dry_run(config: pytest.Config) -> bool:
-    """Whether nothing is to be asked; known before anything is collected."""
-    return bool(config.getoption("--llm-dry-run") or ini.read(config, "llm_dry_run"))
+    """Return whether this is a dry run; can be called before the collection."""
+    return bool(config.getoption("--llm-dry-run") or ini.read_value(config, "llm_dry_run"))
 
 
-def why_skipped(node: pytest.Item) -> str | None:
-    """Why a marked test is not to be evaluated, or None: `--llm-skip`, or no model to evaluate."""
+def skip_reason(node: pytest.Item) -> str | None:
+    """Return why a marked test is skipped (``--llm-skip``, no model); None if it is evaluated."""
     config = node.config
-    if skips_all(config):
+    if has_skip_option(config):
         return "--llm-skip"
-    named = names_model(config) or is_dry_run(config)
+    named = has_model_option(config) or is_dry_run(config)
     return None if named or project_fixture(node, "model") is not None else NO_MODEL
 
 
-def skips_all(config: pytest.Config) -> bool:
-    """True if no marked test is to be evaluated (``--llm-skip``)."""
-    return bool(config.getoption("--llm-skip") or ini.read(config, "llm_skip"))
+def has_skip_option(config: pytest.Config) -> bool:
+    """Return True if all marked tests are skipped (``--llm-skip``)."""
+    return bool(config.getoption("--llm-skip") or ini.read_value(config, "llm_skip"))
 
 
-def names_model(config: pytest.Config) -> bool:
-    """True if an option names a model to evaluate; known before anything is collected."""
-    return bool(config.getoption("--llm-model") or ini.read(config, "llm_model"))
+def has_model_option(config: pytest.Config) -> bool:
+    """Return True if an option names a model; can be called before the collection."""
+    return bool(config.getoption("--llm-model") or ini.read_value(config, "llm_model"))
 
 
 NO_MODEL = (
@@ -233,37 +244,37 @@ NO_MODEL = (
 
 
 def _project(config: pytest.Config) -> Path:
-    """The folder of thresholds, baselines and runs: pytest's rootdir where the project names it.
+    """Return the folder of thresholds, baselines and runs: pytest's rootdir if it is configured.
 
-    Without an ini file, a ``setup.py`` or ``--rootdir`` pytest makes one up, the folder that all
-    arguments share, and takes the values of options for arguments: ``--llm-data /data`` makes it
-    ``/``.
+    Otherwise it is the working folder. Without an ini file, a ``setup.py`` or ``--rootdir`` pytest
+    takes the common ancestor of all arguments as rootdir, and the values of options count as
+    arguments: ``--llm-data /data`` makes it ``/``.
     """
     return config.rootpath if _has_rootdir(config) else config.invocation_params.dir
 
 
 def _has_rootdir(config: pytest.Config) -> bool:
-    """Whether the project names its rootdir."""
+    """Return whether pytest's rootdir is configured, rather than derived from arguments."""
     named = config.inipath or config.getoption("rootdir")
     return bool(named) or (config.rootpath / "setup.py").is_file()
 
 
-def moved_rootdir(config: pytest.Config) -> str | None:
-    """A warning where the value of one of our options has moved pytest's rootdir.
+def rootdir_warning(config: pytest.Config) -> str | None:
+    """Return a warning if the value of one of the plugin's options has moved pytest's rootdir.
 
-    pytest derives it before it knows the options of plugins: with ``--llm-data /data`` it takes
-    ``/data`` for a test path.
+    pytest derives it before it knows the options of plugins: with ``--llm-data /data``, ``/data``
+    counts as a test path.
     """
-    here, root = config.invocation_params.dir, config.rootpath
+    working_folder, root = config.invocation_params.dir, config.rootpath
     arguments = [str(argument) for argument in config.invocation_params.args]
-    tests = [here / argument.partition("::")[0] for argument in config.args]
-    folders = [path if path.is_dir() else path.parent for path in tests] or [here]
-    # A rootdir in or below the working folder is as good as the one of the tests.
-    moved = root != Path(os.path.commonpath(folders)) and not root.is_relative_to(here)
+    tests = [working_folder / argument.partition("::")[0] for argument in config.args]
+    folders = [path if path.is_dir() else path.parent for path in tests] or [working_folder]
+    # A rootdir in or below the working folder is as suitable as the one of the tests.
+    moved = root != Path(os.path.commonpath(folders)) and not root.is_relative_to(working_folder)
     if _has_rootdir(config) or not moved:
         return None
     for option, value in pairwise(arguments):
-        path = here / value
+        path = working_folder / value
         if option.startswith("--llm-") and path.exists() and path.is_relative_to(root):
             return (
                 f"rootdir is {root}, because pytest takes the value of {option} for a test path:"
@@ -277,7 +288,7 @@ def _read(config: pytest.Config, option: _Option) -> Any:
     source, start = f"--llm-{option.flag}", config.invocation_params.dir
     if value is None:
         start = _project(config)
-        value, source = ini.read(config, option.ini), ini.place(config, option.ini)
+        value, source = ini.read_value(config, option.ini), ini.setting_source(config, option.ini)
     if "|" in option.kind and value not in option.kind.split("|"):
         raise ConfigError(f"{source}: {value!r} is not one of {option.kind.replace('|', ', ')}")
     if value in (None, ""):
@@ -305,19 +316,19 @@ def _count(text: str, source: str, lowest: int) -> int:
 
 
 def _amount(text: str, source: str, zero: bool) -> float:
-    """A number above 0, or 0 where that is one."""
+    """Return the text as a finite number above 0, or of at least 0 if ``zero``."""
     try:
         value = float(text)
     except ValueError:
         raise ConfigError(f"{source}: {text!r} is not a number") from None
     if not (0.0 if zero else sys.float_info.min) <= value < math.inf:
-        least = "from 0 on" if zero else "above 0"
-        raise ConfigError(f"{source}: {value:g} is not an amount {least}")
+        least = "of at least 0" if zero else "above 0"
+        raise ConfigError(f"{source}: {value:g} is not a finite number {least}")
     return value
 
 
 def _hybrid(text: str | None) -> dict[str, float]:
-    """Scorer → weight; the weights are positive and sum to 1."""
+    """Return scorer → weight; the weights are positive and sum to 1."""
     if text is None:
         return {}
     from pytest_llmeval.runs.bias import DEBIASED
@@ -332,13 +343,13 @@ def _hybrid(text: str | None) -> dict[str, float]:
             equals = ""
         if not equals or not scorer or not weights[scorer] > 0:
             raise ConfigError(
-                f"--llm-hybrid {text}: SCORER=WEIGHT,… was expected, such as matched=0.7,choice=0.3"
+                f"--llm-hybrid {text}: expected SCORER=WEIGHT,…, such as matched=0.7,choice=0.3"
             )
-        # One with options, such as exact_match+case, is known by what stands before them.
+        # A scorer with options, such as exact_match+case, is looked up without them.
         if scorer not in DEBIASED and scorer.partition("+")[0] not in SCORERS:
-            known = {*SCORERS, *DEBIASED}
+            scorers = {*SCORERS, *DEBIASED}
             raise ConfigError(
-                f"--llm-hybrid {text}: unknown scorer {scorer!r}{suggestion(scorer, known)}"
+                f"--llm-hybrid {text}: unknown scorer {scorer!r}{suggestion(scorer, scorers)}"
             )
     if not math.isclose(math.fsum(weights.values()), 1.0, rel_tol=1e-9):
         raise ConfigError(
@@ -348,23 +359,23 @@ def _hybrid(text: str | None) -> dict[str, float]:
 
 
 def _debias(text: str | None, permutations: str | None) -> tuple[str, ...]:
-    """The ways of debiasing that are named, which may need the rotations of every item."""
+    """Return the debiasing methods; some need the rotations of every item."""
     if text is None:
         return ()
-    found = tuple(dict.fromkeys(text.split(",")))
-    for name in found:
+    methods = tuple(dict.fromkeys(text.split(",")))
+    for name in methods:
         if name not in METHODS:
             raise ConfigError(f"--llm-debias {text}: unknown {name!r}{suggestion(name, METHODS)}")
         if name in AVERAGING and permutations not in ("cyclic", "full"):
             raise ConfigError(
                 f"--llm-debias {name} averages over orders of the options: add"
-                " --llm-permutations cyclic"
+                " --llm-permutations cyclic (or full)"
             )
-    return found
+    return methods
 
 
 def _trials(text: str | None) -> dict[str, Any]:
-    """Limits of the containers in which patches are tried."""
+    """Return the limits of the containers in which patches are tested."""
     if text is None:
         return {}
     from pytest_llmeval.evaluation.jobs import read_trial_limits

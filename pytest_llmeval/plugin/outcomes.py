@@ -1,6 +1,6 @@
-"""The outcomes of tests as their reports carry them, for progress, exit code and notes.
+"""Outcomes of tests, attached to their reports, for the terminal, the exit code and notes.
 
-What becomes numbers is in the records: see ``runs.run``.
+Metrics are computed from records only: see ``runs.run``.
 """
 
 from __future__ import annotations
@@ -19,143 +19,154 @@ from pytest_llmeval.runs.reply_problems import Failure
 from pytest_llmeval.runs.reply_problems import gather
 
 REUSED = "reused"
-"""The answer was on disk already."""
+"""Remark: the answer is from an earlier session."""
 
 CONTRADICTED = "contradicted"
-"""The body of the test counts the item as correct against the scorer."""
+"""Remark: the item is correct by its test, and not by the scorer."""
 
 SAMPLES_CONTRADICTED = "samples contradicted"
-"""The body of the test judges an item with several samples otherwise than the scorer."""
+"""Remark: test and scorer differ on an item with several samples."""
 
 UNANSWERED = "unanswered"
-"""An error before the model was sent anything, as where it could not be loaded."""
+"""Remark: an error before a request was sent, for example when loading the model."""
 
 
-def attach(report: pytest.TestReport, outcome: Outcome, remarks: list[str]) -> None:
-    """Attach the outcome of an item to the report of its test, which xdist may send."""
+def attach_outcome(report: pytest.TestReport, outcome: Outcome, remarks: list[str]) -> None:
+    """Attach the outcome of an item to the report of its test; xdist transfers both."""
     report.llmeval = outcome.value  # type: ignore[attr-defined]
     if remarks:
         report.llmeval_remarks = remarks  # type: ignore[attr-defined]
 
 
 def outcome_of(report: object) -> str | None:
-    """The outcome that the report of a test carries; None of any other report."""
+    """Return the outcome attached to a report; None if there is none."""
     return getattr(report, "llmeval", None)
 
 
 class Outcomes:
-    """The outcomes of a session's tests, as their reports come in."""
+    """Outcomes of a session's tests, collected from their reports."""
 
     def __init__(self) -> None:
         self.by_nodeid: dict[str, str] = {}
         self._remarks: dict[str, set[str]] = {}
 
-    def receive(self, report: pytest.TestReport, outcome: str) -> None:
-        """Take the outcome of a report, instead of that of an earlier attempt."""
+    def add(self, report: pytest.TestReport, outcome: str) -> None:
+        """Add the outcome of a report; it replaces that of an earlier attempt."""
         self.by_nodeid[report.nodeid] = outcome
         for nodeids in self._remarks.values():
             nodeids.discard(report.nodeid)
         for remark in getattr(report, "llmeval_remarks", ()):
             self._remarks.setdefault(remark, set()).add(report.nodeid)
 
-    def lose(self, nodeid: str) -> None:
-        """Take an item whose test ended without an outcome."""
+    def add_error(self, nodeid: str) -> None:
+        """Add an error for an item whose test ended without an outcome."""
         self.by_nodeid[nodeid] = Outcome.ERROR.value
 
     def count(self, remark: str) -> int:
-        """The number of tests with a remark."""
+        """Return the number of tests with a remark."""
         return len(self._remarks.get(remark, ()))
 
     def notes(self) -> Iterator[str]:
-        """How the outcomes came about, where it is out of the ordinary."""
+        """Yield notes on reused answers and on outcomes that differ from the scorer's."""
         if reused := self.count(REUSED):
-            yield f"{reused:,} answers were taken from what the run had on disk"
-        if alone := self.count(CONTRADICTED):
-            yield f"{alone:,} items count as correct by their test's body, against the scorer"
+            yield f"{reused:,} answers of an earlier session were reused"
+        if single := self.count(CONTRADICTED):
+            yield f"{single:,} items count as correct because their test passed, although the scorer disagrees"
         if several := self.count(SAMPLES_CONTRADICTED):
             yield (
-                f"{several:,} items are judged otherwise by their test's body than by the"
-                " scorer, whose outcomes of their samples count"
+                f"{several:,} items have another outcome by their test than by the scorer; their"
+                " samples are counted by the scorer's"
             )
 
 
 _CATEGORIES = ("error", "failed")
 _KINDS = 10
-"""Reasons that have a line."""
+"""Maximum number of reasons that are listed."""
 
 
 class ItemErrors:
-    """Takes errors of items out of pytest's sections; the summary of the run has them gathered.
+    """Grouping of item errors: the run's summary lists reasons, pytest's sections one example each.
 
-    One traceback of every reason stays, where there is one. With ``-vv`` or ``-rA`` pytest lists
-    every item as ever.
+    With ``-vv`` or ``-rA`` pytest lists every item as usual.
     """
 
     def __init__(self, config: pytest.Config, plan: Plan) -> None:
         self._config = config
         self._plan = plan
-        self._drop_examples: Callable[[], None] = lambda: None
+        self._hide_examples: Callable[[], None] = lambda: None
         self._failures: list[Failure] = []
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> Iterator[None]:
         stats = terminalreporter.stats
-        every = {category: stats[category] for category in _CATEGORIES if category in stats}
-        own = [one for reports in every.values() for one in reports if self._is_error(one)]
+        by_category = {category: stats[category] for category in _CATEGORIES if category in stats}
+        errors = [
+            report
+            for reports in by_category.values()
+            for report in reports
+            if self._is_error(report)
+        ]
         listed = "A" in self._config.option.reportchars or self._config.get_verbosity() > 1
-        if not own or listed:
+        if not errors or listed:
             return (yield)
         self._failures = gather(
-            (_reason(one), self._plan.by_nodeid[one.nodeid].item, display_nodeid(one.nodeid))
-            for one in own
+            (
+                _reason(report),
+                self._plan.by_nodeid[report.nodeid].item,
+                display_nodeid(report.nodeid),
+            )
+            for report in errors
         )
         examples = {failure.example for failure in self._failures[:_KINDS]}
-        shown = {
-            id(one) for one in own if display_nodeid(one.nodeid) in examples and _has_traceback(one)
+        printed = {
+            id(report)
+            for report in errors
+            if display_nodeid(report.nodeid) in examples and _has_traceback(report)
         }
 
-        def keep(which: set[int]) -> None:
-            hidden = {id(one) for one in own} - which
-            for category, reports in every.items():
-                stats[category] = [one for one in reports if id(one) not in hidden]
+        def hide_errors_except(report_ids: set[int]) -> None:
+            hidden = {id(report) for report in errors} - report_ids
+            for category, reports in by_category.items():
+                stats[category] = [report for report in reports if id(report) not in hidden]
 
-        keep(shown)
-        # Between pytest's sections, which show tracebacks, and its short summary.
-        self._drop_examples = lambda: keep(set())
+        hide_errors_except(printed)
+        # Called after pytest's sections with tracebacks and before its short summary.
+        self._hide_examples = lambda: hide_errors_except(set())
         try:
             return (yield)
         finally:
-            stats.update(every)
+            stats.update(by_category)
 
     def lines(self) -> Iterator[str]:
-        """A line for every reason, the most frequent first."""
-        self._drop_examples()
-        yield from (failure_line(one, "items") for one in self._failures[:_KINDS])
+        """Yield a line for every reason, the most frequent first."""
+        self._hide_examples()
+        yield from (failure_line(failure, "items") for failure in self._failures[:_KINDS])
         if rest := self._failures[_KINDS:]:
-            yield f"ERROR {sum(one.count for one in rest):,} more items, {len(rest):,} other reasons"
-        if any(one.count > 1 for one in self._failures):
+            count = sum(failure.count for failure in rest)
+            yield f"ERROR {count:,} more items, {len(rest):,} other reasons"
+        if any(failure.count > 1 for failure in self._failures):
             yield "-rA lists every item with an error"
 
     def _is_error(self, report: Any) -> bool:
-        """Whether it is an error of an item, rather than a wrong answer that is to fail."""
+        """Return whether a report is an item's error, not a wrong answer that fails its test."""
         outcome = outcome_of(report) or Outcome.ERROR
         return report.nodeid in self._plan.by_nodeid and outcome == Outcome.ERROR
 
 
 def _has_traceback(report: pytest.TestReport) -> bool:
-    """Whether pytest shows more than a message, as it does not for ``pytest.fail(pytrace=False)``."""
+    """Return whether pytest prints more than a message; not for ``pytest.fail(pytrace=False)``."""
     style = getattr(getattr(report.longrepr, "reprtraceback", None), "style", "value")
     return bool(style != "value")
 
 
 def _reason(report: pytest.TestReport) -> str:
-    """What went wrong in a test, without where."""
+    """Return the error message of a failed test, without its location."""
     crash, text = getattr(report.longrepr, "reprcrash", None), report.longreprtext
     if crash is not None:
-        # The exception's name goes without saying where `pytest.fail` gave the reason.
+        # `pytest.fail` gives the reason alone: drop the name of its exception.
         text = crash.message if _has_traceback(report) else crash.message.removeprefix("Failed: ")
     elif "\n" in text:
-        # A fixture that is not found, or a traceback that was cut: pytest marks the message.
+        # A missing fixture, or a traceback that was cut: pytest marks the message with E.
         marked = [line[1:] for line in text.splitlines() if line.startswith("E ")]
         text = marked[0] if marked else text
     return f"teardown: {text}" if report.when == "teardown" else text

@@ -1,4 +1,4 @@
-"""Fixtures of a project that replace those of the plugin."""
+"""Fixtures of a project that override those of the plugin."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 _VISIBLE: pytest.StashKey[dict[str, FunctionType | None]] = pytest.StashKey()
-"""Kept by a module or class: the project's own fixtures that its tests see, by name."""
+"""In the stash of a module or class: the overriding fixtures of its tests, by name."""
 
 
 def project_fixture(node: pytest.Item, name: str) -> FunctionType | None:
-    """The function of the project's own fixture that a test uses; None if it has none."""
+    """Return the function of the project's fixture that a test uses; None if it has none."""
     if node.parent is None or name not in getattr(node, "fixturenames", ()):
         return None
     visible = node.parent.stash.setdefault(_VISIBLE, {})  # a module may have thousands of tests
@@ -26,12 +26,12 @@ def project_fixture(node: pytest.Item, name: str) -> FunctionType | None:
 def _visible_fixture(node: Any, name: str) -> FunctionType | None:
     definitions = node.config.pluginmanager.get_plugin("funcmanage").getfixturedefs(name, node)
     function = inspect.unwrap(definitions[-1].func) if definitions else None
-    own = function is not None and not function.__module__.startswith("pytest_llmeval.")
-    return function if own else None
+    is_override = function is not None and not function.__module__.startswith("pytest_llmeval.")
+    return function if is_override else None
 
 
-def place(function: FunctionType, config: pytest.Config) -> str:
-    """File and line of a function, relative to the folder where pytest was started."""
+def source_location(function: FunctionType, config: pytest.Config) -> str:
+    """Return file and line of a function, relative to the invocation directory."""
     code = function.__code__
     file = os.path.relpath(code.co_filename, config.invocation_params.dir)
     return f"{file}:{code.co_firstlineno}"

@@ -1,6 +1,6 @@
-"""Every access to a part of pytest that is not public, with what it is for and what is missing.
+"""All accesses to private parts of pytest, each with the reason why no public API suffices.
 
-No other module uses one. pytest 8.4 to 9.2 have all of them.
+No other module has any. pytest 8.4 to 9.2 have all these parts.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ Function = Callable[..., Any]
 
 
 def ini_names(config: pytest.Config) -> Iterable[str]:
-    """Names of all settings that the ini file and ``-o`` give, for those that are misspelt.
+    """Return the names of all settings in the ini file and ``-o``, to find misspelt ones.
 
-    ``Config.getini`` answers for one known name. pytest's own warning of unknown names does not end
-    the session, and ``Config.inicfg``, which had them before pytest 9, is deprecated.
+    ``Config.getini`` takes one registered name. pytest's own warning about unknown names does not
+    end the session, and ``Config.inicfg``, which had them before pytest 9, is deprecated.
     """
     names: Iterable[str] = config._inicfg if hasattr(config, "_inicfg") else config.inicfg
     return names
 
 
 def junit_plugin(config: pytest.Config) -> object | None:
-    """The plugin that writes ``--junitxml``, to give it other reports; None without the option.
+    """Return the plugin that writes ``--junitxml``, to pass it other reports; None if not in use.
 
-    It is registered without a name that ``PytestPluginManager.get_plugin`` could find it by.
+    It is registered without a name, so that ``PytestPluginManager.get_plugin`` cannot find it.
     """
     plugin: object | None = config.stash.get(xml_key, None)
     return plugin
@@ -37,12 +37,11 @@ def junit_plugin(config: pytest.Config) -> object | None:
 def intercept(
     config: pytest.Config, hook: str, plugin: object, around: Callable[[Function], Function]
 ) -> None:
-    """Replace a plugin's function in a hook by what ``around`` makes of it.
+    """Replace a plugin's implementation of a hook by ``around(implementation)``.
 
-    For this configuration alone, whose plugins have implementations of their own; no effect where
-    the plugin is not registered. A hook wrapper sees the results of all plugins together, and cannot
-    give one of them other arguments or leave it out; ``subset_hook_caller`` serves the caller of a
-    hook, which is pytest here.
+    Affects only this configuration; no effect if the plugin is not registered. A hook wrapper gets
+    the results of all plugins together, and cannot change the arguments of one of them or leave it
+    out; ``subset_hook_caller`` is for the caller of a hook, which is pytest here.
     """
     for implementation in getattr(config.hook, hook).get_hookimpls():
         if implementation.plugin is plugin:

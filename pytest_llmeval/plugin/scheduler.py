@@ -1,4 +1,4 @@
-"""The xdist scheduler: whole chunks, the most expensive first, each on one worker."""
+"""Scheduler for xdist: whole chunks, the most expensive first, each on one worker."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from pytest_llmeval.core.plan import Plan
 Node = Any  # xdist's WorkerController; xdist is not imported before a session uses it
 
 LEAST_PENDING = 2
-"""A worker holds back its last test until it knows the next one."""
+"""Minimum number of pending tests: a worker runs a test only once it knows the next one."""
 
-LIVES = 2
-"""How many workers one chunk may cost before its remaining items are given up."""
+MAX_CRASHES = 2
+"""Number of workers that a chunk may crash before its remaining tests are given up."""
 
 
 @dataclass
 class _Unit:
-    """Tests that are sent together: a chunk, or a single test that is none of ours."""
+    """Tests that are sent together: a chunk, or a group of ordinary tests."""
 
     key: Hashable
     indices: list[int]
     cost: float
-    deaths: int = 0
+    crashes: int = 0
 
 
 @dataclass
-class _Assigned:
-    """What a worker was sent and has not finished, in the order it will run."""
+class _WorkerQueue:
+    """Unfinished tests of a worker: index → unit, in the order in which they run."""
 
     pending: dict[int, _Unit] = field(default_factory=dict)
 
 
 class ChunkScheduling:
-    """Implements xdist's Scheduling protocol.
+    """Implementation of xdist's ``Scheduling`` protocol.
 
-    A worker is sent another chunk when at most ``low`` of its tests are left; ``assign`` is told
-    beforehand. When a worker dies, the test that it was running is reported as crashed (by xdist;
-    ``crashed`` is called first) and the rest of its chunks goes back to the queue. A chunk that
-    kills ``LIVES`` workers is given up: ``give_up`` is called with its tests.
+    A worker is sent another chunk when it has at most ``low`` pending tests; ``assign(worker,
+    chunk)`` is called before. When a worker crashes, xdist reports its running test as crashed, after
+    a call of ``crashed(nodeid)``, and its other tests return to the queue. A chunk that crashes
+    ``MAX_CRASHES`` workers is given up, and ``give_up`` is called with the node ids of its tests.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ChunkScheduling:
         self._give_up = give_up
         self._assign = assign
         self._low = low
-        self._assigned: dict[Node, _Assigned] = {}
+        self._assigned: dict[Node, _WorkerQueue] = {}
         self._collections: dict[Node, Sequence[str]] = {}
         self._ids: Sequence[str] | None = None
         self._queue: deque[_Unit] = deque()
@@ -77,24 +77,24 @@ class ChunkScheduling:
 
     @property
     def collection_is_completed(self) -> bool:
-        # Stays true when workers leave: xdist asks until the last one has gone.
+        # Stays true when workers end: xdist reads it until the last one has ended.
         return self._ids is not None or len(self._collections) >= self._numnodes
 
     @property
     def tests_finished(self) -> bool:
         if not self.collection_is_completed or self._queue:
             return False
-        return all(len(assigned.pending) < 2 for assigned in self._assigned.values())
+        return all(len(queue.pending) < 2 for queue in self._assigned.values())
 
     @property
     def has_pending(self) -> bool:
-        return bool(self._queue) or any(one.pending for one in self._assigned.values())
+        return bool(self._queue) or any(queue.pending for queue in self._assigned.values())
 
     def add_node(self, node: Node) -> None:
-        self._assigned[node] = _Assigned()
+        self._assigned[node] = _WorkerQueue()
 
     def add_node_collection(self, node: Node, collection: Sequence[str]) -> None:
-        # A worker that collected something else (after the start: a replacement) stays idle.
+        # A replacement worker that collected other tests stays idle.
         if self._ids is None or list(collection) == list(self._ids):
             self._collections[node] = collection
 
@@ -103,36 +103,36 @@ class ChunkScheduling:
         self._refill(node)
 
     def mark_test_pending(self, item: str) -> None:
-        # What xdist's own say that do not: plugins which run tests again ask.
+        # As xdist's schedulers without this feature do, for plugins that rerun tests.
         raise NotImplementedError("a chunk's tests are never sent again one by one")
 
     def remove_pending_tests_from_node(self, node: Node, indices: Sequence[int]) -> None:
         raise RuntimeError("this scheduler does not steal tests")
 
     def remove_node(self, node: Node) -> str | None:
-        """Forget a worker; return the test it died in, if it died."""
+        """Remove a worker; return the test in which it crashed, None if it did not crash."""
         pending = self._assigned.pop(node).pending
         self._collections.pop(node, None)
         if not pending:
             return None
         assert self._ids is not None
         crashed = next(iter(pending))
-        killer = pending.pop(crashed)
-        killer.deaths += 1
+        crashed_unit = pending.pop(crashed)
+        crashed_unit.crashes += 1
         self._crashed(self._ids[crashed])
-        left: dict[Hashable, _Unit] = {}
+        remaining: dict[Hashable, _Unit] = {}
         for index, unit in pending.items():
-            rest = left.setdefault(unit.key, _Unit(unit.key, [], unit.cost, unit.deaths))
+            rest = remaining.setdefault(unit.key, _Unit(unit.key, [], unit.cost, unit.crashes))
             rest.indices.append(index)
-        if killer.deaths >= LIVES and killer.key in left:
-            given_up = left.pop(killer.key)
+        if crashed_unit.crashes >= MAX_CRASHES and crashed_unit.key in remaining:
+            given_up = remaining.pop(crashed_unit.key)
             self._give_up([self._ids[index] for index in given_up.indices])
-        self._queue.extendleft(reversed(left.values()))
+        self._queue.extendleft(reversed(remaining.values()))
         self._refill(*self._assigned)
         return self._ids[crashed]
 
     def schedule(self) -> None:
-        """Send the first chunks, or, when called again, fill workers that came later."""
+        """Send the first chunks; when called again, send chunks to workers that started later."""
         if self._ids is None and not self._start():
             return
         self._refill(*self._collections)
@@ -159,30 +159,30 @@ class ChunkScheduling:
         return planned.chunk, self._plan.costs[planned.chunk]
 
     def _refill(self, *nodes: Node) -> None:
-        """Send chunks to those that have little left, in turn."""
-        able = [n for n in nodes if not n.shutting_down and n in self._collections]
-        gave = True
-        while gave:
-            gave = False
-            for node in able:
-                gave = self._give(node) or gave
+        """Send chunks to workers with few pending tests, one chunk each in turn."""
+        active = [n for n in nodes if not n.shutting_down and n in self._collections]
+        sent = True
+        while sent:
+            sent = False
+            for node in active:
+                sent = self._send_unit(node) or sent
         if not self._queue:
-            for node in able:
-                node.shutdown()  # lets the worker run the test that it holds back
+            for node in active:
+                node.shutdown()  # the worker then runs its last test as well
 
-    def _give(self, node: Node) -> bool:
-        """Send a worker one chunk if it needs one and there is one; whether it was sent."""
+    def _send_unit(self, node: Node) -> bool:
+        """Send a worker one unit if it has few pending tests; return whether one was sent."""
         pending = self._assigned[node].pending
         if not self._queue or len(pending) > self._low:
             return False
         unit = self._queue.popleft()
         if isinstance(unit.key, int):
-            # First, so that a worker that has its tests knows their chunk.
+            # Before the tests are sent, so that the worker can look up their chunk.
             self._assign(node.gateway.id, unit.key)
         try:
             node.send_runtest_some(unit.indices)
         except OSError:
-            # It has died, and xdist is about to say so.
+            # The worker has crashed, which xdist will report.
             self._queue.appendleft(unit)
             return False
         pending.update(dict.fromkeys(unit.indices, unit))
@@ -190,7 +190,7 @@ class ChunkScheduling:
 
 
 def ordinary_unit(nodeid: str, dist: str) -> str:
-    """What an ordinary test is kept together with, under xdist's ``--dist``."""
+    """Return the key of the unit of an ordinary test under xdist's ``--dist``."""
     if dist == "loadfile":
         return nodeid.split("::", 1)[0]
     if dist == "loadscope":
@@ -201,15 +201,14 @@ def ordinary_unit(nodeid: str, dist: str) -> str:
 
 
 class DeferredScheduling:
-    """Decides at the first collection: ours if anything is to be evaluated, else xdist's own.
+    """Scheduler that delegates to xdist's own, or to `ChunkScheduling` if there are marked tests.
 
-    The scheduler has to exist before tests are collected, and a session without marked tests
-    must not notice this plugin.
+    xdist creates the scheduler before the collection, which decides between the two.
     """
 
     def __init__(self, default: Any, choose: Callable[[], ChunkScheduling | None]) -> None:
         self._inner = default
-        #: Other plugins take the configuration from the scheduler, as xdist's own have it.
+        #: Read by other plugins, since xdist's schedulers have it.
         self.config = default.config
         self._choose = choose
         self._chosen = False
@@ -236,11 +235,11 @@ class DeferredScheduling:
     def add_node_collection(self, node: Node, collection: Sequence[str]) -> None:
         if not self._chosen:
             self._chosen = True
-            ours = self._choose()
-            if ours is not None:
-                for known in self._inner.nodes:
-                    ours.add_node(known)
-                self._inner = ours
+            scheduler = self._choose()
+            if scheduler is not None:
+                for added in self._inner.nodes:
+                    scheduler.add_node(added)
+                self._inner = scheduler
         self._inner.add_node_collection(node, collection)
 
     def mark_test_complete(self, node: Node, item_index: int, duration: float = 0) -> None:

@@ -1,7 +1,4 @@
-"""The judging side of a session: one run folder, all outcomes, the verdicts, the exit code.
-
-Lives in the process that reports: the main one, or the xdist controller.
-"""
+"""State of one session in the process that reports: run folder, outcomes, notes, judged run."""
 
 from __future__ import annotations
 
@@ -63,40 +60,40 @@ from pytest_llmeval.storage.usage_log import with_usage
 
 
 class RunSession:
-    """Everything known about the run while it goes on."""
+    """The run of a session, from the check of its plan to its reports."""
 
     def __init__(self, plan: Plan, settings: Settings, command: Iterable[str]) -> None:
         """Check the plan and open the run folder.
 
-        Raises ConfigError, before any weights are loaded, for what is wrong with models,
-        thresholds or the folder to resume.
+        Raises ConfigError, before any weights are loaded, for invalid models, thresholds, baselines
+        or a run that cannot be resumed.
         """
         self.plan = plan
         self.settings = settings
         self.notes: list[str] = []
         self.outcomes = Outcomes()
-        #: The run's measurements as they are read back at the end (``Run.by_plan``), its verdicts.
+        #: Measurements of the finished run (``Run.by_plan``).
         self.measurements: Mapping[tuple[int, int], Measurement] = {}
         self.judged: JudgedRun | None = None
-        #: What is told where there are no gates.
-        self.ungated = "nothing was gated: no thresholds.toml"
-        #: By index of model and planned result: the way in which the model is asked.
-        self._ways: dict[tuple[int, int], ProtocolVariant] = {}
-        #: Spec of a model → the name it is printed with.
+        #: Note for a session without gates.
+        self.no_gates_note = "nothing was gated: no thresholds.toml"
+        #: Protocol variant that the model supports, by index of model and planned result.
+        self._variants: dict[tuple[int, int], ProtocolVariant] = {}
+        #: Spec of a model → its name in reports.
         self._model_names: dict[str, str] = {}
-        #: Folders with earlier runs, whose names a thresholds file may know.
-        self._earlier = (settings.runs, settings.baselines)
-        #: Model → how an endpoint is asked for choices, for text.
-        self._asked_by: dict[str, dict[str, str]] = {}
-        #: Model → the date that its chat template writes, where it writes one.
+        #: Folders with earlier runs, for model and benchmark names that thresholds may have.
+        self._earlier_folders = (settings.runs, settings.baselines)
+        #: Spec of a model → its request modes for choices and text.
+        self._request_modes: dict[str, dict[str, str]] = {}
+        #: Spec of a model → the date in its chat template, if there is one.
         self._template_dates: dict[str, str] = {}
-        #: True if a model should have more requests at a time than those of one chunk.
+        #: True if a model takes requests of several chunks at a time.
         self.prefetches = False
         self.usage: Rows = {}
-        self._began = time.monotonic()
+        self._start_time = time.monotonic()
         self._is_resumed = False
         self._check_models()
-        self.notes += remarks(plan, settings)
+        self.notes += plan_notes(plan, settings)
         self.thresholds = self._read_thresholds()
         self._baseline_name = chosen_baseline(settings.baseline, self.thresholds)
         self.baseline = self._read_baseline()
@@ -110,11 +107,11 @@ class RunSession:
         self._writer = RecordWriter(self.folder.records)
 
     def _check_models(self) -> None:
-        """Open every model and see that it can answer what is planned, under distinct names."""
+        """Open every model; raise ConfigError if it does not support a planned protocol."""
         for spec in () if self.plan.own_model else self.settings.models:
             model = load_model(spec, **self.settings.endpoint)
             self._model_names[spec] = model.name
-            self._asked_by[spec] = dict(model.request_modes.items())
+            self._request_modes[spec] = dict(model.request_modes.items())
             if model.template_date:
                 self._template_dates[spec] = model.template_date
             self.prefetches |= model.prefetch > 0
@@ -123,19 +120,20 @@ class RunSession:
                 if result.responses_of is not None:
                     continue
                 planned = result.ways[0].name
-                way = next((way for way in result.ways if way.ask in model.asks), None)
-                if way is None:
+                supported = (variant for variant in result.ways if variant.ask in model.asks)
+                variant = next(supported, None)
+                if variant is None:
                     raise ConfigError(
                         f"--llm-model {spec} cannot generate text, which protocol"
-                        f" {planned!r} of {result.benchmark} needs"
+                        f" {planned!r} of {result.benchmark} needs: choose another protocol"
                     )
-                self._ways[self.settings.models.index(spec), number] = way
-                other = names.setdefault((result.benchmark, way.scorer), planned)
+                self._variants[self.settings.models.index(spec), number] = variant
+                other = names.setdefault((result.benchmark, variant.scorer), planned)
                 if other != planned:
                     raise ConfigError(
-                        f"--llm-model {spec} gives only text, so protocols {other!r} and"
+                        f"--llm-model {spec} supports only text, so protocols {other!r} and"
                         f" {planned!r} would both give the result"
-                        f" ({result.benchmark}, {way.scorer}): run one of them"
+                        f" ({result.benchmark}, {variant.scorer}): run one of them"
                     )
 
     def _read_thresholds(self) -> Thresholds | None:
@@ -148,18 +146,18 @@ class RunSession:
             for result in [self.plan.results[item.result]]
         }
         names = None if self.plan.own_model else self._model_names
-        check_thresholds(thresholds, self._collected(), self._earlier, names, tests)
-        # The noise is that of the items drawn.
-        self.notes += noise_warnings(thresholds, self._collected(drawn=True))
+        check_thresholds(thresholds, self._gate_inputs(), self._earlier_folders, names, tests)
+        # The noise is that of the sampled items.
+        self.notes += noise_warnings(thresholds, self._gate_inputs(sampled=True))
         return thresholds
 
-    def _collected(self, drawn: bool = False) -> dict[str, CollectedBenchmark]:
-        """What the gates need to know of the benchmarks: their own sizes, or those of a draw."""
+    def _gate_inputs(self, sampled: bool = False) -> dict[str, CollectedBenchmark]:
+        """Return the benchmarks as gates need them, with full sizes or those of the sample."""
         return collected_benchmarks(
             (
                 result.benchmark,
                 result.scorer,
-                (result.drawn if drawn else None) or result.subjects,
+                (result.drawn if sampled else None) or result.subjects,
                 result.chance,
                 self._samples(number),
             )
@@ -167,13 +165,13 @@ class RunSession:
         )
 
     def _samples(self, result: int) -> int:
-        """The most answers per item that a model of the run may be asked for."""
+        """Return the maximum number of answers per item, over the models of the run."""
         planned = self.plan.results[result]
-        known = [way for (_, number), way in self._ways.items() if number == result]
-        return max(way.samples for way in known or planned.ways)
+        variants = [variant for (_, number), variant in self._variants.items() if number == result]
+        return max(variant.samples for variant in variants or planned.ways)
 
     def _read_baseline(self) -> Run | None:
-        """The run to compare with; one that cannot be compared is refused before anything runs."""
+        """Return the run to compare with; raise ConfigError if it is not comparable."""
         if isinstance(self._baseline_name, NotCompared):
             return None
         try:
@@ -185,18 +183,18 @@ class RunSession:
                 f"{self.thresholds.file}: baseline = {self._baseline_name!r}: {error}; for the"
                 " first run, give --llm-baseline none"
             ) from None
-        # All models are asked alike, or the comparison at the end refuses.
-        by = next(iter(self._asked_by.values()), {})
-        days = set(self._template_dates.values())
-        day = days.pop() if len(days) == 1 else ""
+        # If models have different request modes, the comparison at the end raises an error.
+        modes = next(iter(self._request_modes.values()), {})
+        dates = set(self._template_dates.values())
+        template_date = dates.pop() if len(dates) == 1 else ""
         planned = [
             replace(
-                measure(result, way, "", {}, None),
-                asked=by.get(way.ask, ""),
-                template_date=day,
+                measure(result, variant, "", {}, None),
+                asked=modes.get(variant.ask, ""),
+                template_date=template_date,
             )
             for result in self.plan.results
-            for way in result.ways
+            for variant in result.ways
         ]
         models = None if self.plan.own_model else self.plan.models
         check_comparable(baseline, planned, models, self.settings.allow_mismatch)
@@ -205,19 +203,19 @@ class RunSession:
     def _open_folder(self, command: list[str]) -> RunFolder:
         root = self.settings.runs
         if self.settings.resume:
-            found = find_resumable(root, self.plan)
-            if isinstance(found, RunFolder):
-                take_up(found)
-                found.write("run.json", self._with_settings(found.read("run.json")))
+            resumable = find_resumable(root, self.plan)
+            if isinstance(resumable, RunFolder):
+                take_up(resumable)
+                resumable.write("run.json", self._with_settings(resumable.read("run.json")))
                 self._is_resumed = True
-                return found
-            if found is not None:
-                self.notes.append(f"nothing to resume: {found}; a new run was started")
+                return resumable
+            if resumable is not None:
+                self.notes.append(f"nothing to resume: {resumable}; a new run was started")
         manifest = describe(
             self.plan,
             command,
             limit=self.settings.limit,
-            asked=self._asked_by,
+            asked=self._request_modes,
             template_dates=self._template_dates,
         )
         folder = create_run(root, self.plan, self._with_settings(manifest))
@@ -225,60 +223,61 @@ class RunSession:
         return folder
 
     def _with_settings(self, manifest: dict[str, Any]) -> dict[str, Any]:
-        """The manifest with prices and weights of a hybrid score, now: a killed run has no end."""
+        """Return the manifest with prices and hybrid weights, which a killed run has as well."""
         priced = with_prices(manifest, self.plan.models, self.settings.prices)
         return {**priced, "hybrid": dict(self.settings.hybrid)}
 
     # Outcomes --------------------------------------------------------------------------
 
-    def receive_failure(self, nodeid: str, reason: str) -> None:
-        """Note a planned test whose report failed without an outcome (a dead worker, say).
+    def record_failure(self, nodeid: str, reason: str) -> None:
+        """Record a planned test that failed without an outcome, for example in a crashed worker.
 
-        Raises RunError where its records cannot be written.
+        Raises RunError if its records cannot be written.
         """
-        self.outcomes.lose(nodeid)
-        self._writer.append(*self._lost(nodeid, reason))
+        self.outcomes.add_error(nodeid)
+        self._writer.append(*self._error_records(nodeid, reason))
 
-    def _lost(self, nodeid: str, reason: str) -> Iterator[Record]:
-        """The records of an item's errors: as many as it may turn out to have been asked for."""
+    def _error_records(self, nodeid: str, reason: str) -> Iterator[Record]:
+        """Yield the error records of an item, for the maximum number of samples."""
         planned = self.plan.by_nodeid[nodeid]
         result = self.plan.results[planned.result]
-        way = self._ways.get((planned.model, planned.result), result.ways[0])
+        variant = self._variants.get((planned.model, planned.result), result.ways[0])
         error = Record(
             model=self.plan.models[planned.model],
             benchmark=result.benchmark,
-            scorer=way.scorer,
+            scorer=variant.scorer,
             item=planned.item,
             subject=planned.subject,
             outcome=Outcome.ERROR,
             answer=None,
             gold="",
             error=reason,
-            protocol=way.fingerprint,
+            protocol=variant.fingerprint,
             data=result.data_hash,
         )
-        # A model that gives only text has one way to score it.
-        scorers = self.plan.other_scorers(planned.result) if way == result.ways[0] else []
-        others = [one.ways[0] for one in scorers]
-        for sample in range(max(way.samples for way in result.ways)):
-            lost = replace(error, sample=sample)
-            yield lost
+        # A protocol that is replaced by text generation has no other scorers.
+        is_planned = variant == result.ways[0]
+        scorers = self.plan.other_scorers(planned.result) if is_planned else []
+        others = [scorer.ways[0] for scorer in scorers]
+        for sample in range(max(possible.samples for possible in result.ways)):
+            record = replace(error, sample=sample)
+            yield record
             for other in others:
                 yield replace(
-                    lost,
+                    record,
                     scorer=other.scorer,
                     protocol=other.fingerprint,
-                    response_of=way.scorer,
+                    response_of=variant.scorer,
                 )
 
     # The end ---------------------------------------------------------------------------
 
     def finish(self, cut_short: bool, failed: Iterable[str] = ()) -> None:
-        """Read the run back, judge it, and write what was found into its folder.
+        """Read the run from disk, judge it, and write the results into its folder.
 
-        ``failed``: the ids of the items' tests that failed.
+        ``failed``: node ids of the planned tests that failed.
         """
-        self._leave_out_unreported()
+        self._mark_unreported()
         self._writer.close()
         self.usage = read_usage(self.folder.usage)
         run = load_run(self.folder.path)
@@ -290,44 +289,44 @@ class RunSession:
             "failed_tests": failed_tests,
             "status": "interrupted" if cut_short else "finished",
         }
-        self._note(run, manifest)
+        self._add_notes(run, manifest)
         self.judged.write(self.folder)
         self._write_manifest(manifest, run.measurements())
         self.folder.release()
 
     def _is_error(self, nodeid: str, run: Run) -> bool:
-        """Whether the item of a test is an error in the run, by which it is judged."""
+        """Return whether the item of a test is an error in the run, which its gates count."""
         planned = self.plan.by_nodeid[nodeid]
         measurement = run.by_plan.get((planned.model, planned.result))
         item = None if measurement is None else measurement.items.get(planned.item)
         return item is not None and Outcome.ERROR in item.outcomes
 
     def _judge(self, run: Run, failed_tests: int) -> JudgedRun:
-        about: dict[str, Any] = {
+        options: dict[str, Any] = {
             "failed_tests": failed_tests,
-            "earlier": self._earlier,
+            "earlier": self._earlier_folders,
             "allow_undecided": self.settings.allow_undecided,
             "gated": self.settings.shard is None,
         }
         if self.baseline is None:
             assert isinstance(self._baseline_name, NotCompared)
-            return judge_run(run, self.thresholds, self._baseline_name, **about)
+            return judge_run(run, self.thresholds, self._baseline_name, **options)
         try:
             allowed = self.settings.allow_mismatch
-            return judge_run(run, self.thresholds, self.baseline, allow_mismatch=allowed, **about)
+            return judge_run(run, self.thresholds, self.baseline, allow_mismatch=allowed, **options)
         except ConfigError as error:
             self.notes.append(str(error))
             not_compared = NotCompared("undecided", f"not comparable: {error}")
-            return judge_run(run, self.thresholds, not_compared, **about)
+            return judge_run(run, self.thresholds, not_compared, **options)
 
-    def _note(self, run: Run, manifest: Mapping[str, Any]) -> None:
+    def _add_notes(self, run: Run, manifest: Mapping[str, Any]) -> None:
         self.notes += usage_lines(self.usage, self.settings.prices, resumed=self._is_resumed)
         self.notes += self.outcomes.notes()
         self.notes += run_notes(run)
         if self.settings.hybrid and self.judged is not None and not self.judged.hybrids:
             self.notes.append(f"no benchmark ran under {' and '.join(self.settings.hybrid)}")
         if self.thresholds is None:
-            self.notes.append(self.ungated)
+            self.notes.append(self.no_gates_note)
         if unfinished := unfinished_words(manifest):
             self.notes.append(unfinished)
 
@@ -336,11 +335,13 @@ class RunSession:
     ) -> None:
         manifest["finished"] = now()
         manifest["model_fingerprints"] = {
-            one.result.model: one.model_fingerprint for one in measurements if one.model_fingerprint
+            measurement.result.model: measurement.model_fingerprint
+            for measurement in measurements
+            if measurement.model_fingerprint
         }
         manifest["answers"] = count_answers(measurements)
-        # A resumed run adds to what the earlier sessions used.
-        manifest["seconds"] = manifest.get("seconds", 0.0) + time.monotonic() - self._began
+        # The time of a resumed run includes earlier sessions.
+        manifest["seconds"] = manifest.get("seconds", 0.0) + time.monotonic() - self._start_time
         manifest = with_usage(manifest, self.usage, self.settings.prices)
         if self._baseline_name is not NO_BASELINE:
             first = isinstance(self._baseline_name, NotCompared)
@@ -348,17 +349,17 @@ class RunSession:
         self.folder.write("run.json", manifest)
 
     def write_reports(self) -> None:
-        """Write the reports that ``--llm-report`` asks for, from what is on disk."""
+        """Write the reports of ``--llm-report`` from the files of the run."""
         for name in self.settings.reports:
             file = write_report(name, ReportInput(self.folder.path, self.baseline))
             self.notes.append(f"report: {run_name(file)}")
 
     @property
     def is_empty(self) -> bool:
-        """Whether a new run holds nothing, because its model could not be loaded."""
+        """True if a new run has no answer, because its model could not be loaded."""
         if self._is_resumed or self.usage or not self.plan.items:
             return False
-        # An answer may be there that no test has seen: its scorer lacked a model.
+        # There may be an answer that no test got, because its scorer lacked a model.
         return self.outcomes.count(UNANSWERED) == len(self.outcomes.by_nodeid) and not any(
             record.text is not None or record.logprobs
             for record in read_records(self.folder.records)
@@ -366,50 +367,50 @@ class RunSession:
 
     @property
     def thresholds_name(self) -> str:
-        """The name of the gates' file, which the gates' test ids begin with."""
+        """Name of the thresholds file, the beginning of the gates' test ids."""
         return self.settings.thresholds.name if self.settings.thresholds else "thresholds.toml"
 
     @property
     def gated(self) -> bool:
-        """Whether gates are judged: not of a shard, which has a part of what they are about."""
+        """True if gates are judged; not for a shard, which has only a part of the items."""
         return self.thresholds is not None and self.settings.shard is None
 
     @property
     def verdict(self) -> str:
-        """``pass``, ``fail``, or ``not gated``: of the build, as far as it is ours."""
+        """Verdict on the run: ``pass``, ``fail`` or ``not gated``."""
         return "not gated" if self.judged is None else self.judged.verdict
 
-    def _leave_out_unreported(self) -> None:
-        """Mark answers on disk whose test never came to a verdict, so that both tell the same."""
-        silent: set[tuple[str, str, str, str]] = set()
+    def _mark_unreported(self) -> None:
+        """Mark records whose test was not reported as left out, so that both counts agree."""
+        unreported: set[tuple[str, str, str, str]] = set()
         fingerprints = [self.plan.fingerprints(n) for n in range(len(self.plan.results))]
         for planned in self.plan.items:
             if planned.nodeid not in self.outcomes.by_nodeid:
                 benchmark = self.plan.results[planned.result].benchmark
                 model = "" if self.plan.own_model else self.plan.models[planned.model]
                 for fingerprint in fingerprints[planned.result]:
-                    silent.add((model, benchmark, fingerprint, planned.item))
-        if not silent:
+                    unreported.add((model, benchmark, fingerprint, planned.item))
+        if not unreported:
             return
         for record in latest_records(self.folder.records):
             model = "" if self.plan.own_model else record.model
-            about = (model, record.benchmark, record.protocol, record.item)
-            if about in silent and not record.left_out:
+            key = (model, record.benchmark, record.protocol, record.item)
+            if key in unreported and not record.left_out:
                 self._writer.append(replace(record, left_out=True))
 
 
-def remarks(plan: Plan, settings: Settings) -> Iterator[str]:
-    """What is odd about a plan: doubtful data, samples all alike, options without effect."""
-    yield from dict.fromkeys(warning for one in plan.results for warning in one.warnings)
+def plan_notes(plan: Plan, settings: Settings) -> Iterator[str]:
+    """Yield notes on a plan: warnings about data, identical samples, options without effect."""
+    yield from dict.fromkeys(warning for result in plan.results for warning in result.warnings)
     greedy = {
-        f"protocol {way.name!r} of {result.benchmark} is greedy (temperature 0): its samples differ"
-        " only where the model is not deterministic"
+        f"protocol {variant.name!r} of {result.benchmark} is greedy (temperature 0): its samples"
+        " differ only if the model is not deterministic"
         for result in plan.results
-        for way in result.ways
-        if way.samples > 1 and way.protocol["decoding"]["temperature"] == 0
+        for variant in result.ways
+        if variant.samples > 1 and variant.protocol["decoding"]["temperature"] == 0
     }
     yield from sorted(greedy)
     if settings.debias and not any(result.debias for result in plan.results):
-        yield "--llm-debias: no benchmark of this run is answered by letter"
+        yield "--llm-debias: no effect, because no benchmark of this run compares letters"
     if settings.permutations and not any(result.arms for result in plan.results):
-        yield "--llm-permutations: no benchmark of this run has options"
+        yield "--llm-permutations: no effect, because no benchmark of this run has options"

@@ -1,8 +1,8 @@
-"""Where xdist workers and their controller meet: a folder with the plan and the run's path.
+"""Channel between xdist workers and their controller: a folder with the plan and the run's path.
 
-xdist offers no message before the end of a session, and both sides need one earlier: the
-controller must know the plan to schedule chunks and to refuse bad thresholds, the workers
-must know the run folder to write their records.
+xdist has no messages before the end of a session, and both sides need some earlier: the
+controller needs the plan to schedule chunks and to check thresholds, the workers need the run
+folder to write records.
 """
 
 from __future__ import annotations
@@ -19,96 +19,100 @@ import pytest
 from pytest_llmeval.core.plan import Plan
 
 
-class Exchange:
-    """One session's folder. It exists only once a worker has left a plan in it."""
+class WorkerChannel:
+    """Shared folder of one session; it is created with the plan of the first worker."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
-    def for_run(cls, testrunuid: str) -> Exchange:
+    def for_run(cls, testrunuid: str) -> WorkerChannel:
+        """Return the channel of a session, by xdist's ``testrunuid``."""
         return cls(Path(tempfile.gettempdir()) / f"llmeval-{testrunuid}")
 
     @classmethod
-    def here(cls, config: pytest.Config) -> Exchange | None:
-        """The one of this process, if it is an xdist worker."""
+    def current(cls, config: pytest.Config) -> WorkerChannel | None:
+        """Return the channel of this process; None if it is not an xdist worker."""
         worker: dict[str, str] | None = getattr(config, "workerinput", None)
         return None if worker is None else cls.for_run(worker["testrunuid"])
 
-    def leave_plan(self, plan: Plan) -> None:
-        """Write the plan unless there is one: all workers make the same."""
+    def publish_plan(self, plan: Plan) -> None:
+        """Write the plan, unless another worker has: all workers have the same."""
         self.path.mkdir(mode=0o700, exist_ok=True)
         if not self.has_plan:
             self._write("plan.json", plan.to_json())
 
     @property
     def has_plan(self) -> bool:
-        """Whether a worker has left a plan: there is something to evaluate."""
+        """True if a worker has published a plan, so that there are marked tests."""
         return (self.path / "plan.json").exists()
 
     def read_plan(self) -> Plan | None:
+        """Return the plan; None if there is none."""
         try:
             return Plan.from_json((self.path / "plan.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
 
-    def leave_run(self, folder: Path) -> None:
+    def publish_run_folder(self, folder: Path) -> None:
+        """Write the path of the run folder, for the workers."""
         self._write("run", str(folder))
 
-    def read_run(self) -> Path:
+    def read_run_folder(self) -> Path:
+        """Return the path of the run folder; raise FileNotFoundError if it is not published."""
         return Path((self.path / "run").read_text(encoding="utf-8"))
 
-    def enter(self, worker: str) -> None:
-        """Note that a worker of this process's id may write to the run."""
+    def register_worker(self, worker: str) -> None:
+        """Record that this process is a worker that writes to the run."""
         self._write(f"worker-{worker}", str(os.getpid()))
 
-    def leave(self, worker: str) -> None:
-        """Note that a worker writes to the run no more."""
+    def unregister_worker(self, worker: str) -> None:
+        """Record that a worker has stopped writing to the run."""
         (self.path / f"worker-{worker}").unlink(missing_ok=True)
 
-    def working(self) -> list[int]:
-        """The process ids of the workers that may write to the run."""
-        found = []
+    def worker_pids(self) -> list[int]:
+        """Return the process ids of the workers that may write to the run."""
+        pids = []
         for file in self.path.glob("worker-*"):
             with contextlib.suppress(FileNotFoundError):
-                found.append(int(file.read_text(encoding="utf-8")))
-        return found
+                pids.append(int(file.read_text(encoding="utf-8")))
+        return pids
 
-    def limits(self, spec: str) -> Path:
-        """The file through which workers share an endpoint's limits."""
+    def limits_file(self, spec: str) -> Path:
+        """Return the file through which workers share an endpoint's limits."""
         return self.path / f"limits-{hashlib.sha256(spec.encode()).hexdigest()[:16]}"
 
     @property
-    def spent(self) -> Path:
-        """The file in which workers add up what they have spent."""
+    def spending_file(self) -> Path:
+        """File with the total cost of all workers."""
         return self.path / "spent"
 
-    def assign(self, worker: str, chunk: int) -> None:
-        """Note that a worker is about to be sent a chunk's tests."""
+    def record_assignment(self, worker: str, chunk: int) -> None:
+        """Record that a worker is about to be sent the tests of a chunk."""
         with (self.path / f"chunks-{worker}").open("a", encoding="utf-8") as file:
             file.write(f"{chunk}\n")
 
-    def assigned(self, worker: str) -> list[int]:
-        """The chunks that a worker has been sent, in their order."""
+    def assigned_chunks(self, worker: str) -> list[int]:
+        """Return the chunks that a worker has been sent, in this order."""
         try:
             text = (self.path / f"chunks-{worker}").read_text(encoding="utf-8")
         except FileNotFoundError:
             return []
         return [int(line) for line in text.split("\n")[:-1]]
 
-    def note_crash(self, nodeid: str) -> None:
-        """Tell the workers that one of them has died in a test."""
-        self._write("crashed", "\n".join([*self.crashed(), nodeid]))
+    def record_crash(self, nodeid: str) -> None:
+        """Record for all workers that one of them has crashed in a test."""
+        self._write("crashed", "\n".join([*self.crashed_tests(), nodeid]))
 
-    def crashed(self) -> list[str]:
-        """Node ids of the tests that workers have died in, one for every death."""
+    def crashed_tests(self) -> list[str]:
+        """Return the node ids of the tests in which workers have crashed, one per crash."""
         try:
             return (self.path / "crashed").read_text(encoding="utf-8").splitlines()
         except FileNotFoundError:
             return []
 
-    def claim(self, task: str) -> bool:
-        """Whether this worker is the first to ask for a task that one of them has to do."""
+    def claim_task(self, task: str) -> bool:
+        """Return True to the first worker that claims a task, which a single worker has to do."""
         try:
             (self.path / f"claimed-{task}").touch(exist_ok=False)
         except FileExistsError:
@@ -116,10 +120,11 @@ class Exchange:
         return True
 
     def remove(self) -> None:
+        """Delete the folder."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _write(self, name: str, text: str) -> None:
-        # Several workers may write at once: each renames a whole file into place.
+        # Several workers may write at the same time: each renames a complete file into place.
         temporary = self.path / f".{name}.{os.getpid()}"
         temporary.write_text(text, encoding="utf-8")
         os.replace(temporary, self.path / name)

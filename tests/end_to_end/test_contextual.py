@@ -314,7 +314,9 @@ def test_nothing_to_debias_is_reported(planted):
         BENCHMARK.replace('scorer="letter"', 'scorer="likelihood"')
     )
     result = planted.run(CONTEXTUAL)
-    result.stdout.fnmatch_lines(["--llm-debias: no benchmark of this run is answered by letter"])
+    result.stdout.fnmatch_lines(
+        ["--llm-debias: no effect, because no benchmark of this run compares letters"]
+    )
     assert not free_of(planted)
 
 

@@ -135,8 +135,8 @@ def test_a_dry_run_reports_the_cost_without_requests(endpoint, workers):
             # 27 prompts of 15 characters, 16 tokens of answer each
             "model openai:stand-in",
             "bench?choice?*9*27*~122*<=432*<=4.4420 EUR*",
-            "in all at most about 4.4420 EUR*",
-            "dry run: no model was asked*",
+            "total: at most about 4.4420 EUR*",
+            "dry run: no request was sent*",
         ]
     )
 

@@ -130,4 +130,6 @@ def test_results_that_cannot_be_debiased_are_reported(planted):
     )
     (project.path / "conftest.py").write_text(BLUE)
     result = project.run("--llm-permutations=cyclic")
-    result.stdout.fnmatch_lines(["--llm-permutations: no benchmark of this run has options"])
+    result.stdout.fnmatch_lines(
+        ["--llm-permutations: no effect, because no benchmark of this run has options"]
+    )

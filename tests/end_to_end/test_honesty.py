@@ -32,7 +32,7 @@ def test_a_body_that_asserts_nothing_is_reported(project):
         """
     )
     result = project.run("-k", "silent")
-    result.stdout.fnmatch_lines(["3 items count as correct by their test's body, against the*"])
+    result.stdout.fnmatch_lines(["3 items count as correct because their test passed, although*"])
 
 
 def test_xfail_in_the_body_measures_nothing(project):
@@ -72,14 +72,14 @@ def test_xfail_in_the_body_measures_nothing(project):
             "@pytest.mark.parametrize('x', [1, 2])\n"
             "@pytest.mark.llmeval(BENCH, protocol='other')\n"
             "def test_it(answer, x): pass\n",
-            "has several tests for item",
+            "has more than one test for item",
         ),
         (
             "@pytest.fixture(scope='session', params=['a', 'b'])\n"
             "def model(request): return lambda prompt: 'B'\n"
             "@pytest.mark.llmeval(BENCH, protocol='other')\n"
             "def test_it(answer): pass\n",
-            "its `model` is parametrized by the project",
+            "its `model` fixture is parametrized by the project",
         ),
         (
             "OTHER = Benchmark('bench', lambda d: Dataset((Item('a', 's', 'q', 0, ('x', 'y')),)),"
@@ -183,7 +183,7 @@ def test_a_body_that_is_mended_before_the_run_is_resumed(project):
     (project.path / "mended").touch()
     result = project.run("-k", "body", "--llm-resume")
     assert len(project.asked) == asked
-    result.stdout.fnmatch_lines(["9 answers were taken from what the run had on disk"])
+    result.stdout.fnmatch_lines(["9 answers of an earlier session were reused"])
     check_consistent(project)
 
 

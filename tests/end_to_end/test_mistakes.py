@@ -74,8 +74,11 @@ def test_an_ini_file_sets_the_same_options(bare):
         ("llm_resume = maybe", "llm_resume in {ini}: invalid truth value 'maybe'"),
         ("llm_dry_run = maybe", "llm_dry_run in {ini}: invalid truth value 'maybe'"),
         ("llm_wrong = maybe", "llm_wrong in {ini}: 'maybe' is not one of record, fail"),
-        ("llm_temperature = -1", "llm_temperature in {ini}: -1 is not an amount from 0 on"),
-        ("llm_timeout = nan", "llm_timeout in {ini}: nan is not an amount above 0"),
+        (
+            "llm_temperature = -1",
+            "llm_temperature in {ini}: -1 is not a finite number of at least 0",
+        ),
+        ("llm_timeout = nan", "llm_timeout in {ini}: nan is not a finite number above 0"),
         (
             "llm_treshold = strict.toml",
             "llm_treshold in {ini}: no such option; did you mean 'llm_thresholds'?",

@@ -204,5 +204,5 @@ def test_a_project_fixture_that_hides_ours_is_named(project, name):
     result = project.run()
     assert result.ret == 4
     assert re.search(
-        rf"the fixture `{name}` of conftest\.py:\d+ hides that of", result.stderr.str()
+        rf"the fixture `{name}` of conftest\.py:\d+ hides the one of", result.stderr.str()
     )

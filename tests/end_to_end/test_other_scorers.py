@@ -243,8 +243,8 @@ def test_a_part_of_the_items_leaves_a_hybrid_undecided(scored):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("choice", "*SCORER=WEIGHT,… was expected*"),
-        ("choice=0.5,letter=x", "*SCORER=WEIGHT,… was expected*"),
+        ("choice", "*expected SCORER=WEIGHT,…*"),
+        ("choice=0.5,letter=x", "*expected SCORER=WEIGHT,…*"),
         ("choice=0.5,letter=0.4", "*the weights sum to 0.9, not 1*"),
     ],
 )

@@ -234,7 +234,7 @@ def test_a_body_that_contradicts_the_scorer_is_reported(sampled):
     )
     (sampled.path / "test_bench.py").write_text(text)
     result = sampled.run("--llm-samples=2")
-    result.stdout.fnmatch_lines(["2 items are judged otherwise by their test's body*"])
+    result.stdout.fnmatch_lines(["2 items have another outcome by their test than by the scorer*"])
     assert sampled.metrics()["correct"] == 4
     outcomes = [
         json.loads(line)["outcome"]

@@ -108,7 +108,7 @@ def test_a_chunk_that_kills_every_worker_is_given_up(project):
     project.model(one=DIES.format(where="'law-0070' <= request.id < 'lawn'"))
     result = project.run("-n", "2")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["*items asked together with it crashed several workers*"])
+    result.stdout.fnmatch_lines(["*the items of its chunk crashed several workers*"])
     metrics = project.metrics()
     assert metrics["missing"] == 0
     assert metrics["subjects"]["art"]["complete"]

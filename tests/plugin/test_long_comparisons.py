@@ -8,7 +8,7 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.plugin.item_answer import Answer
-from pytest_llmeval.plugin.long_comparisons import in_part
+from pytest_llmeval.plugin.long_comparisons import shortened_comparison
 
 LONG = " ".join(f"word{n}" for n in range(17_000))
 
@@ -29,7 +29,7 @@ def answer(text: str) -> Answer:
     ],
 )
 def test_short_values_are_left_to_pytest(left, right):
-    assert in_part("==", left, right) is None
+    assert shortened_comparison("==", left, right) is None
 
 
 @pytest.mark.parametrize(
@@ -47,20 +47,20 @@ def test_short_values_are_left_to_pytest(left, right):
     ],
 )
 def test_long_values_are_shown_around_their_first_difference(left, right, at):
-    summary, _, more = in_part("==", left, right)
+    summary, _, more = shortened_comparison("==", left, right)
     assert len(summary) < 1_000
     assert more.endswith(f"the first difference is at character {at:,}")
 
 
 def test_answers_are_compared_by_all_they_hold():
-    assert in_part("==", answer(LONG), answer(LONG[:-1])) is not None
+    assert shortened_comparison("==", answer(LONG), answer(LONG[:-1])) is not None
 
 
 def test_where_a_text_is_found_is_shown():
-    summary, _, _ = in_part("not in", "word9000", LONG)
+    summary, _, _ = shortened_comparison("not in", "word9000", LONG)
     assert "word8999 word9000 word9001" in LONG
     assert "word9000 word9001" in summary
-    summary, _, more = in_part("in", "nowhere", LONG)
+    summary, _, more = shortened_comparison("in", "nowhere", LONG)
     assert summary.startswith("'nowhere' in 'word0 word1")
     assert more == f"7 and {len(LONG):,} characters"
 
@@ -70,4 +70,4 @@ def test_a_value_without_a_form_is_left_to_pytest():
         def __repr__(self) -> str:
             raise RuntimeError("no")
 
-    assert in_part("==", Broken(), "A") is None
+    assert shortened_comparison("==", Broken(), "A") is None

@@ -16,7 +16,7 @@ from pytest_llmeval.evaluation.planner import ways
 from pytest_llmeval.metrics import wilson_interval
 from pytest_llmeval.models.hf import LoadingTimer
 from pytest_llmeval.plugin.progress import Progress
-from pytest_llmeval.plugin.progress import Tracking
+from pytest_llmeval.plugin.progress import RunProgress
 from pytest_llmeval.storage.records import to_line
 from support.stored_runs import PLAIN
 from support.stored_runs import planned
@@ -40,8 +40,8 @@ def lines_of(records) -> list[bytes]:
     return [to_line(record).encode().removesuffix(b"\n") for record in records]
 
 
-def tracked(records, *results, **more) -> Tracking:
-    made = Tracking(plan_of(*results, **more))
+def tracked(records, *results, **more) -> RunProgress:
+    made = RunProgress(plan_of(*results, **more))
     made.feed(lines_of(records))
     return made
 
@@ -97,7 +97,7 @@ def test_errors_are_done_and_no_answers(mmlu):
 def test_answers_left_to_request_again_are_not_done(mmlu):
     records = records_of(mmlu, "demo", {"art-0": "c", "art-1": "e", "art-2": "c"})
     records[2] = replace(records[2], left_out=True)
-    made = Tracking(plan_of((mmlu, ITEMS)))
+    made = RunProgress(plan_of((mmlu, ITEMS)))
     made.feed(lines_of(records), earlier=True)
     assert made.done == 1
     made.feed(lines_of(records_of(mmlu, "demo", {"art-1": "e", "art-2": "c"})))
@@ -105,7 +105,7 @@ def test_answers_left_to_request_again_are_not_done(mmlu):
 
 
 def test_answers_of_other_weights_are_requested_again(mmlu):
-    made = Tracking(plan_of((mmlu, ITEMS)))
+    made = RunProgress(plan_of((mmlu, ITEMS)))
     made.feed(lines_of(records_of(mmlu, "demo", ITEMS)), earlier=True)
     assert made.done == 10
     (record,) = records_of(mmlu, "demo", {"art-3": "c"})
@@ -122,7 +122,7 @@ def test_items_of_other_runs_and_torn_lines_are_passed_over(mmlu):
 
 def test_models_and_results_are_distinguished(mmlu):
     faq = planned({"faq-0": "c"}, benchmark="faq")
-    made = Tracking(plan_of((mmlu, ITEMS), (faq, ["faq-0"]), models=("a", "b")))
+    made = RunProgress(plan_of((mmlu, ITEMS), (faq, ["faq-0"]), models=("a", "b")))
     made.feed(lines_of(records_of(mmlu, "b", {"art-0": "c"})))
     made.feed(lines_of(records_of(faq, "a", {"faq-0": "w"})))
     done = {(group.model, group.name): group.done for group in made.groups}
@@ -163,7 +163,7 @@ class Watched:
 
     def start(self):
         self.progress = Progress(
-            self.stream, self.file, Tracking(self.plan), self.tty, self.loads, self.loading
+            self.stream, self.file, RunProgress(self.plan), self.tty, self.loads, self.loading
         )
         return self
 
@@ -171,7 +171,7 @@ class Watched:
         with self.file.open("a") as file:
             file.writelines(map(to_line, records))
         self.now += seconds
-        self.progress._look()
+        self.progress._update()
 
 
 def test_rate_and_time_left_are_those_of_this_session(tmp_path, monkeypatch, mmlu):
@@ -245,7 +245,7 @@ def test_a_log_has_a_line_for_every_result_that_moved(tmp_path, monkeypatch, mml
 def test_a_plan_is_all_that_tracking_needs(mmlu):
     """It travels as JSON under xdist."""
     plan = Plan.from_json(plan_of((mmlu, ITEMS)).to_json())
-    assert [asdict(one) for one in Tracking(plan).groups] == [
-        asdict(one) for one in Tracking(plan_of((mmlu, ITEMS))).groups
+    assert [asdict(one) for one in RunProgress(plan).groups] == [
+        asdict(one) for one in RunProgress(plan_of((mmlu, ITEMS))).groups
     ]
     assert json.loads(plan.to_json())["models"] == ["demo"]
