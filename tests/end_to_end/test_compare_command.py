@@ -137,7 +137,7 @@ def test_a_stored_run_is_judged_against_a_baseline(two_runs, capsys):
     assert "newly wrong: law-0001\n" in output
     code, output, _ = llmeval(capsys, "gate", "new")
     assert code == 1
-    assert "UNDECIDED bench::regression: no baseline to compare with" in output
+    assert "UNDECIDED bench::regression:\n     no baseline to compare with" in output
 
 
 def test_a_drop_within_the_noise_is_a_warning(two_runs, capsys):

@@ -47,7 +47,7 @@ def test_xfail_in_the_body_measures_nothing(project):
     project.thresholds("[benchmarks.bench.scorers.cloze]\naccuracy = 0.1")
     result = project.run("-k", "known")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["UNDECIDED bench::scorers.cloze::accuracy*only 6 of 9*"])
+    result.stdout.fnmatch_lines(["UNDECIDED bench::scorers.cloze::accuracy*", "*only 6 of 9*"])
     check_consistent(project)
 
 

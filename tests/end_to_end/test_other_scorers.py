@@ -237,7 +237,7 @@ def test_a_part_of_the_items_leaves_a_hybrid_undecided(scored):
     scored.thresholds(HYBRID_GATE.format(bound=0.1))
     run = scored.run("-k", "0001")
     assert run.ret == 1
-    run.stdout.fnmatch_lines(["UNDECIDED bench::hybrids*only * items were run*"])
+    run.stdout.fnmatch_lines(["UNDECIDED bench::hybrids*", "*only * items were run*"])
 
 
 @pytest.mark.parametrize(
