@@ -28,8 +28,8 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core.plan import PlannedResult
-from pytest_llmeval.evaluation.planner import ways
-from pytest_llmeval.evaluation.suite import Evaluated
+from pytest_llmeval.evaluation.planner import variants
+from pytest_llmeval.evaluation.suite import Evaluation
 from pytest_llmeval.storage.folder import RunFolder
 from pytest_llmeval.storage.prompts import write_prompts
 from pytest_llmeval.storage.records import RecordWriter
@@ -66,9 +66,9 @@ def store(folder: Path, dataset: Dataset, rng: random.Random) -> None:
     """A run of a model that knows half."""
     protocol = PROTOCOLS[0].bound_to(dataset)
     benchmark = Benchmark("mmlu", lambda _: dataset, PROTOCOLS)
-    asked = Evaluated("test", benchmark, protocol, dataset, "made-up", dataset.items)
+    asked = Evaluation("test", benchmark, protocol, dataset, "made-up", dataset.items)
     result = PlannedResult(
-        "mmlu", "1", "made-up", 0.25, dataset.subject_sizes(), None, ways(protocol), {}
+        "mmlu", "1", "made-up", 0.25, dataset.subject_sizes(), None, variants(protocol), {}
     )
     fingerprint = result.ways[0].fingerprint
     folder.mkdir()

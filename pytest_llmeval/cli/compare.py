@@ -14,13 +14,13 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.reports.terminal.comparison import FLIPS
 from pytest_llmeval.reports.terminal.comparison import comparison_markdown
 from pytest_llmeval.reports.terminal.comparison import comparison_parts
-from pytest_llmeval.reports.terminal.leaderboard import league_json
-from pytest_llmeval.reports.terminal.leaderboard import league_markdown
-from pytest_llmeval.reports.terminal.leaderboard import league_parts
+from pytest_llmeval.reports.terminal.leaderboard import leaderboard_json
+from pytest_llmeval.reports.terminal.leaderboard import leaderboard_markdown
+from pytest_llmeval.reports.terminal.leaderboard import leaderboard_parts
 from pytest_llmeval.reports.terminal.summary import print_line
 from pytest_llmeval.reports.terminal.summary import print_parts
 from pytest_llmeval.runs import compare
-from pytest_llmeval.runs import league
+from pytest_llmeval.runs import leaderboards
 from pytest_llmeval.runs.run import LATEST
 from pytest_llmeval.storage.folder import run_name
 
@@ -50,9 +50,9 @@ def _compare(options: argparse.Namespace) -> int:
         raise ConfigError(f"{run_name(runs[0].path)} would be compared with itself")
     allowed, flips = options.allow_mismatch, options.flips
     if len(runs) > 2:
-        tables = league(runs, allow_mismatch=allowed)
-        parts, value = league_parts(tables), league_json(tables)
-        markdown = league_markdown(tables)
+        tables = leaderboards(runs, allow_mismatch=allowed)
+        parts, value = leaderboard_parts(tables), leaderboard_json(tables)
+        markdown = leaderboard_markdown(tables)
     else:
         found = compare(*runs, allow_mismatch=allowed)
         parts, value = comparison_parts(found, flips), found.as_json()

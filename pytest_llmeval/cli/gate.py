@@ -24,8 +24,8 @@ from pytest_llmeval.reports.wording import verdict_headline
 from pytest_llmeval.runs import load_baseline
 from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs.baseline import BASELINES
+from pytest_llmeval.runs.judging import baseline_choice
 from pytest_llmeval.runs.judging import check_thresholds
-from pytest_llmeval.runs.judging import chosen_baseline
 from pytest_llmeval.runs.judging import judge_run
 from pytest_llmeval.runs.run import LATEST
 from pytest_llmeval.runs.run import run_folder
@@ -65,7 +65,7 @@ def _gate(options: argparse.Namespace) -> int:
     earlier = (run.path.parent, BASELINES)
     models = dict.fromkeys(result.model for result in results)
     check_thresholds(thresholds, found, earlier, {model: model for model in models})
-    named = chosen_baseline(options.baseline or run.manifest.get("baseline"), thresholds)
+    named = baseline_choice(options.baseline or run.manifest.get("baseline"), thresholds)
     judged = judge_run(
         run,
         thresholds,
@@ -82,7 +82,7 @@ def _gate(options: argparse.Namespace) -> int:
             judged.verdicts,
             [*notes, *job.notes],
             run.path,
-            judged.compared,
+            judged.run_comparison,
             judged.pairs,
             failures=failure_lines(run.records),
             headline=verdict_headline(

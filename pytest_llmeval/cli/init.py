@@ -151,7 +151,7 @@ jobs:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class ModelSetup:
     """What the spec of a model means for the files.
 
     ``arguments`` of pytest, ``extras`` of the plugin, the ``protocol`` under which the model can be
@@ -237,7 +237,7 @@ def _prompt_for_model() -> str:
     return text.strip() or DEFAULT_MODEL
 
 
-def _next_commands(command: str, evaluation: Evaluation, folder: Path | None) -> list[str]:
+def _next_commands(command: str, evaluation: ModelSetup, folder: Path | None) -> list[str]:
     """From the files to the first verdict, and to the baseline of later runs."""
     return [
         *([f"cd {shlex.quote(str(folder))}"] if folder is not None else []),
@@ -267,7 +267,7 @@ def _write(file: Path, text: str) -> bool:
 # The files ---------------------------------------------------------------------------------
 
 
-def files(evaluation: Evaluation, command: str, requirement: str, branch: str) -> Mapping[str, str]:
+def files(evaluation: ModelSetup, command: str, requirement: str, branch: str) -> Mapping[str, str]:
     """Path in the repository → text of the file there."""
     local = "hf" in evaluation.extras
     install = [
@@ -295,7 +295,7 @@ def files(evaluation: Evaluation, command: str, requirement: str, branch: str) -
     }
 
 
-def command_of(evaluation: Evaluation, root: Path) -> str:
+def command_of(evaluation: ModelSetup, root: Path) -> str:
     """Return the command of the workflow, and the one for the user's own terminal."""
     folder = Path(TEST_FILE).parent
     # Benchmarks of another kind may be there already.
@@ -351,7 +351,7 @@ def _text(file: Path) -> str:
 # The model ---------------------------------------------------------------------------------
 
 
-def read_model(spec: str, base_url: str | None, root: Path) -> Evaluation:
+def read_model(spec: str, base_url: str | None, root: Path) -> ModelSetup:
     """Return the consequences of a spec for the files; the model is not opened.
 
     Raises ConfigError, in one line, for a spec that no run would take, and for one that cannot be
@@ -368,30 +368,30 @@ def read_model(spec: str, base_url: str | None, root: Path) -> Evaluation:
     if not spec.isprintable() or "${{" in spec:
         raise ConfigError(f"--model {spec!r}: characters that a workflow cannot hold")
     if kind not in _KINDS:
-        return Evaluation((spec,), ("report",), "letter")
+        return ModelSetup((spec,), ("report",), "letter")
     return _KINDS[kind](rest, base_url, root)
 
 
-def _demo(rest: str, _base_url: str | None, _root: Path) -> Evaluation:
+def _demo(rest: str, _base_url: str | None, _root: Path) -> ModelSetup:
     target, mark, query = rest.partition("?")
     if target:
         raise ConfigError(f"--model demo:{rest}: the demo model is one model; write demo")
     read_query("demo", query, KEYS)
-    return Evaluation((f"demo:{rest}" if mark else "demo",), ("hf", "report"), "cloze")
+    return ModelSetup((f"demo:{rest}" if mark else "demo",), ("hf", "report"), "cloze")
 
 
-def _hf(rest: str, _base_url: str | None, root: Path) -> Evaluation:
+def _hf(rest: str, _base_url: str | None, root: Path) -> ModelSetup:
     target, mark, query = rest.partition("?")
     read_query(f"hf:{target}", query, KEYS)
     kind, target = locate(f"hf:{target}", target)
     extras = ("hf", "report")
     if kind == "hub":
-        return Evaluation((f"hf:{rest}",), extras, "cloze", secrets=("HF_TOKEN",))
+        return ModelSetup((f"hf:{rest}",), extras, "cloze", secrets=("HF_TOKEN",))
     place, note = _in_repository(Path(target), root)
-    return Evaluation((f"hf:{place}{mark}{query}",), extras, "cloze", notes=(note,))
+    return ModelSetup((f"hf:{place}{mark}{query}",), extras, "cloze", notes=(note,))
 
 
-def _openai(rest: str, base_url: str | None, _root: Path) -> Evaluation:
+def _openai(rest: str, base_url: str | None, _root: Path) -> ModelSetup:
     spec = parse_spec(rest, base_url)
     if spec.key_file is not None:
         raise ConfigError(
@@ -409,14 +409,14 @@ def _openai(rest: str, base_url: str | None, _root: Path) -> Evaluation:
         notes.append(f"{spec.base_url} is on this machine: a hosted runner does not reach it")
     # Options that have no labels are compared by the likelihood of their texts.
     protocol = "cloze" if spec.choices == "echo" else "letter"
-    return Evaluation(tuple(arguments), ("openai", "report"), protocol, (key,), tuple(notes))
+    return ModelSetup(tuple(arguments), ("openai", "report"), protocol, (key,), tuple(notes))
 
 
-def _replay(rest: str, _base_url: str | None, root: Path) -> Evaluation:
+def _replay(rest: str, _base_url: str | None, root: Path) -> ModelSetup:
     open_replay(rest)
     target, mark, query = rest.partition("?")
     place, note = _in_repository(Path(target), root)
-    return Evaluation((f"replay:{place}{mark}{query}",), ("report",), "letter", notes=(note,))
+    return ModelSetup((f"replay:{place}{mark}{query}",), ("report",), "letter", notes=(note,))
 
 
 def _in_repository(path: Path, root: Path) -> tuple[str, str]:
@@ -428,7 +428,7 @@ def _in_repository(path: Path, root: Path) -> tuple[str, str]:
     return f"./{inside}", f"the workflow needs {inside} in the repository"
 
 
-_KINDS: Mapping[str, Callable[[str, str | None, Path], Evaluation]] = {
+_KINDS: Mapping[str, Callable[[str, str | None, Path], ModelSetup]] = {
     "demo": _demo,
     "hf": _hf,
     "openai": _openai,

@@ -23,7 +23,7 @@ from pytest_llmeval.reports.wording import unfinished_words
 from pytest_llmeval.reports.wording import verdict_headline
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs import load_run
-from pytest_llmeval.runs.judging import read_judged
+from pytest_llmeval.runs.judging import read_judged_run
 from pytest_llmeval.runs.run import run_folder
 
 
@@ -41,7 +41,7 @@ def _show(options: argparse.Namespace) -> int:
         for text in _protocols(run):
             print_line(text)
         return 0
-    judged = read_judged(run.path)
+    judged = read_judged_run(run.path)
     measurements = run.measurements()
     results = [one.result for one in measurements]
     head = [
@@ -56,7 +56,7 @@ def _show(options: argparse.Namespace) -> int:
         gates,
         run_notes(run),
         run.path,
-        judged.compared,
+        judged.run_comparison,
         judged.pairs,
         failures=failure_lines(run.records),
         allowed=judged.verdict == "pass",

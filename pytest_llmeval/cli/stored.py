@@ -20,7 +20,7 @@ from pytest_llmeval.runs import merge
 from pytest_llmeval.runs import save_baseline
 from pytest_llmeval.runs.baseline import BASELINES
 from pytest_llmeval.runs.baseline import NAME
-from pytest_llmeval.runs.judging import read_judged
+from pytest_llmeval.runs.judging import read_judged_run
 from pytest_llmeval.runs.run import run_folder
 from pytest_llmeval.storage.response_cache import ResponseCache
 
@@ -63,7 +63,7 @@ def _baseline(options: argparse.Namespace) -> int:
 
 def _doubts(run: Run) -> Iterator[str]:
     """Yield reasons not to compare later runs with this one."""
-    judged = read_judged(run.path)
+    judged = read_judged_run(run.path)
     if judged.verdict == "fail":
         words = verdict_words(judged.verdict, count_states(judged.verdicts), judged.items_failed)
         yield f"this run did not pass: {words}"

@@ -1,1 +1,1 @@
-"""From a plan to records: requests, responses, scores, and code that is run. No pytest in it."""
+"""From a plan to records: requests, responses, scores and executed programs, without pytest."""

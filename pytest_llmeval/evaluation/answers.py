@@ -1,4 +1,4 @@
-"""Answers that are expected, arriving, or already on disk."""
+"""Answers that are expected, are arriving, or are already on disk."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from pytest_llmeval.core.record import AnswerKey
 
 
 class AwaitedAnswers:
-    """The blank records of the requests of one call that have no response yet.
+    """The blank records of the requests of one model call that have no response yet.
 
-    Of one call alone, so that a response that names neither sample nor arm (a function's) belongs
-    to a request of that call.
+    They belong to one call, so that a response without sample and arm (from a custom model) can be
+    matched with a request of that call.
     """
 
-    def __init__(self, asked: Iterable[tuple[Request, Record]]) -> None:
-        #: By item and answer, in the order of the requests; items without any are taken out.
+    def __init__(self, requests: Iterable[tuple[Request, Record]]) -> None:
+        #: By item id and answer key, in the order of the requests; items without blanks are removed.
         self._blanks: dict[str, dict[AnswerKey, Record]] = {}
-        for request, blank in asked:
+        for request, blank in requests:
             self._blanks.setdefault(request.id, {})[blank.answer_key] = blank
 
     def __bool__(self) -> bool:
@@ -35,10 +35,10 @@ class AwaitedAnswers:
             yield from blanks.values()
 
     def pop(self, response: Response) -> Record | None:
-        """The blank record of what the response answers; None of what is not awaited.
+        """Remove and return the blank record that a response answers; None if none is awaited.
 
-        Raises ValueError where that cannot be known: the response could be to several arms, names
-        none, and is not given in the order of the requests.
+        Raises ValueError if the response is ambiguous: it names no arm, several arms are possible,
+        and it does not follow the order of the requests.
         """
         blanks = self._blanks.get(response.id, {})
         possible = [
@@ -50,60 +50,60 @@ class AwaitedAnswers:
             return None
         if len({arm for arm, _ in possible}) > 1 and not self._is_next(response.id, possible[0]):
             raise ValueError(
-                "the responses to one item in several orders of its options come in another order"
-                " than the requests: give each its arm, Response(…, arm=request.arm)"
+                "responses to one item in several option orders do not follow the order of the requests:"
+                " set the arm of each, Response(…, arm=request.arm)"
             )
-        found = blanks.pop(possible[0])
+        blank = blanks.pop(possible[0])
         if not blanks:
             del self._blanks[response.id]
-        return found
+        return blank
 
     def _is_next(self, item: str, answer: AnswerKey) -> bool:
-        """Whether an answer is the first of those that are awaited."""
+        """Return true if an answer is the first of the awaited ones."""
         first = next(iter(self._blanks))
         return item == first and answer == next(iter(self._blanks[first]))
 
 
-class Stored:
-    """The records that hold an answer, each until it is taken.
+class ReusableAnswers:
+    """Answers from earlier sessions or workers, each returned at most once.
 
-    ``own_model``: a project's own model is one, whatever it was called when an answer was lost.
+    With ``own_model``, there is one custom model, whatever name the records give it.
     """
 
     def __init__(self, own_model: bool = False) -> None:
         self._own_model = own_model
         self._answers: dict[tuple[Any, ...], Record] = {}
-        self._last: dict[tuple[Any, ...], Record] = {}
+        self._latest: dict[tuple[Any, ...], Record] = {}
 
     def add(self, records: Iterable[Record]) -> None:
-        """Take up records, in the order in which they were written."""
+        """Add records in the order in which they were written."""
         for record in records:
-            # An error that was met later takes nothing back of an answer that was paid for.
+            # A later error does not invalidate an earlier answer.
             if record.logprobs or record.text is not None:
                 self._answers[_key(record)] = record
             if not record.response_of:
-                self._last[self._about(record)] = record
+                self._latest[self._answer_id(record)] = record
 
-    def take(self, planned: Record) -> Record | None:
-        """The same model's answer to the prompt of a planned record, if it is there."""
-        found = self._answers.pop(_key(planned), None)
-        return found if found is not None and _answers(found, planned) else None
+    def pop_matching(self, planned: Record) -> Record | None:
+        """Remove and return the same model's answer to the prompt of a planned record, if any."""
+        record = self._answers.pop(_key(planned), None)
+        return record if record is not None and _is_answer_to(record, planned) else None
 
-    def is_last(self, record: Record) -> bool:
-        """Whether nothing was written about the same answer after the record."""
-        return self._last.get(self._about(record)) is record
+    def is_latest(self, record: Record) -> bool:
+        """Return true if no later record of the same answer was added."""
+        return self._latest.get(self._answer_id(record)) is record
 
-    def _about(self, record: Record) -> tuple[Any, ...]:
+    def _answer_id(self, record: Record) -> tuple[Any, ...]:
         model = "" if self._own_model else record.model
         return (model, record.benchmark, record.item, *record.answer_key)
 
 
 def _key(record: Record) -> tuple[Any, ...]:
-    """What an answer must share with a planned sample to be its answer, beside the prompt."""
+    """Return the fields, except the prompt, that a stored answer shares with its planned record."""
     return (record.model, record.protocol, record.benchmark, record.item, *record.answer_key)
 
 
-def _answers(stored: Record, planned: Record) -> bool:
+def _is_answer_to(stored: Record, planned: Record) -> bool:
     return (
         stored.prompt_sha256 == planned.prompt_sha256
         and stored.model_fingerprint == planned.model_fingerprint
@@ -111,12 +111,12 @@ def _answers(stored: Record, planned: Record) -> bool:
     )
 
 
-# How long the saving of what has arrived may still take when the session ends.
+# Seconds to wait for the saving thread when the session ends.
 _END_SECONDS = 10
 
 
 class Arrivals:
-    """Wakes the test that waits for an answer, and saves answers while the bodies of tests run."""
+    """Signal that answers have arrived, and the thread that saves them while test bodies run."""
 
     def __init__(self) -> None:
         self._new = threading.Event()
@@ -125,20 +125,20 @@ class Arrivals:
         self._thread: threading.Thread | None = None
 
     def note(self) -> None:
-        """Note, in any thread, that something is here."""
+        """Signal an arrival, from any thread."""
         self._new.set()
         self._unsaved.set()
 
     def clear(self) -> None:
-        """Forget what was noted so far: it is about to be looked for."""
+        """Reset the signal, before checking for arrivals."""
         self._new.clear()
 
     def wait(self) -> None:
-        """Wait until something is noted that was not yet when ``clear`` was called."""
+        """Block until ``note`` has been called since the last ``clear``."""
         self._new.wait()
 
     def save_by(self, save: Callable[[], None]) -> None:
-        """Call ``save`` in a thread of its own after everything that is noted, until the end."""
+        """Start a thread that calls ``save`` after every arrival, until ``end``."""
         if self._thread is None:
             self._thread = threading.Thread(
                 target=self._save, args=(save,), name="llmeval-saver", daemon=True
@@ -146,7 +146,7 @@ class Arrivals:
             self._thread.start()
 
     def end(self) -> None:
-        """Save no more."""
+        """Stop saving, and wait for the thread."""
         self._ended = True
         self._unsaved.set()
         if self._thread is not None:

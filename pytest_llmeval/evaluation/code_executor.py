@@ -1,4 +1,4 @@
-"""Running the jobs of responses beside the answering, each distinct job once."""
+"""Execution of the jobs of responses while the model answers, each distinct job once."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from pytest_llmeval.evaluation.jobs import Runner
 from pytest_llmeval.storage.verdict_log import VerdictLog
 
 _MOST_REFERENCES = 32
-# Of the reference solutions, whose failure says that the sandbox does not suit the benchmark.
+# Share of failing reference solutions above which the sandbox does not suit the benchmark.
 _MOST_FAILING = 0.1
 
 
 class Scored(NamedTuple):
-    """A job, and what makes the score of its result. Equal jobs have equal scores."""
+    """A job, and the function that scores its result. Equal jobs have equal scores."""
 
     job: Job
     score_of: Callable[[Result], Score]
 
 
 class Executor:
-    """Runs jobs of one kind in a runner that is opened by the first of them.
+    """Background execution of jobs of one kind in a runner, which the first job opens.
 
-    Jobs are given in by ``submit``, from one thread, and their scores come back through
-    ``finished``; they run meanwhile. Two jobs that are equal but for their id are run once.
+    Jobs are submitted by ``submit``, from one thread, run in another, and their scores are returned
+    by ``finished``. Jobs that differ only in their id are run once.
     """
 
     def __init__(
@@ -50,9 +50,9 @@ class Executor:
         ended: Callable[[], None],
         verdicts: VerdictLog,
     ) -> None:
-        """Open nothing yet. ``ended`` is called, in another thread, when ``finished`` has news.
+        """Create an executor; ``ended`` is called, in another thread, when a score is ready.
 
-        ``verdicts``: where those of costly jobs are kept.
+        ``verdicts``: log of the scores of costly jobs.
         """
         self.kind = kind
         self._open = open_runner
@@ -62,19 +62,19 @@ class Executor:
         self._done: queue.SimpleQueue[tuple[str, Score] | BaseException] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._runner: Runner | None = None
-        #: By what is run: ids that wait for it, or its score.
+        #: Digest of a job → ids that wait for it, or its score.
         self._runs: dict[str, list[str] | Score] = {}
-        #: By the id of a job that runs: what is run, and what makes its score.
+        #: Id of a running job → its digest and scoring function.
         self._running: dict[str, tuple[str, Callable[[Result], Score]]] = {}
-        self._again: list[tuple[str, Score]] = []
+        self._repeated: list[tuple[str, Score]] = []
         self._failure: BaseException | None = None
 
     def check(self, references: Mapping[str, Scored]) -> dict[str, str]:
-        """Open the runner and see that solutions known to be right are scored as correct.
+        """Open the runner and check that reference solutions are scored as correct.
 
         At most 32 of ``references`` (item id → its solution), spread evenly. Returns a line for
-        every item whose solution fails. Raises ConfigError where more than a tenth do: the sandbox
-        does not suit the benchmark, and what it says would be no measurement.
+        every item whose solution fails. Raises ConfigError if more than a tenth do: the sandbox does
+        not suit the benchmark, and its results would not be a measurement.
         """
         step = max(1, len(references) // _MOST_REFERENCES)
         chosen = list(references.items())[::step][:_MOST_REFERENCES]
@@ -97,12 +97,12 @@ class Executor:
         return failing
 
     def submit(self, scored: Scored) -> None:
-        """Have a job run. Its id must not be in use by another."""
+        """Submit a job. Its id must be unique."""
         job, score_of = scored
         digest = digest_of(job)
-        earlier = self._runs.get(digest) or self._kept(digest)
+        earlier = self._runs.get(digest) or self._stored_score(digest)
         if isinstance(earlier, Score):
-            self._again.append((job.id, earlier))
+            self._repeated.append((job.id, earlier))
             self._ended()
         elif earlier is not None:
             earlier.append(job.id)
@@ -113,10 +113,13 @@ class Executor:
             self._waiting.put(job)
 
     def finished(self) -> list[tuple[str, Score]]:
-        """Return ids and scores of jobs that have ended. Raises what the runner raised, repeatedly."""
+        """Return ids and scores of jobs finished since the last call.
+
+        Raises the exception that the runner raised, also in every later call.
+        """
         if self._failure is not None:
             raise self._failure
-        found, self._again = self._again, []
+        scores, self._repeated = self._repeated, []
         while not self._done.empty():
             ended = self._done.get()
             if isinstance(ended, BaseException):
@@ -126,12 +129,12 @@ class Executor:
             digest, _ = self._running.pop(name)
             ids = self._runs.pop(digest)
             assert isinstance(ids, list)
-            self._keep(digest, score)
-            found += ((id_, score) for id_ in ids)
-        return found
+            self._store_score(digest, score)
+            scores += ((id_, score) for id_ in ids)
+        return scores
 
     def close(self) -> None:
-        """Close the runner. Jobs that have not ended are given up."""
+        """Close the runner. Jobs that have not finished are abandoned."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self._waiting.get_nowait()
@@ -143,9 +146,9 @@ class Executor:
             self._thread.join(timeout=10)
 
     def _scores_of(self, references: Sequence[tuple[str, Scored]]) -> list[Score]:
-        """Return the scores of references, in their order; those that are not there yet are run."""
+        """Return the scores of references, in their order; run those without a stored score."""
         digests = [digest_of(scored.job) for _, scored in references]
-        scores = {digest: score for digest in digests if (score := self._kept(digest))}
+        scores = {digest: score for digest in digests if (score := self._stored_score(digest))}
         to_run = {
             scored.job.id: (digest, scored)
             for digest, (_, scored) in zip(digests, references, strict=True)
@@ -157,17 +160,17 @@ class Executor:
             for result in self.kind.run_references(self._runner, jobs):
                 digest, scored = to_run[result.id]
                 scores[digest] = _scored(scored.score_of, result)
-                self._keep(digest, scores[digest])
+                self._store_score(digest, scores[digest])
         return [scores[digest] for digest in digests]
 
-    def _kept(self, digest: str) -> Score | None:
-        known = self._runs.get(digest)
-        if isinstance(known, Score):
-            return known
+    def _stored_score(self, digest: str) -> Score | None:
+        score = self._runs.get(digest)
+        if isinstance(score, Score):
+            return score
         return self._verdicts.get(digest) if self.kind.costly else None
 
-    def _keep(self, digest: str, score: Score) -> None:
-        """Keep a score for equal jobs. An error says nothing about the job: it is run anew."""
+    def _store_score(self, digest: str, score: Score) -> None:
+        """Store a score for equal jobs, except an error: such a job is run again."""
         if score.outcome is Outcome.ERROR:
             return
         self._runs[digest] = score
@@ -197,7 +200,7 @@ class Executor:
 
 
 class Executors:
-    """An executor for every kind of job that is run, made when it is first needed."""
+    """The executors of all kinds of jobs, each created on first use."""
 
     def __init__(
         self,
@@ -205,7 +208,7 @@ class Executors:
         ended: Callable[[], None],
         verdicts: VerdictLog,
     ) -> None:
-        """As ``Executor``; ``open_runner`` is given the kind."""
+        """Take the arguments of ``Executor``; ``open_runner`` is called with the kind."""
         self._open = open_runner
         self._ended = ended
         self._verdicts = verdicts
@@ -214,15 +217,15 @@ class Executors:
     def of(self, kind: str) -> Executor:
         """Return the executor of a kind of ``jobs.KINDS``."""
         if kind not in self._by_kind:
-            about = KINDS[kind]
+            job_kind = KINDS[kind]
             self._by_kind[kind] = Executor(
-                about, lambda: self._open(about), self._ended, self._verdicts
+                job_kind, lambda: self._open(job_kind), self._ended, self._verdicts
             )
         return self._by_kind[kind]
 
     def finished(self) -> list[tuple[str, Score]]:
-        """As ``Executor.finished``, of all kinds."""
-        return [ended for one in self._by_kind.values() for ended in one.finished()]
+        """Return the results of ``Executor.finished`` for all kinds."""
+        return [result for executor in self._by_kind.values() for result in executor.finished()]
 
     def close(self) -> None:
         for executor in self._by_kind.values():
@@ -231,7 +234,7 @@ class Executors:
 
 
 def digest_of(job: Job) -> str:
-    """SHA-256 of all of a job but its id."""
+    """Return the SHA-256 of a job without its id, in hexadecimal."""
     parts: list[Any] = [type(job).__name__]
     parts += (getattr(job, field.name) for field in fields(job) if field.name != "id")
     text = "\0".join(f"{len(part)}:{part}" for part in map(str, parts))

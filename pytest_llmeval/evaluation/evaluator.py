@@ -1,6 +1,6 @@
-"""Answering chunk by chunk: which requests are sent, which answers are on disk, which are next.
+"""Evaluation chunk by chunk: sends requests, reuses stored answers, prefetches chunks.
 
-Runs where the model is: in the main process, or in every xdist worker.
+Runs in the process of the model: the main process, or every xdist worker.
 """
 
 from __future__ import annotations
@@ -39,110 +39,106 @@ from pytest_llmeval.core.plan import PlannedItem
 from pytest_llmeval.core.record import AnswerKey
 from pytest_llmeval.evaluation.answers import Arrivals
 from pytest_llmeval.evaluation.answers import AwaitedAnswers
-from pytest_llmeval.evaluation.answers import Stored
+from pytest_llmeval.evaluation.answers import ReusableAnswers
 from pytest_llmeval.evaluation.recorder import Recorder
 from pytest_llmeval.evaluation.recorder import UnanswerableError
-from pytest_llmeval.evaluation.recorder import answerable
-from pytest_llmeval.evaluation.recorder import blanks_of
-from pytest_llmeval.evaluation.scoring import response_of
-from pytest_llmeval.evaluation.suite import Evaluated
+from pytest_llmeval.evaluation.recorder import answerable_protocol
+from pytest_llmeval.evaluation.recorder import blank_records
+from pytest_llmeval.evaluation.scoring import stored_response
+from pytest_llmeval.evaluation.suite import Evaluation
 from pytest_llmeval.models import Model
 from pytest_llmeval.models.base import ArrivingResponses
 from pytest_llmeval.models.base import CloseableResponses
 
-_AS_IT_IS = Arm(ORIGINAL)
+_ORIGINAL_ARM = Arm(ORIGINAL)
 _END = object()
 
 
-class Recovered(NamedTuple):
-    """Records of an earlier session or of a worker that died.
-
-    ``crashed``: node ids of tests that killed their worker, which are not sent again in this session.
-    """
+class RecoveredRecords(NamedTuple):
+    """Records of an earlier session or of a crashed worker."""
 
     records: Iterable[Record] = ()
+    #: Node ids of tests that crashed their worker; they are not sent again in this session.
     crashed: Iterable[str] = ()
 
 
 class Evaluator:
-    """Finds the answer of one test at a time, requesting whole chunks from the model.
+    """Provider of the records of one test at a time, which requests whole chunks from the model.
 
-    A chunk is requested when its first test is set up. Where a model answers in threads of its own
-    (``prefetch``), responses to all chunks are written as they arrive, whichever test waits, also
-    while the body of a test runs. From another model they are taken only until the wanted one has
-    come, so that a test that kills the process is the one that waits; one chunk is ended before the
-    next is begun, so that what the model holds is on disk when it goes on to something else.
+    A chunk is requested when its first test is set up. If a model answers in its own threads
+    (``prefetch``), responses to all chunks are written as they arrive, whichever test waits and
+    while test bodies run. From any other model, responses are taken only until the current test has
+    its own, so that a crash occurs in the test that causes it; a chunk is completed before the next
+    one starts, so that its responses are on disk before the model continues.
     """
 
     def __init__(
         self,
         plan: Plan,
-        evaluated: Sequence[Evaluated],
+        evaluations: Sequence[Evaluation],
         items: Mapping[str, Item],
         recorder: Recorder,
         arrivals: Arrivals,
-        recover: Callable[[], Recovered],
+        recover: Callable[[], RecoveredRecords],
         upcoming: Callable[[], Iterable[int]],
         note_usage: Callable[[], None],
     ) -> None:
-        """``items``: by node id. ``recover``: what became known since it was called last.
+        """Create an evaluator of a plan.
 
-        ``arrivals``: what the recorder's programs, too, are noted in. ``upcoming``: the chunks that
-        are to be answered here, as far as is known. The next ones are begun before this one has
-        ended, for a model that says how many requests it wants waiting. ``note_usage`` has on disk
-        what the models have used so far.
+        ``items``: by node id. ``recover``: returns the records that were recovered since its last
+        call. ``arrivals``: also signalled by the recorder's programs. ``upcoming``: the next chunks
+        of this process, as far as they are known; a model with ``prefetch`` starts them early.
+        ``note_usage``: writes the models' usage so far to disk.
         """
         self.recorder = recorder
-        #: Node ids whose answer was taken from an earlier session or another worker.
+        #: Node ids whose answer comes from an earlier session or another worker.
         self.reused: set[str] = set()
         self._plan = plan
-        self._evaluated = evaluated
+        self._evaluations = evaluations
         self._items = items
-        #: By index of model and result: the items with which content-free prompts are asked.
+        #: By index of model and result: ids of the items that carry content-free prompts.
         self._carriers = self._find_carriers()
-        #: By index of result and identity of the model: the protocol as the model answers it.
+        #: By index of result and identity of the model: the protocol that the model answers.
         self._protocols: dict[tuple[int, int], Protocol] = {}
         self._recover = recover
-        self._stored = Stored(plan.own_model)
+        self._reusable = ReusableAnswers(plan.own_model)
         self._crashed: set[str] = set()
-        #: Steps of the chunks that were begun; a step that gives True waits for an arrival.
+        #: Chunk → its steps; a step that yields True has to wait for an arrival.
         self._chunks: dict[int, Iterator[bool]] = {}
-        #: Responses to the chunks that a model works on by itself.
-        self._begun: dict[int, ArrivingResponses] = {}
-        #: The chunk that a model works on only while its responses are taken.
-        self._open: int | None = None
+        #: Chunks in flight → their responses, which arrive in the background.
+        self._in_flight: dict[int, ArrivingResponses] = {}
+        #: The chunk of a model that works only while its responses are iterated.
+        self._open_chunk: int | None = None
         self._outstanding = 0
         self._arrivals = arrivals
         self._upcoming = upcoming
         self._note_usage = note_usage
-        # Held by the thread that takes responses: that of the tests, or the one that saves.
+        # Held by the thread that takes responses: the tests' or the saving one.
         self._lock = threading.Lock()
-        self._hopeless: UnanswerableError | None = None
+        self._fatal_error: UnanswerableError | None = None
 
     def records(self, nodeid: str, model: Model) -> tuple[Record, ...]:
-        """The records of one planned test, by sample, answering its chunk as far as needed.
+        """Return the records of a planned test, by sample and then by arm, answering its chunk as needed.
 
-        Those of its arms follow.
-
-        Raises UnanswerableError when no item of the session can be answered.
+        Raises UnanswerableError if no item of the session can be answered.
         """
         planned = self._plan.by_nodeid[nodeid]
         with self._lock:
-            if self._hopeless is not None:
-                self._save_what_comes()
-                raise self._hopeless
-            expected = self._expected(planned, model)
+            if self._fatal_error is not None:
+                self._drain_in_flight()
+                raise self._fatal_error
+            expected = self._expected_keys(planned, model)
             ready = self.recorder.ready.setdefault(nodeid, {})
             try:
                 if planned.chunk not in self._chunks:
-                    self._begin(planned.chunk, model)
+                    self._start_chunk(planned.chunk, model)
                 while len(ready) < len(expected):
-                    self._begin_ahead(planned, model)
-                    self._go_on(planned, model, expected, ready)
-                self._take_available()
+                    self._prefetch(planned, model)
+                    self._advance(planned, model, expected, ready)
+                self._drain_ready()
             except UnanswerableError as error:
-                self._hopeless = error
-                self._save_what_comes()
+                self._fatal_error = error
+                self._drain_in_flight()
                 raise
             finally:
                 self._note_usage()
@@ -150,52 +146,52 @@ class Evaluator:
         return tuple(ready[answer] for answer in expected)
 
     def end(self) -> None:
-        """Save what is here, and take no more. What is in flight is given up."""
+        """Save the available responses and stop. Requests in flight are abandoned."""
         self._arrivals.end()
         self._save()
 
     def _save(self) -> None:
-        """Take what has arrived; what went wrong is raised by the next test."""
+        """Take available responses; an error is raised in the next test."""
         with self._lock:
             try:
-                if self._hopeless is None:
-                    self._take_available()
+                if self._fatal_error is None:
+                    self._drain_ready()
                 self._note_usage()
             except UnanswerableError as error:
-                self._hopeless = error
+                self._fatal_error = error
 
-    def _go_on(
+    def _advance(
         self,
         planned: PlannedItem,
         model: Model,
         expected: Collection[AnswerKey],
         ready: Mapping[AnswerKey, Record],
     ) -> None:
-        """Take what has arrived, of all chunks, and go on with the chunk of one test by a step."""
+        """Take available responses of all chunks, and advance the chunk of one test by a step."""
         self._arrivals.clear()
-        self._take_available()
+        self._drain_ready()
         if len(ready) == len(expected):
             return
-        waits = next(self._chunks[planned.chunk], None)
-        if waits:
+        must_wait = next(self._chunks[planned.chunk], None)
+        if must_wait:
             self._arrivals.wait()
-        elif waits is None:
-            # The chunk ended before this item: something left it by an exception.
+        elif must_wait is None:
+            # The chunk ended before this item: an exception left it.
             blank = self.blank(planned.nodeid, model.name)
-            error = "the answering of its chunk was broken off"
+            error = "the evaluation of its chunk was interrupted"
             for failed in self._blanks_of_item(planned, model, blank, error):
                 if failed.answer_key not in ready:
                     self.recorder.fail(planned, failed)
 
     def _protocol(self, result: int, model: Model) -> Protocol:
-        """The protocol of a planned result as a model can answer it. Raises UnanswerableError."""
+        """Return the protocol of a planned result that a model can answer. Raises UnanswerableError."""
         key = (result, id(model))
         if key not in self._protocols:
-            self._protocols[key] = answerable(self._evaluated[result].protocol, model)
+            self._protocols[key] = answerable_protocol(self._evaluations[result].protocol, model)
         return self._protocols[key]
 
-    def _expected(self, planned: PlannedItem, model: Model) -> Collection[AnswerKey]:
-        """An item's answers: its samples, and after them those of its arms."""
+    def _expected_keys(self, planned: PlannedItem, model: Model) -> Collection[AnswerKey]:
+        """Return the keys of an item's answers: its samples, then its arms."""
         protocol = self._protocol(planned.result, model)
         samples = [("", sample) for sample in range(protocol.answers_per_item)]
         return [*samples, *((arm.name, 0) for arm, _ in self._arms_of(planned, protocol))]
@@ -203,150 +199,151 @@ class Evaluator:
     def _blanks_of_item(
         self, planned: PlannedItem, model: Model, shared: Record, error: str
     ) -> Iterator[Record]:
-        """The records of an item's answers as errors."""
+        """Yield the records of an item's answers as errors."""
         protocol, item = self._protocol(planned.result, model), self._items[planned.nodeid]
-        for arm in (_AS_IT_IS, *(arm for arm, _ in self._arms_of(planned, protocol))):
-            yield from blanks_of(shared, item, arm, protocol, error=error)
+        for arm in (_ORIGINAL_ARM, *(arm for arm, _ in self._arms_of(planned, protocol))):
+            yield from blank_records(shared, item, arm, protocol, error=error)
 
     def _find_carriers(self) -> dict[tuple[int, int], frozenset[str]]:
-        asked: dict[tuple[int, int], list[Item]] = {}
+        groups: dict[tuple[int, int], list[Item]] = {}
         for planned in self._plan.items:
-            one = self._evaluated[planned.result]
-            if len(one.orders) < len(one.arms):
-                group = asked.setdefault((planned.model, planned.result), [])
-                group.append(self._items[planned.nodeid])
-        return {group: carrier_ids(items) for group, items in asked.items()}
+            evaluation = self._evaluations[planned.result]
+            if len(evaluation.orders) < len(evaluation.arms):
+                members = groups.setdefault((planned.model, planned.result), [])
+                members.append(self._items[planned.nodeid])
+        return {group: carrier_ids(items) for group, items in groups.items()}
 
     def _arms_of(self, planned: PlannedItem, protocol: Protocol) -> Iterator[tuple[Arm, Item]]:
-        """The arms that an item is in, each with the item as it is shown there."""
-        # A generated letter says nothing of how likely the others are.
+        """Yield the arms of an item, each with the item in that arm."""
+        # A generated letter does not give the probabilities of the others.
         carries = protocol.ask == "choices" and planned.item in self._carriers.get(
             (planned.model, planned.result), ()
         )
         return arms_of_item(
-            self._items[planned.nodeid], self._evaluated[planned.result].arms, carries
+            self._items[planned.nodeid], self._evaluations[planned.result].arms, carries
         )
 
-    def _begin(self, chunk: int, model: Model) -> None:
+    def _start_chunk(self, chunk: int, model: Model) -> None:
         self._chunks[chunk] = progress = self._answer_chunk(chunk, model)
         if model.prefetch:
-            # To where it is prepared, and to where its requests are with the model.
+            # The first step prepares the requests, the second sends them.
             next(progress, None)
             next(progress, None)
 
-    def _begin_ahead(self, planned: PlannedItem, model: Model) -> None:
-        """Begin the next chunks while the model wants more requests than it has."""
+    def _prefetch(self, planned: PlannedItem, model: Model) -> None:
+        """Start the next chunks while fewer requests are in flight than the model prefetches."""
         if self._outstanding >= model.prefetch:
             return
         for chunk in self._upcoming():
             same_model = self._plan.chunks[chunk][0].model == planned.model
             if chunk not in self._chunks and same_model:
-                self._begin(chunk, model)
+                self._start_chunk(chunk, model)
                 if self._outstanding >= model.prefetch:
                     return
 
-    def _take_available(self) -> None:
-        """Write the responses that are here, to whichever chunk: a killed run keeps them."""
-        self.recorder.decide()
-        if self._begun:
-            self._note_usage()  # before what was paid for, which may be lost by a kill here
-        for chunk in list(self._begun):
-            while chunk in self._begun and self._begun[chunk].available:
+    def _drain_ready(self) -> None:
+        """Write the available responses of all chunks, so that a killed run keeps them."""
+        self.recorder.collect_executions()
+        if self._in_flight:
+            self._note_usage()  # first: a kill may lose responses, but not their cost
+        for chunk in list(self._in_flight):
+            while chunk in self._in_flight and self._in_flight[chunk].available:
                 next(self._chunks[chunk], None)
 
-    def _save_what_comes(self) -> None:
-        """Write the answers to chunks begun ahead that come before the model gives up."""
-        for chunk in list(self._begun):
+    def _drain_in_flight(self) -> None:
+        """Write the responses to prefetched chunks that still arrive before the model fails."""
+        for chunk in list(self._in_flight):
             with contextlib.suppress(UnanswerableError):
-                while chunk in self._begun:
+                while chunk in self._in_flight:
                     self._arrivals.clear()
                     if next(self._chunks[chunk], None):
                         self._arrivals.wait()
 
     def blank(self, nodeid: str, own_model: str | None = None) -> Record:
-        """The record of a planned test that has no answer (yet).
+        """Return the record of a planned test without an answer.
 
-        A model is called by its spec; one that a user's fixture made, by its own name.
+        Its model is the spec, or ``own_model`` for the custom model of a fixture.
         """
         planned = self._plan.by_nodeid[nodeid]
-        one = self._evaluated[planned.result]
+        evaluation = self._evaluations[planned.result]
         spec = self._plan.models[planned.model]
         return Record(
             model=(own_model or spec) if self._plan.own_model else spec,
-            benchmark=one.benchmark.name,
-            scorer=one.protocol.scorer,
+            benchmark=evaluation.benchmark.name,
+            scorer=evaluation.protocol.scorer,
             item=planned.item,
             subject=planned.subject,
             outcome=Outcome.ERROR,
             answer=None,
             gold=self._items[nodeid].gold_label,
             protocol=self._plan.results[planned.result].ways[0].fingerprint,
-            data=one.data_hash,
+            data=evaluation.data_hash,
         )
 
     def _answer_chunk(self, chunk: int, model: Model) -> Iterator[bool]:
-        """Go on by a step each time: prepared, begun, then an answer a step.
+        """Evaluate a chunk stepwise: prepare its requests, send them, then yield after every response.
 
-        A step gives whether nothing more can be done before something arrives.
+        A step yields True if it has to wait for an arrival.
         """
         requests = self._requests(chunk, model)
         yield False
-        for together in requests:
-            yield from self._ask(chunk, model, together)
+        for batch in requests:
+            yield from self._send_batch(chunk, model, batch)
         while self.recorder.waits_for(chunk):
             yield True
-            self.recorder.decide()
+            self.recorder.collect_executions()
 
-    def _end_open_chunk(self) -> None:
-        """Take all responses to the chunk that a model works on: it is to begin another."""
-        while self._open is not None:
-            next(self._chunks[self._open], None)
+    def _finish_open_chunk(self) -> None:
+        """Take all responses to the open chunk, before another one starts."""
+        while self._open_chunk is not None:
+            next(self._chunks[self._open_chunk], None)
 
     def _requests(self, chunk: int, model: Model) -> Iterable[list[tuple[Request, Record]]]:
-        """What of a chunk is to be asked, each with its blank record.
+        """Return the requests of a chunk with their blank records, in batches.
 
-        What shows the same shots stands together, so that their prefix is read once. Answers
-        that are on disk are scored again instead.
+        Requests with the same shots share a batch, so that their prefix is encoded once. Answers on
+        disk are scored again instead.
         """
         first, *_ = members = self._plan.chunks[chunk]
-        one = self._evaluated[first.result]
+        evaluation = self._evaluations[first.result]
         protocol = self._protocol(first.result, model)
-        way = next(way for way in self._plan.results[first.result].ways if way.ask == protocol.ask)
-        self._check_name(one, protocol, model)
+        variants = self._plan.results[first.result].ways
+        variant = next(variant for variant in variants if variant.ask == protocol.ask)
+        self._check_name(evaluation, protocol, model)
         shared = replace(
             self.blank(first.nodeid, model.name),
-            scorer=way.scorer,
-            protocol=way.fingerprint,
+            scorer=variant.scorer,
+            protocol=variant.fingerprint,
             model_fingerprint=model.fingerprint,
         )
         recovered = self._recover()
-        self._stored.add(recovered.records)
+        self._reusable.add(recovered.records)
         self._crashed.update(recovered.crashed)
         requests: dict[Reordering, list[tuple[Request, Record]]] = {}
         for planned in members:
             if planned.nodeid in self._crashed:
                 continue
             item = self._items[planned.nodeid]
-            pool = one.dataset.pool.get(item.subject, ())
-            for arm, arranged in ((_AS_IT_IS, item), *self._arms_of(planned, protocol)):
+            pool = evaluation.dataset.pool.get(item.subject, ())
+            for arm, arranged in ((_ORIGINAL_ARM, item), *self._arms_of(planned, protocol)):
                 try:
                     request = protocol.request(
                         arranged,
                         pool,
                         self._plan.seed,
-                        one.benchmark.name,
-                        None if arm is _AS_IT_IS else partial(arrange, move=arm.shots),
+                        evaluation.benchmark.name,
+                        None if arm is _ORIGINAL_ARM else partial(arrange, move=arm.shots),
                     )
                 except Exception as error:
                     message = f"template {protocol.template.name}: {type(error).__name__}: {error}"
-                    for failed in blanks_of(shared, item, arm, protocol, error=message):
+                    for failed in blank_records(shared, item, arm, protocol, error=message):
                         self.recorder.fail(planned, failed)
                     continue
                 prompt = {
                     "prompt_sha256": request.prompt.sha256,
                     "dropped_shots": protocol.shots - len(request.prompt.shots),
                 }
-                for blank in blanks_of(shared, item, arm, protocol, **prompt):
+                for blank in blank_records(shared, item, arm, protocol, **prompt):
                     if self._reuse(planned, blank):
                         continue
                     if any(blank.answer_key):
@@ -355,53 +352,56 @@ class Evaluator:
         return requests.values()
 
     def _reuse(self, planned: PlannedItem, record: Record) -> bool:
-        """Score an answer again that is on disk, if there is one: it is what was paid for."""
-        stored = self._stored.take(record)
+        """Score the stored answer of a record, if there is one; return false if there is none."""
+        stored = self._reusable.pop_matching(record)
         if stored is None:
             return False
-        # Written again where something else was written about it since.
-        latest = stored if self._stored.is_last(stored) else None
-        response = response_of(stored, record.dropped_shots)
+        # The record is written again if a later record replaced it.
+        latest = stored if self._reusable.is_latest(stored) else None
+        response = stored_response(stored, record.dropped_shots)
         self.recorder.take(planned, record, response, from_disk=True, stored=latest)
         self.reused.add(planned.nodeid)
         return True
 
-    def _check_name(self, one: Evaluated, protocol: Protocol, model: Model) -> None:
-        """Refuse a scorer that a model's limits make the same as another test's."""
-        for other in self._evaluated:
-            if other is one or other.benchmark.name != one.benchmark.name:
+    def _check_name(self, evaluation: Evaluation, protocol: Protocol, model: Model) -> None:
+        """Refuse a scorer that becomes another test's because of the model's limits.
+
+        Raises UnanswerableError.
+        """
+        for other in self._evaluations:
+            if other is evaluation or other.benchmark.name != evaluation.benchmark.name:
                 continue
-            if answerable(other.protocol, model).scorer == protocol.scorer:
+            if answerable_protocol(other.protocol, model).scorer == protocol.scorer:
                 raise UnanswerableError(
-                    f"model {model.name} gives only text, so {one.test} and {other.test} would"
-                    f" both give the result ({one.benchmark.name}, {protocol.scorer}): run one"
+                    f"model {model.name} returns only text, so {evaluation.test} and {other.test} would"
+                    f" both give the result ({evaluation.benchmark.name}, {protocol.scorer}): run one"
                 )
 
-    def _ask(
+    def _send_batch(
         self,
         chunk: int,
         model: Model,
-        asked: list[tuple[Request, Record]],
+        batch: list[tuple[Request, Record]],
     ) -> Iterator[bool]:
         members = {planned.item: planned for planned in self._plan.chunks[chunk]}
         failure = "the model gave no answer"
-        awaited = AwaitedAnswers(asked)
-        self._end_open_chunk()
-        self._outstanding += len(asked)
+        awaited = AwaitedAnswers(batch)
+        self._finish_open_chunk()
+        self._outstanding += len(batch)
         at_once = False
         try:
-            answers = model.answer([request for request, _ in asked])
+            answers = model.answer([request for request, _ in batch])
             responses = iter(answers)
             at_once = isinstance(answers, Collection)
             if at_once:
                 self.recorder.hold()
             arriving = responses if isinstance(responses, ArrivingResponses) else None
             if arriving is not None:
-                self._begun[chunk] = arriving
+                self._in_flight[chunk] = arriving
                 arriving.listen(self._arrivals.note)
                 self._arrivals.save_by(self._save)
             else:
-                self._open = chunk
+                self._open_chunk = chunk
             yield False
             while True:
                 while arriving is not None and not arriving.available:
@@ -411,17 +411,17 @@ class Evaluator:
                     break
                 if not isinstance(response, Response):
                     raise TypeError(f"the model yielded {type(response).__name__}, not a Response")
-                answered = awaited.pop(response)
-                if answered is None:
-                    # An answer given twice, or to something that was not asked: others stand.
+                blank = awaited.pop(response)
+                if blank is None:
+                    # A repeated or unrequested response does not affect the others.
                     if response.id not in members:
                         failure = f"the model answered {response.id!r} instead"
                     continue
                 self._outstanding -= 1
-                self.recorder.take(members[response.id], answered, response)
-                self.recorder.decide()
+                self.recorder.take(members[response.id], blank, response)
+                self.recorder.collect_executions()
                 if not awaited:
-                    # Nobody would come back here, and the model go on holding what it works with.
+                    # Close the iterator now: the generator would otherwise keep the batch's memory.
                     if isinstance(responses, CloseableResponses):
                         responses.close()
                     break
@@ -436,8 +436,8 @@ class Evaluator:
         finally:
             if at_once:
                 self.recorder.release()
-            self._begun.pop(chunk, None)
-            self._open = None if self._open == chunk else self._open
+            self._in_flight.pop(chunk, None)
+            self._open_chunk = None if self._open_chunk == chunk else self._open_chunk
         for blank in awaited:
             self._outstanding -= 1
             self.recorder.fail(members[blank.item], replace(blank, error=failure))

@@ -1,4 +1,4 @@
-"""A protocol in full, and its fingerprint: what a number may be compared with."""
+"""The full content of a protocol, and its fingerprint: scores are comparable if it is equal."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pytest_llmeval.scorers.matched.embedding import embedder_identity
 
 
 def protocol_content(protocol: Protocol) -> dict[str, Any]:
-    """All that can move a score under the protocol, and its name, as plain JSON values.
+    """Return the protocol's name and everything that can change a score, as plain JSON values.
 
-    The template is shown as what it makes of a fixed item, so that any change of its text
-    changes the fingerprint, wherever the code that writes it lives; what it makes of the data is
-    in ``prompts_used``. Raises ConfigError for
-    a template that fails on it, and for an unknown scorer.
+    The template is represented by its rendering of a fixed item, so that any change of its text
+    changes the fingerprint, wherever its code is; its renderings of the data are in
+    ``prompts_used``. Raises ConfigError for a template that fails on the fixed item, and for an
+    unknown scorer.
     """
     try:
         template = _probe(protocol.template)
@@ -57,7 +57,7 @@ def protocol_content(protocol: Protocol) -> dict[str, Any]:
             "top_k": decoding.top_k,
             "min_p": float(decoding.min_p),
             "stop": list(decoding.stop),
-            # Only where there is one, so that other protocols keep their fingerprints.
+            # Only if there is one, so that other protocols keep their fingerprints.
             **({"blank_stop": "behind text"} if any(map(str.isspace, decoding.stop)) else {}),
         },
         "template": template,
@@ -65,14 +65,14 @@ def protocol_content(protocol: Protocol) -> dict[str, Any]:
 
 
 def fingerprint(protocol: Protocol) -> str:
-    """SHA-256 (16 hex digits) of the protocol's content without its name."""
+    """Return the SHA-256 (first 16 hex digits) of the protocol's content without its name."""
     content = protocol_content(protocol)
     del content["name"]
     return hashlib.sha256(canonical_json(content)).hexdigest()[:16]
 
 
 def _embedding(scorer: str) -> dict[str, str]:
-    """What a scorer compares meanings with."""
+    """Return the identity of the embedding model of a scorer that compares meanings."""
     base, _, model = scorer.partition("+")
     return {"scorer_embedding": embedder_identity(model or DEFAULT)} if base == "matched" else {}
 
@@ -88,7 +88,7 @@ def _draw(protocol: Protocol) -> str | None:
 
 
 class _AnyField(dict[str, str]):
-    """Has every field, so that a template may use those of its own benchmark."""
+    """Mapping that has every field, so that a template can use those of its own benchmark."""
 
     def __missing__(self, key: str) -> str:
         return f"<{key}>"
@@ -107,7 +107,7 @@ def _probe(template: Template) -> dict[str, Any]:
         "shot_answer": template.shot_answer(probe),
         "delimiter": template.delimiter,
         "separator": template.separator,
-        # Only where there is one, so that other protocols keep their fingerprints.
+        # Only if there is one, so that other protocols keep their fingerprints.
         **({} if template.prefix is None else {"prefix": template.prefix(probe)}),
         **({} if template.given is None else {"given": list(template.given(probe))}),
     }

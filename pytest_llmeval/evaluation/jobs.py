@@ -1,4 +1,4 @@
-"""Kinds of jobs that scorers have run: what runs them, and what their verdicts are worth."""
+"""Kinds of jobs that scorers submit, and the runners of each kind."""
 
 from __future__ import annotations
 
@@ -32,46 +32,45 @@ from pytest_llmeval.sandbox.swebench import open_trials
 from pytest_llmeval.sandbox.swebench import trials_identity
 
 _TRIALS_AT_ONCE = 2
-"""Containers of all processes together, where the user names no number."""
+"""Default number of concurrent containers, over all processes."""
 _TIMEOUT = 1800.0
-"""Seconds of an instance's tests, as the official harness has them."""
+"""Default time limit of an instance's tests in seconds, that of the official harness."""
 
 Job = Program | Trial
 Result = Execution | TrialResult
 
 
 class Runner(Protocol):
-    """Runs jobs of one kind."""
+    """Runner of jobs of one kind."""
 
     def run(self, jobs: Iterable[Any]) -> Iterator[Any]:
-        """Run jobs, taken one by one as there is room; results as completed."""
+        """Run jobs, taken one at a time as capacity allows; yield results as completed."""
 
     def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
 class JobKind:
-    """How jobs of a kind are run.
+    """How jobs of a kind are run."""
 
-    ``open`` is given the settings and the number of processes that open a runner each; ``identity``
-    is all of the runner that can move a verdict, without starting it. Both raise ConfigError in one
-    line where this machine or the settings have none. ``run_references``: as the runner's ``run``,
-    before all others. ``lacking``: what of the jobs' needs is not on this machine yet, in words.
-
-    ``costly``: a job takes minutes. Its verdict is kept in the run folder, so that it is never run
-    again, and an item whose own solution fails is an error. Otherwise it is only warned of, and any
-    solution of the data set may be run to see how the machine does.
-    """
-
+    #: Opens a runner, from the settings and the number of processes that open one each. Raises
+    #: ConfigError, in one line, if this machine or the settings cannot provide it.
     open: Callable[[Settings, int], Runner]
+    #: Returns everything about the runner that can change a verdict, without starting it. Raises
+    #: ConfigError like ``open``.
     identity: Callable[[Settings], str]
+    #: Runs reference solutions like the runner's ``run``, before any other job.
     run_references: Callable[[Any, Sequence[Any]], Iterable[Any]]
+    #: Describes what jobs need and this machine does not have yet.
     lacking: Callable[[Settings, Sequence[Any]], str | None]
+    #: True if a job takes minutes: its verdict is stored in the run folder, so that it is never run
+    #: again, and an item whose reference solution fails is an error. Otherwise such an item is only
+    #: warned about, and any solution of the data set may be run to check the machine.
     costly: bool
 
 
 class Trials:
-    """Trials within limits: those of ``TrialLimits``, and ``timeout``, the seconds of their tests."""
+    """Runner of trials with the limits of ``TrialLimits`` and ``timeout``, the seconds of their tests."""
 
     def __init__(self, limits: Mapping[str, Any]) -> None:
         own = {"workers": _TRIALS_AT_ONCE, **limits}
@@ -79,16 +78,16 @@ class Trials:
         self._trials = open_trials(**own)
 
     def run(self, jobs: Iterable[Trial]) -> Iterator[TrialResult]:
-        """Run trials, taken one by one as there is room; results as completed."""
+        """Run trials, taken one at a time as capacity allows; yield results as completed."""
         return self._trials.run(replace(trial, timeout=self._timeout) for trial in jobs)
 
     def lacking(self, jobs: Iterable[Trial]) -> str | None:
-        """How many images of the trials are to be pulled, and what they take."""
-        found = self._trials.images.missing(trial.image for trial in jobs)
-        if not found.missing:
+        """Return the number and size of the images of trials that have to be pulled; None if none has."""
+        images = self._trials.images.missing(trial.image for trial in jobs)
+        if not images.missing:
             return None
-        takes = "" if found.gigabytes is None else f", about {found.gigabytes:,.0f} GB"
-        return f"{found.missing:,} of {found.images:,} images are not here{takes}"
+        size = "" if images.gigabytes is None else f", about {images.gigabytes:,.0f} GB"
+        return f"{images.missing:,} of {images.images:,} images are not here{size}"
 
     def close(self) -> None:
         """End all trials."""
@@ -96,9 +95,9 @@ class Trials:
 
 
 def read_trial_limits(text: str, source: str) -> dict[str, Any]:
-    """``LIMIT=VALUE,…`` as limits of ``Trials``; several templates of images in their order.
+    """Parse ``LIMIT=VALUE,…`` into limits of ``Trials``; image templates may be repeated.
 
-    ``source``: what messages call the text. Raises ConfigError in one line for anything else.
+    ``source``: name of the text in messages. Raises ConfigError, in one line, for an invalid text.
     """
     kinds = {**get_type_hints(TrialLimits), "timeout": float}
     limits: dict[str, Any] = {}
@@ -180,4 +179,4 @@ KINDS: Mapping[str, JobKind] = {
         costly=True,
     ),
 }
-"""By the name that a scorer's ``jobs`` has: its kind."""
+"""Kinds by the name in a scorer's ``jobs``."""

@@ -1,4 +1,4 @@
-"""Making the plan of a run, from the suite and the tests that were selected of it."""
+"""Creation of the plan of a run, from the suite and its selected tests."""
 
 from __future__ import annotations
 
@@ -25,62 +25,63 @@ from pytest_llmeval.core.plan import PlannedResult
 from pytest_llmeval.core.plan import ProtocolVariant
 from pytest_llmeval.evaluation.fingerprint import fingerprint
 from pytest_llmeval.evaluation.fingerprint import protocol_content
-from pytest_llmeval.evaluation.suite import Evaluated
+from pytest_llmeval.evaluation.suite import Evaluation
 
 CHUNK_SIZE = 128
-"""Most items answered together: bounds what a dying worker costs and evens out the load."""
+"""Maximum number of items of a chunk; limits the loss if a worker crashes, and balances the load."""
 
 
 @dataclass(frozen=True)
-class Selected:
-    """A collected test that survived selection."""
+class SelectedTest:
+    """A collected test that was not deselected."""
 
     nodeid: str
+    #: Index of the model.
     model: int
-    evaluated: Evaluated
+    evaluation: Evaluation
     item: Item = field(repr=False)
 
 
 def make_plan(
     models: Sequence[str],
-    suite: Iterable[Evaluated],
-    selected: Sequence[Selected],
+    suite: Iterable[Evaluation],
+    selected: Sequence[SelectedTest],
     own_model: bool,
     seed: int = 0,
     shard: tuple[int, int] | None = None,
 ) -> Plan:
-    """Cut the selected items into chunks of one model, protocol and subject.
+    """Divide the selected items into chunks of one model, protocol and subject.
 
-    A subject's items share their shots, so a chunk shares a prompt prefix; a subject with
-    more than CHUNK_SIZE items is cut into chunks of equal size.
+    The items of a subject share their shots, so a chunk shares a prompt prefix; a subject with
+    more than CHUNK_SIZE items is divided into chunks of equal size.
     """
-    evaluated = list(suite)
-    index = {id(one): number for number, one in enumerate(evaluated)}
-    groups: dict[tuple[int, int, str], list[Selected]] = {}
-    for one in selected:
-        key = (one.model, index[id(one.evaluated)], one.item.subject)
-        groups.setdefault(key, []).append(one)
+    evaluations = list(suite)
+    index = {id(evaluation): number for number, evaluation in enumerate(evaluations)}
+    groups: dict[tuple[int, int, str], list[SelectedTest]] = {}
+    for test in selected:
+        key = (test.model, index[id(test.evaluation)], test.item.subject)
+        groups.setdefault(key, []).append(test)
     chunk_of: dict[str, int] = {}
     costs: list[int] = []
     for members in groups.values():
         size = math.ceil(len(members) / math.ceil(len(members) / CHUNK_SIZE))
         for start in range(0, len(members), size):
             block = members[start : start + size]
-            chunk_of.update((one.nodeid, len(costs)) for one in block)
-            costs.append(sum(_cost(one.item) for one in block))
+            chunk_of.update((test.nodeid, len(costs)) for test in block)
+            costs.append(sum(_cost(test.item) for test in block))
     return Plan(
         models=tuple(models),
-        results=_planned_results(evaluated, seed),
+        results=_planned_results(evaluations, seed),
         items=tuple(
             PlannedItem(
-                one.nodeid,
-                one.model,
-                index[id(one.evaluated)],
-                one.item.id,
-                one.item.subject,
-                chunk_of[one.nodeid],
+                test.nodeid,
+                test.model,
+                index[id(test.evaluation)],
+                test.item.id,
+                test.item.subject,
+                chunk_of[test.nodeid],
             )
-            for one in selected
+            for test in selected
         ),
         costs=tuple(costs),
         seed=seed,
@@ -89,21 +90,24 @@ def make_plan(
     )
 
 
-def ways(protocol: Protocol) -> tuple[ProtocolVariant, ...]:
-    """The protocol, and what is asked instead of a model that gives only text."""
-    both = [protocol] if protocol.ask == "text" else [protocol, protocol.with_generation()]
-    return tuple(ProtocolVariant(fingerprint(one), protocol_content(one)) for one in both)
+def variants(protocol: Protocol) -> tuple[ProtocolVariant, ...]:
+    """Return the protocol and, if it compares choices, its variant for models that return only text."""
+    alternatives = [] if protocol.ask == "text" else [protocol.with_generation()]
+    return tuple(
+        ProtocolVariant(fingerprint(variant), protocol_content(variant))
+        for variant in (protocol, *alternatives)
+    )
 
 
 def _cost(item: Item) -> int:
     return 50 + len(item.question) + sum(len(option) for option in item.options)
 
 
-def _planned_results(evaluated: Iterable[Evaluated], seed: int) -> tuple[PlannedResult, ...]:
-    """One for every test, in their order, then one for every other scorer."""
+def _planned_results(evaluations: Iterable[Evaluation], seed: int) -> tuple[PlannedResult, ...]:
+    """Return one result per test, in their order, then one per additional scorer and debiasing."""
     first, others = [], []
-    for number, one in enumerate(evaluated):
-        result = _planned_result(one)
+    for number, evaluation in enumerate(evaluations):
+        result = _planned_result(evaluation)
         first.append(result)
         others += [
             replace(
@@ -111,90 +115,92 @@ def _planned_results(evaluated: Iterable[Evaluated], seed: int) -> tuple[Planned
                 ways=(ProtocolVariant(fingerprint(other), protocol_content(other)),),
                 responses_of=number,
             )
-            for other in one.protocol.for_other_scorers()
+            for other in evaluation.protocol.for_other_scorers()
         ]
         others += [
             replace(
                 result,
-                ways=(_debiased(result.ways[0], how, one, seed),),
+                ways=(_debiased_variant(result.ways[0], how, evaluation, seed),),
                 responses_of=number,
                 debias=how,
-                warnings=_not_debiased(one, how),
+                warnings=_debias_warnings(evaluation, how),
             )
-            for how in one.debias
+            for how in evaluation.debias
         ]
     return (*first, *others)
 
 
-def _debiased(way: ProtocolVariant, how: str, one: Evaluated, seed: int) -> ProtocolVariant:
-    """The way of a debiased result: named, and with a fingerprint of all that it is made of.
+def _debiased_variant(
+    variant: ProtocolVariant, how: str, evaluation: Evaluation, seed: int
+) -> ProtocolVariant:
+    """Return the variant of a debiased result, with a fingerprint of everything it depends on.
 
-    The orders that are averaged, the content-free inputs, and, where an item's outcome rests on
-    other items too (the prior of PriDe, the mean of batch calibration), what those were drawn by.
+    That is the orders that are averaged, the content-free inputs, and, if the outcome of an item
+    depends on other items (the prior of PriDe, the mean of batch calibration), how these were sampled.
     """
-    drawn = None if one.drawn is None else sum(one.drawn.values())
+    drawn = None if evaluation.drawn is None else sum(evaluation.drawn.values())
     alone = how in ("cyclic", "contextual")
-    made = {
+    settings = {
         "method": how,
         "version": 2,
-        "orders": [arm.name for arm in one.orders] if how in AVERAGING else [],
+        "orders": [arm.name for arm in evaluation.orders] if how in AVERAGING else [],
         "inputs": INPUTS if how == "contextual" else [],
         "items": None if alone else drawn,
         "seed": seed if how == "pride" or (drawn is not None and not alone) else None,
     }
-    content = {**way.protocol, "scorer": f"{way.scorer}+{how}", "scorer_debias": made}
-    text = f"{way.fingerprint} {json.dumps(made)}"
+    content = {**variant.protocol, "scorer": f"{variant.scorer}+{how}", "scorer_debias": settings}
+    text = f"{variant.fingerprint} {json.dumps(settings)}"
     return ProtocolVariant(hashlib.sha256(text.encode()).hexdigest()[:16], content)
 
 
-def _not_debiased(one: Evaluated, how: str) -> tuple[str, ...]:
-    """A word on items that are not shown with every option at every position as often."""
+def _debias_warnings(evaluation: Evaluation, how: str) -> tuple[str, ...]:
+    """Warn about items whose options are not shown equally often at every position."""
     if how not in AVERAGING:
         return ()
-    of_size: dict[int, list[Item]] = {}
-    for item in one.items:
-        of_size.setdefault(len(item.options), []).append(item)
-    left = sum(
+    by_size: dict[int, list[Item]] = {}
+    for item in evaluation.items:
+        by_size.setdefault(len(item.options), []).append(item)
+    unbalanced = sum(
         len(alike)
-        for alike in of_size.values()
+        for alike in by_size.values()
         if not is_balanced(
             [
-                shown
-                for move in (KEEP, *(arm.item for arm in one.orders))
-                if (shown := option_order(alike[0], move)) is not None
+                order
+                for move in (KEEP, *(arm.item for arm in evaluation.orders))
+                if (order := option_order(alike[0], move)) is not None
             ]
         )
     )
-    if not left:
+    if not unbalanced:
         return ()
     return (
-        f"{one.benchmark.name}[letter+{how}]: {left:,} of {len(one.items):,} items stay as they"
-        " are: they have another number of options than most",
+        f"{evaluation.benchmark.name}[letter+{how}]: {unbalanced:,} of {len(evaluation.items):,} items are not"
+        " debiased: they have a different number of options than most",
     )
 
 
-def _planned_result(one: Evaluated) -> PlannedResult:
+def _planned_result(evaluation: Evaluation) -> PlannedResult:
     shots: dict[str, list[str]] = {}
-    for item in one.dataset.items:
+    for item in evaluation.dataset.items:
         if item.subject not in shots:
-            pool = one.dataset.pool.get(item.subject, ())
-            shots[item.subject] = [shot.id for shot in one.protocol.select_shots(item, pool)]
+            pool = evaluation.dataset.pool.get(item.subject, ())
+            shots[item.subject] = [shot.id for shot in evaluation.protocol.select_shots(item, pool)]
     return PlannedResult(
-        benchmark=one.benchmark.name,
-        version=one.benchmark.version,
-        data_hash=one.data_hash,
-        chance=one.dataset.chance(),
-        subjects=one.dataset.subject_sizes(),
-        drawn=one.drawn,
-        ways=ways(one.protocol),
+        benchmark=evaluation.benchmark.name,
+        version=evaluation.benchmark.version,
+        data_hash=evaluation.data_hash,
+        chance=evaluation.dataset.chance(),
+        subjects=evaluation.dataset.subject_sizes(),
+        drawn=evaluation.drawn,
+        ways=variants(evaluation.protocol),
         shots={subject: ids for subject, ids in shots.items() if ids},
-        asked=len(one.items),
-        warnings=(*one.dataset.warnings, *one.warnings),
-        excluded=one.excluded,
-        arms=[arm.name for arm in one.arms],
+        asked=len(evaluation.items),
+        warnings=(*evaluation.dataset.warnings, *evaluation.warnings),
+        excluded=evaluation.excluded,
+        arms=[arm.name for arm in evaluation.arms],
         same={
             item.id: equal
-            for item in (one.dataset.items if one.orders else ())
+            for item in (evaluation.dataset.items if evaluation.orders else ())
             if (equal := same_options(item))
         },
     )

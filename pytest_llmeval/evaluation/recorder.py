@@ -1,4 +1,4 @@
-"""From responses to records: scored under every scorer, on disk at once, kept for their tests."""
+"""From responses to records: scored by every scorer, written at once, held for their tests."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from pytest_llmeval.core.record import AnswerKey
 from pytest_llmeval.evaluation.code_executor import Executor
 from pytest_llmeval.evaluation.code_executor import Executors
 from pytest_llmeval.evaluation.code_executor import Scored
-from pytest_llmeval.evaluation.scoring import filled_in
 from pytest_llmeval.evaluation.scoring import for_other_scorers
 from pytest_llmeval.evaluation.scoring import in_original_order
-from pytest_llmeval.evaluation.scoring import read
-from pytest_llmeval.evaluation.suite import Evaluated
+from pytest_llmeval.evaluation.scoring import score_response
+from pytest_llmeval.evaluation.scoring import scored_record
+from pytest_llmeval.evaluation.suite import Evaluation
 from pytest_llmeval.models import Model
 from pytest_llmeval.scorers import Jobs
 from pytest_llmeval.scorers import get_scorer
@@ -44,61 +44,63 @@ from pytest_llmeval.storage.records import RecordWriter
 
 
 class UnanswerableError(LlmevalError):
-    """No further item can be answered: no model, or no place to write the records."""
+    """No further item can be answered: the model failed, or records cannot be written."""
 
 
 @dataclass(frozen=True)
-class _Undecided:
-    """A response of which a scorer waits for jobs to end: job id → scorer."""
+class _PendingExecution:
+    """A response whose jobs are running."""
 
     planned: PlannedItem
     blank: Record
     response: Response
+    #: Scorer → its score.
     verdicts: dict[str, Score]
+    #: Id of a running program → its scorer.
     waiting: dict[str, str]
     from_disk: bool
     stored: Record | None
 
 
-def _settled(record: Record) -> tuple[object, ...]:
-    """What a test, or a later version of the scorer, may change in a record on disk."""
+def _final_fields(record: Record) -> tuple[object, ...]:
+    """Return the fields that a test, or a later version of the scorer, may change on disk."""
     return record.outcome, record.left_out, record.error, record.all_tied
 
 
 class Recorder:
-    """Scores responses and writes what becomes of them, as they come.
+    """Scorer of responses that writes a record of each as it arrives.
 
-    A response is on disk when ``take`` returns, scored or with its jobs still to be run, unless it
-    is held (``hold``).
+    A response is on disk when ``take`` returns, scored or with its jobs pending, unless writing is
+    suspended (``hold``).
     """
 
     def __init__(
         self,
         plan: Plan,
-        evaluated: Sequence[Evaluated],
+        evaluations: Sequence[Evaluation],
         items: Mapping[str, Item],
         writer: RecordWriter,
         executors: Executors,
     ) -> None:
-        """``items``: by node id."""
-        #: By node id and answer: records that their test has not asked for yet.
+        """Create a recorder; ``items``: by node id."""
+        #: By node id and answer key: records that their test has not requested yet.
         self.ready: dict[str, dict[AnswerKey, Record]] = {}
-        #: What is odd about the sandbox, to be told once.
+        #: Warnings about the sandbox, each to be printed once.
         self.warnings: list[str] = []
         self._plan = plan
-        self._evaluated = evaluated
+        self._evaluations = evaluations
         self._items = items
         self._writer = writer
         self._executors = executors
-        #: By planned result and scorer whose reference solutions were run: items that cannot be
-        #: scored here, with the reason.
+        #: (planned result, scorer) whose reference solutions were run → items that this machine
+        #: cannot score, with the reason.
         self._unfit: dict[tuple[int, str], Mapping[str, str]] = {}
-        #: By id of a job: what waits for it.
-        self._undecided: dict[str, _Undecided] = {}
-        #: By node id and answer: the last record on disk, and those of other scorers.
+        #: Job id → the response that waits for it.
+        self._pending: dict[str, _PendingExecution] = {}
+        #: By node id and answer key: the last record on disk, and the records of other scorers.
         self._written: dict[tuple[str, AnswerKey], Record] = {}
         self._others: dict[str, dict[AnswerKey, tuple[Record, ...]]] = {}
-        #: Records that are written together, while such come; None otherwise.
+        #: Records held back by `hold`; None if records are written immediately.
         self._held: list[Record] | None = None
 
     def take(
@@ -109,77 +111,77 @@ class Recorder:
         from_disk: bool = False,
         stored: Record | None = None,
     ) -> None:
-        """Score a response under all scorers; where jobs are to be run, begin with that.
+        """Score a response by all scorers; submit its jobs, if there are any.
 
-        ``from_disk``: the response is there already; ``stored`` is the record, if it is the last
-        word about it.
+        ``from_disk``: the response is on disk already; ``stored``: its record, if no later record
+        replaces it. Raises UnanswerableError if a scorer's model cannot be used.
         """
         item = self._items[planned.nodeid]
-        drawn_for = blank.sample
+        sample = blank.sample
         if blank.arm:
-            place, arm = self._evaluated[planned.result].arm(blank.arm)
+            place, arm = self._evaluations[planned.result].arm(blank.arm)
             item = item_in_arm(item, arm) or item
-            drawn_for = 1 + place
-        if response.sample != drawn_for:
-            # What a scorer draws is drawn for the sample, which a function or a record leaves out,
-            # or for the arm's place, so that every order has a draw of its own.
-            response = replace(response, sample=drawn_for)
+            sample = 1 + place
+        if response.sample != sample:
+            # Tie-breaking depends on the sample index, which custom models and stored records omit,
+            # or on the index of the arm, so that it is independent in every order.
+            response = replace(response, sample=sample)
         others = for_other_scorers(self._plan, planned.result, blank)
         verdicts: dict[str, Score] = {}
         waiting: dict[str, str] = {}
         submitted: list[tuple[Executor, Scored]] = []
-        for scorer in (blank.scorer, *(one.scorer for one in others)):
+        for scorer in (blank.scorer, *(other.scorer for other in others)):
             try:
-                made = read(item, response, scorer)
+                result = score_response(item, response, scorer)
             except ModelError as error:
-                # What was answered is kept: to be scored when the scorer has its model.
+                # The response is saved: it can be scored once the scorer's model is available.
                 unscored = Score(Outcome.ERROR, error=f"scorer {scorer}: {error}")
                 if not from_disk:
-                    self._save(filled_in(blank, response, unscored), ())
+                    self._save(scored_record(blank, response, unscored), ())
                 raise UnanswerableError(unscored.error) from None
             jobs = get_scorer(scorer).jobs
-            if isinstance(made, Score) or jobs is None:
-                assert isinstance(made, Score)
-                verdicts[scorer] = in_original_order(made, blank.order)
+            if isinstance(result, Score) or jobs is None:
+                assert isinstance(result, Score)
+                verdicts[scorer] = in_original_order(result, blank.order)
                 continue
             executor = self._executors.of(jobs.kind)
             unfit = self._check(planned.result, scorer, jobs, executor).get(item.id)
             if unfit is not None:
                 verdicts[scorer] = Score(Outcome.ERROR, error=unfit)
                 continue
-            job = replace(made, id=f"{planned.nodeid} {blank.arm} {blank.sample} {scorer}")
+            job = replace(result, id=f"{planned.nodeid} {blank.arm} {blank.sample} {scorer}")
             waiting[job.id] = scorer
             submitted.append((executor, Scored(job, partial(jobs.score_of, item, job))))
         scoring = sum(score.seconds for score in verdicts.values())
         if scoring and response.seconds is not None and not from_disk:
-            # Part of what the answer cost, beside answers that are read without a model.
+            # The time of scoring by a model is part of the cost of the answer.
             response = replace(response, seconds=response.seconds + scoring)
-        one = _Undecided(planned, blank, response, verdicts, waiting, from_disk, stored)
+        pending = _PendingExecution(planned, blank, response, verdicts, waiting, from_disk, stored)
         if not waiting:
-            self._enter(one)
+            self._commit(pending)
             return
         for name in waiting:
-            self._undecided[name] = one
+            self._pending[name] = pending
         for executor, scored in submitted:
             executor.submit(scored)
         if not from_disk:
-            # A killed run keeps the response, which is paid for; its jobs are run then.
+            # A killed run keeps the response; its jobs are run when it is resumed.
             unscored = Score(Outcome.ERROR, error="its program has not been run")
-            self._save(filled_in(blank, response, unscored), ())
+            self._save(scored_record(blank, response, unscored), ())
 
     def fail(self, planned: PlannedItem, record: Record) -> None:
-        """Save and keep the record of an error."""
+        """Write the record of an error and hold it for its test."""
         others = for_other_scorers(self._plan, planned.result, record)
         self._save(record, others)
-        self._keep(planned, record, record, others)
+        self._remember(planned, record, record, others)
 
     def waits_for(self, chunk: int) -> bool:
-        """Whether jobs of a chunk's responses are still to end."""
-        return any(one.planned.chunk == chunk for one in self._undecided.values())
+        """Return true while jobs of a chunk's responses are running."""
+        return any(pending.planned.chunk == chunk for pending in self._pending.values())
 
-    def decide(self) -> None:
-        """Enter responses whose jobs have all ended."""
-        if not self._undecided:
+    def collect_executions(self) -> None:
+        """Commit responses whose jobs have all finished. Raises UnanswerableError."""
+        if not self._pending:
             return
         try:
             ended = self._executors.finished()
@@ -188,54 +190,54 @@ class Recorder:
         except Exception as error:
             raise UnanswerableError(f"sandbox: {type(error).__name__}: {error}") from None
         for name, score in ended:
-            one = self._undecided.pop(name)
-            one.verdicts[one.waiting.pop(name)] = score
-            if not one.waiting:
-                self._enter(one)
+            pending = self._pending.pop(name)
+            pending.verdicts[pending.waiting.pop(name)] = score
+            if not pending.waiting:
+                self._commit(pending)
 
-    def settle(self, nodeid: str, record: Record) -> None:
-        """Write a test's final record, unless the disk says the same already."""
+    def write_final(self, nodeid: str, record: Record) -> None:
+        """Write the final record of a test, unless the same is on disk already."""
         written = self._written.pop((nodeid, record.answer_key), None)
-        if written is None or _settled(written) != _settled(record):
-            known = self._others.setdefault(nodeid, {})
-            # A body that overrules the scorer says nothing about other scorers.
-            others = known.get(record.answer_key) or for_other_scorers(
+        if written is None or _final_fields(written) != _final_fields(record):
+            by_answer = self._others.setdefault(nodeid, {})
+            # A test body that overrules its scorer does not affect other scorers.
+            others = by_answer.get(record.answer_key) or for_other_scorers(
                 self._plan, self._plan.by_nodeid[nodeid].result, record
             )
-            known[record.answer_key] = tuple(
+            by_answer[record.answer_key] = tuple(
                 replace(other, left_out=record.left_out)
                 if record.outcome is not Outcome.ERROR
                 else replace(other, outcome=record.outcome, error=record.error)
                 for other in others
             )
-            self._save(record, known[record.answer_key])
+            self._save(record, by_answer[record.answer_key])
 
     def hold(self) -> None:
-        """Write nothing until ``release``: responses are taken that a model gave all at once."""
+        """Suspend writing until ``release``, for responses that a model returns all at once."""
         self._held = []
 
     def release(self) -> None:
-        """Write all that was held, in one piece. Raises UnanswerableError."""
+        """Write the records held back, in one write. Raises UnanswerableError."""
         held, self._held = self._held, None
         if held:
             self._write(held)
 
     def close(self) -> None:
-        """Give up what runs in the sandbox, remove it, and close the file of records."""
+        """Abandon running programs, close the sandbox and the file of records."""
         self._executors.close()
         self._writer.close()
 
     def _check(self, result: int, scorer: str, jobs: Jobs, executor: Executor) -> Mapping[str, str]:
-        """Items that cannot be scored here, once it is seen that the benchmark's solutions pass."""
+        """Run reference solutions once; return the items that this machine cannot score, with reasons."""
         if (result, scorer) not in self._unfit:
             if executor.kind.costly:
                 items = {
-                    one.item: self._items[one.nodeid]
-                    for one in self._plan.items
-                    if one.result == result
+                    planned.item: self._items[planned.nodeid]
+                    for planned in self._plan.items
+                    if planned.result == result
                 }
             else:
-                items = {item.id: item for item in self._evaluated[result].dataset.items}
+                items = {item.id: item for item in self._evaluations[result].dataset.items}
             references = {
                 name: Scored(job := jobs.reference(item), partial(jobs.score_of, item, job))
                 for name, item in items.items()
@@ -256,26 +258,28 @@ class Recorder:
             )
         return self._unfit[result, scorer]
 
-    def _enter(self, one: _Undecided) -> None:
-        """Save and keep a response whose scores are all known."""
-        scored = filled_in(one.blank, one.response, one.verdicts[one.blank.scorer])
+    def _commit(self, pending: _PendingExecution) -> None:
+        """Write a response with all its scores and hold it for its test."""
+        scored = scored_record(
+            pending.blank, pending.response, pending.verdicts[pending.blank.scorer]
+        )
         others = tuple(
             replace(
-                filled_in(other, one.response, one.verdicts[other.scorer]),
+                scored_record(other, pending.response, pending.verdicts[other.scorer]),
                 text=None,
                 reasoning=None,
                 logprobs=(),
                 seconds=None,
             )
-            for other in for_other_scorers(self._plan, one.planned.result, scored)
+            for other in for_other_scorers(self._plan, pending.planned.result, scored)
         )
-        if one.from_disk:
-            self._keep(one.planned, scored, one.stored, others)
+        if pending.from_disk:
+            self._remember(pending.planned, scored, pending.stored, others)
         else:
             self._save(scored, others)
-            self._keep(one.planned, scored, scored, others)
+            self._remember(pending.planned, scored, scored, others)
 
-    def _keep(
+    def _remember(
         self,
         planned: PlannedItem,
         record: Record,
@@ -302,19 +306,19 @@ class Recorder:
             raise UnanswerableError(str(error)) from None
 
 
-def blanks_of(
-    shared: Record, item: Item, arm: Arm, protocol: Protocol, **about: Any
+def blank_records(
+    shared: Record, item: Item, arm: Arm, protocol: Protocol, **fields: Any
 ) -> list[Record]:
-    """The blank records of an item in an arm that it is in.
+    """Return the blank records of an item in one of its arms.
 
-    In the original order it has one a sample, in every other arm one. ``shared``: the fields that all
-    items of the chunk have in common; ``about``: further fields of this one.
+    There is one per sample in the original order, and one in every other arm. ``shared``: the fields
+    that all items of the chunk have in common; ``fields``: further fields of this item.
     """
-    about |= {"item": item.id, "subject": item.subject, "gold": item.gold_label}
+    fields |= {"item": item.id, "subject": item.subject, "gold": item.gold_label}
     if arm.name == ORIGINAL:
-        return [replace(shared, sample=n, **about) for n in range(protocol.answers_per_item)]
+        return [replace(shared, sample=n, **fields) for n in range(protocol.answers_per_item)]
     if arm.instead is not None:
-        about["gold"] = ""  # nothing is right where nothing was asked
+        fields["gold"] = ""  # content-free prompts have no correct answer
     positions = option_order(item, arm.item) or ()
     return [
         replace(
@@ -322,16 +326,16 @@ def blanks_of(
             arm=arm.name,
             protocol=arm_fingerprint(shared.protocol, arm.name),
             order="".join(LABELS[index] for index in positions),
-            **about,
+            **fields,
         )
     ]
 
 
-def answerable(protocol: Protocol, model: Model) -> Protocol:
-    """The protocol as this model can answer it.
+def answerable_protocol(protocol: Protocol, model: Model) -> Protocol:
+    """Return the protocol, or its variant that this model can answer.
 
-    A model that gives only text is asked to generate the letter instead, which is another
-    scorer and another fingerprint. Raises UnanswerableError where there is no such way.
+    A model that returns only text generates the letter, which is another scorer and another
+    fingerprint. Raises UnanswerableError if the model supports neither.
     """
     if protocol.ask in model.asks:
         return protocol

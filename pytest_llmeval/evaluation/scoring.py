@@ -21,12 +21,12 @@ from pytest_llmeval.evaluation.jobs import Job
 from pytest_llmeval.scorers import get_scorer
 
 
-def read(item: Item, response: Response, scorer: str) -> Score | Job:
-    """The score of a response, or the job whose result decides on it.
+def score_response(item: Item, response: Response, scorer: str) -> Score | Job:
+    """Return the score of a response, or the job whose result determines it.
 
-    No answer is read from a refusal, whatever it mentions, nor from a reply that was withheld. A
-    scorer that raises is an error, not a wrong answer. ModelError of one whose own model cannot
-    be used at all: the next item would fare no better, after as long a wait.
+    Refusals and withheld replies are unparsed, whatever their text. An exception of a scorer is an
+    error, not a wrong answer. Raises ModelError if the scorer's own model cannot be used: every
+    other item would fail, too.
     """
     if response.error is not None:
         return Score(Outcome.ERROR, error=response.error)
@@ -35,10 +35,10 @@ def read(item: Item, response: Response, scorer: str) -> Score | Job:
     ):
         return Score(Outcome.UNPARSED)
     try:
-        chosen = get_scorer(scorer)
-        if chosen.jobs is None:
-            return chosen.score(item, response)
-        job: Score | Job = chosen.jobs.job(item, response)
+        rules = get_scorer(scorer)
+        if rules.jobs is None:
+            return rules.score(item, response)
+        job: Score | Job = rules.jobs.job(item, response)
         return job
     except ModelError:
         raise
@@ -46,10 +46,10 @@ def read(item: Item, response: Response, scorer: str) -> Score | Job:
         return Score(Outcome.ERROR, error=f"scorer {scorer}: {error!r}")
 
 
-def filled_in(blank: Record, response: Response, verdict: Score) -> Record:
-    """The record with the response and its score in it.
+def scored_record(blank: Record, response: Response, verdict: Score) -> Record:
+    """Return the record with a response and its score.
 
-    A text that ends within its reasoning was cut off, whatever the model or its server reports.
+    A text that ends within its reasoning was truncated, whatever the model or its server reports.
     """
     cut_off = bool(response.text) and is_cut_off(response.text or "")
     return replace(
@@ -61,7 +61,7 @@ def filled_in(blank: Record, response: Response, verdict: Score) -> Record:
         error=verdict.error,
         detail=verdict.detail,
         log=verdict.log,
-        # Scores that are no numbers cannot be compared later, nor written as JSON.
+        # Values that are not numbers can neither be compared later nor written as JSON.
         logprobs=() if verdict.outcome is Outcome.ERROR else response.logprobs,
         text=response.text,
         reasoning=response.reasoning,
@@ -74,16 +74,19 @@ def filled_in(blank: Record, response: Response, verdict: Score) -> Record:
     )
 
 
-def in_original_order(score: Score, shown: str) -> Score:
-    """The score with the label of its answer as in the original order of the options."""
+def in_original_order(score: Score, order: str) -> Score:
+    """Return the score with its answer's label in the original order of the options.
+
+    ``order``: original labels in the order shown, such as ``BADC``; empty for the original order.
+    """
     answer = score.answer
-    if not shown or answer is None or len(answer) != 1 or answer not in LABELS[: len(shown)]:
+    if not order or answer is None or len(answer) != 1 or answer not in LABELS[: len(order)]:
         return score
-    return replace(score, answer=shown[LABELS.index(answer)])
+    return replace(score, answer=order[LABELS.index(answer)])
 
 
-def response_of(record: Record, missing_shots: int) -> Response:
-    """The response that a record was made of."""
+def stored_response(record: Record, missing_shots: int) -> Response:
+    """Reconstruct the response from a record."""
     return Response(
         record.item,
         logprobs=record.logprobs,
@@ -99,17 +102,19 @@ def response_of(record: Record, missing_shots: int) -> Response:
 
 
 def for_other_scorers(plan: Plan, result: int, record: Record) -> tuple[Record, ...]:
-    """What becomes of a record's response under the other scorers, without a response."""
+    """Return the records of other scorers for the same response, without the response and scores."""
     scorers = plan.other_scorers(result)
     if not scorers:
         return ()
     planned = plan.results[result]
 
-    def of_arm(way: ProtocolVariant) -> str:
-        return arm_fingerprint(way.fingerprint, record.arm) if record.arm else way.fingerprint
+    def of_arm(variant: ProtocolVariant) -> str:
+        if not record.arm:
+            return variant.fingerprint
+        return arm_fingerprint(variant.fingerprint, record.arm)
 
     if record.protocol != of_arm(planned.ways[0]):
-        return ()  # a model that gives only text has one way to score it
+        return ()  # a model that returns only text has one scorer
     return tuple(
         replace(
             record,

@@ -1,4 +1,4 @@
-"""Which benchmark a marked test evaluates, under which protocol, with which items."""
+"""The evaluations of a session: benchmark, protocol and items of every marked test."""
 
 from __future__ import annotations
 
@@ -35,22 +35,21 @@ from pytest_llmeval.sources.exclusion import exclude_items
 
 
 def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings) -> Protocol:
-    """The protocol a marked test runs under.
+    """Return the protocol of a marked test.
 
-    A protocol named in the marker stays; the command line chooses for tests that leave it
-    open. ``+chat``, ``+chat-text``, ``+generate`` and ``+embed:MODEL`` after the name (or alone,
+    A protocol named in the marker takes precedence over the command line's. ``+chat``, ``+chat-text``, ``+generate`` and ``+embed:MODEL`` after the name (or alone,
     for the default protocol) modify it. ``--llm-shots``, ``--llm-samples``, ``--llm-temperature``
-    and ``--llm-max-tokens`` override its numbers of either.
+    and ``--llm-max-tokens`` override its numbers in both cases.
 
-    Raises ConfigError for an unknown name, offering the nearest.
+    Raises ConfigError for an unknown name, suggesting the nearest.
     """
     if marked is not None and not isinstance(marked, str):
         raise ConfigError(
             f"benchmark {benchmark.name!r}: protocol= of the marker is of type"
             f" {type(marked).__name__}, not the name of a protocol"
         )
-    asked = marked or settings.protocol or ""
-    name, *modifiers = asked.split("+")
+    text = marked or settings.protocol or ""
+    name, *modifiers = text.split("+")
     by_name = {protocol.name: protocol for protocol in benchmark.protocols}
     if name and name not in by_name:
         raise ConfigError(
@@ -66,7 +65,7 @@ def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings
             protocol = _with_embedding(protocol, modifier.removeprefix("embed:"))
         else:
             raise ConfigError(
-                f"protocol {asked!r}: unknown modifier '+{modifier}'"
+                f"protocol {text!r}: unknown modifier '+{modifier}'"
                 f"{suggestion(modifier, ('chat', 'chat-text', 'generate', 'embed:MODEL'))}"
             )
     if settings.shots is not None and settings.shots != protocol.shots:
@@ -79,11 +78,10 @@ def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings
 
 
 def _with_embedding(protocol: Protocol, model: str) -> Protocol:
-    """The protocol with another embedding model to match answers by."""
+    """Return the protocol with another embedding model to match answers."""
     if protocol.scorer.partition("+")[0] != "matched":
         raise ConfigError(
-            f"protocol {protocol.name!r} matches no answers by their meaning, so it takes no"
-            f" '+embed:{model}'"
+            f"protocol {protocol.name!r} does not match answers by meaning: remove '+embed:{model}'"
         )
     return replace(protocol, name=f"{protocol.name}+embed:{model}", scorer=f"matched+{model}")
 
@@ -92,33 +90,33 @@ _NO_ROW: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
-class Evaluated:
-    """A benchmark under one protocol, as one test function evaluates it.
+class Evaluation:
+    """The evaluation of a benchmark under one protocol by one test function."""
 
-    ``items`` are those that the run may select from, fewer than the data set's under
-    ``--llm-limit`` or ``--llm-shard``; the benchmark's own sizes stay in ``dataset``. ``drawn``:
-    subject → items drawn of it under ``--llm-limit``, over all shards. ``lacking``: why this
-    machine cannot score it, in one line. ``arms``: the other orders of options in which every item
-    is asked, too, and content-free prompts (``contentfree``). ``debias``: ways to take position
-    bias out of its log-probabilities, each a result of its own. ``warnings``: what is odd about the
-    test. ``excluded``: which items ``dataset`` lacks by the benchmark's ``exclude``, in words.
-    """
-
+    #: Node id of the function, without parameters.
     test: str
     benchmark: Benchmark
     protocol: Protocol
+    #: All items of the benchmark, without those that its ``exclude`` removes.
     dataset: Dataset
     data_hash: str
+    #: Items that the run may select from: fewer under ``--llm-limit`` or ``--llm-shard``.
     items: tuple[Item, ...]
+    #: Subject → number of items sampled under ``--llm-limit``, over all shards.
     drawn: Mapping[str, int] | None = None
-    lacking: str | None = None
+    #: Why this machine cannot score it, in one line.
+    unavailable_reason: str | None = None
+    #: Further requests per item: other option orders and content-free prompts.
     arms: tuple[Arm, ...] = ()
+    #: Methods of removing position bias from its log-probabilities, each a separate result.
     debias: tuple[str, ...] = ()
+    #: Warnings about the test.
     warnings: tuple[str, ...] = ()
+    #: Description of the items that the benchmark's ``exclude`` removes.
     excluded: str = ""
 
     def arm(self, name: str) -> tuple[int, Arm]:
-        """The arm of that name, with its place among the arms."""
+        """Return the index of an arm and the arm, by its name."""
         return self._arms_by_name[name]
 
     @cached_property
@@ -127,12 +125,12 @@ class Evaluated:
 
     @property
     def orders(self) -> tuple[Arm, ...]:
-        """The arms that show the options in another order, not those without content."""
+        """Arms that change the option order, without the content-free ones."""
         return tuple(arm for arm in self.arms if arm.instead is None)
 
 
-class Loaded(NamedTuple):
-    """The data of a benchmark: all of it, and what its ``exclude`` leaves, with that one's hash."""
+class BenchmarkData(NamedTuple):
+    """The data of a benchmark: ``whole``, and ``dataset`` without excluded items, with its hash."""
 
     whole: Dataset
     dataset: Dataset
@@ -141,53 +139,52 @@ class Loaded(NamedTuple):
 
 
 class Suite:
-    """All marked tests of a session. Data sets are loaded once per process and benchmark."""
+    """The evaluations of a session. Data sets are loaded once per process and benchmark."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._by_test: dict[str, Evaluated] = {}
+        self._by_test: dict[str, Evaluation] = {}
         self._datasets: dict[Callable[[Any], Dataset], Dataset] = {}
-        self._loaded: dict[tuple[Callable[[Any], Dataset], str], Loaded] = {}
+        self._loaded: dict[tuple[Callable[[Any], Dataset], str], BenchmarkData] = {}
         self._item_ids: set[str] = set()
 
-    def __iter__(self) -> Iterator[Evaluated]:
+    def __iter__(self) -> Iterator[Evaluation]:
         return iter(self._by_test.values())
 
     def item_ids(self) -> Collection[str]:
-        """Ids of all items that the data sets have, excluded and unselected ones too."""
+        """Ids of all items of the data sets, including excluded and unselected ones."""
         return self._item_ids
 
-    def get(self, test: str) -> Evaluated | None:
-        """What a marked test function evaluates."""
+    def get(self, test: str) -> Evaluation | None:
+        """Return the evaluation of a marked test function; None if it is not registered."""
         return self._by_test.get(test)
 
     def add(
         self, test: str, benchmark: object, protocol: str | None, body: Callable[..., object]
-    ) -> Evaluated:
+    ) -> Evaluation:
         """Register the marked test function ``test`` (a node id without parameters).
 
-        ``body`` is the function, which is looked at and not called.
-        Raises ConfigError when the marker does not name a benchmark, when the protocol or
-        scorer is unknown, when the data cannot be loaded, or when another test already
-        gives the result of the same (benchmark, scorer).
+        ``body`` is the function; it is inspected, not called. Raises ConfigError if the marker does
+        not name a benchmark, if the protocol or scorer is unknown, if the data cannot be loaded,
+        or if another test already gives the result of the same (benchmark, scorer).
         """
         if not isinstance(benchmark, Benchmark):
             raise ConfigError(
                 f"{test}: @pytest.mark.llmeval takes a Benchmark, not {type(benchmark).__name__}"
                 + (" (call it: mmlu())" if callable(benchmark) else "")
             )
-        chosen = choose_protocol(benchmark, protocol, self.settings)
-        scorers = (chosen.scorer, *chosen.also)
-        lacking = None
+        selected = choose_protocol(benchmark, protocol, self.settings)
+        scorers = (selected.scorer, *selected.also)
+        unavailable_reason = None
         kinds = {jobs.kind: None for scorer in scorers if (jobs := get_scorer(scorer).jobs)}
         if kinds:
             try:
                 runners = [KINDS[kind].identity(self.settings) for kind in kinds]
-                chosen = replace(chosen, sandbox="; ".join(runners))
+                selected = replace(selected, sandbox="; ".join(runners))
             except ConfigError as error:
-                lacking = f"{test} runs code that models wrote, and {error}"
+                unavailable_reason = f"{test} runs code that models wrote, and {error}"
         if len(set(scorers)) < len(scorers):
-            raise ConfigError(f"{test}: protocol {chosen.name!r} names a scorer twice")
+            raise ConfigError(f"{test}: protocol {selected.name!r} names a scorer twice")
         for other in self._by_test.values():
             both = {other.protocol.scorer, *other.protocol.also} & set(scorers)
             if other.benchmark.name == benchmark.name and both:
@@ -205,13 +202,13 @@ class Suite:
                 )
         items, drawn = dataset.items, None
         if self.settings.limit is not None:
-            items = tuple(draw_items(items, self.settings.limit, self.settings.seed))
+            items = tuple(sample_items(items, self.settings.limit, self.settings.seed))
             drawn = subject_sizes(items)
         if self.settings.shard is not None:
             items = take_shard(items, *self.settings.shard)
-        # To all items: a draw by the item's place must not move with what is left out.
-        bound = chosen.bound_to(loaded.whole)
-        evaluated = Evaluated(
+        # To all items: shots selected by an item's position must not change with exclusions.
+        bound = selected.bound_to(loaded.whole)
+        evaluation = Evaluation(
             test,
             benchmark,
             bound,
@@ -219,19 +216,19 @@ class Suite:
             data_hash,
             items,
             drawn,
-            lacking,
+            unavailable_reason,
             self._arms(test, bound, dataset),
             self.settings.debias if bound.scorer == "letter" else (),
-            (f"{test} has no assert: whatever is answered counts as correct",)
-            if cannot_fail(body)
+            (f"{test} has no assert: every answer counts as correct",)
+            if accepts_any_answer(body)
             else (),
             loaded.excluded,
         )
-        self._by_test[test] = evaluated
-        return evaluated
+        self._by_test[test] = evaluation
+        return evaluation
 
     def _arms(self, test: str, protocol: Protocol, dataset: Dataset) -> tuple[Arm, ...]:
-        """What is asked beside the items as they are: other orders of options, and no content."""
+        """Return the requests in addition to the original items: option orders, content-free prompts."""
         if dataset.chance() is None:
             return ()
         free: tuple[Arm, ...] = ()
@@ -241,28 +238,28 @@ class Suite:
         return (*self._orders(test, protocol, dataset), *free)
 
     def _orders(self, test: str, protocol: Protocol, dataset: Dataset) -> tuple[Arm, ...]:
-        """The arms of the permutation audit but the original."""
+        """Return the arms of the permutation audit except the original."""
         kind = self.settings.permutations
         if kind is None:
             return ()
         if protocol.samples > 1:
-            raise ConfigError(f"{test}: --llm-permutations asks for one sample an item")
+            raise ConfigError(f"{test}: --llm-permutations requires one sample per item")
         shots = protocol.shots > 0 and not protocol.examples and any(dataset.pool.values())
         return arms(kind, usual_options(dataset.items), self.settings.seed, shots=shots)[1:]
 
-    def _load(self, benchmark: Benchmark) -> Loaded:
-        # Keyed by the source, so that two `starter()` calls share one data set. `repr` tells 1 from
-        # True, which are equal keys.
+    def _load(self, benchmark: Benchmark) -> BenchmarkData:
+        # Keyed by the source, so that two `starter()` calls share one data set. `repr` distinguishes
+        # 1 from True, which are equal keys.
         key = (benchmark.source, repr(benchmark.exclusion))
         if key not in self._loaded:
             whole = self._whole(benchmark)
             rest, excluded = exclude_items(benchmark.name, whole, benchmark.exclusion)
             rest = replace(rest, items=tuple(_without_row(item) for item in rest.items))
-            self._loaded[key] = Loaded(whole, rest, rest.content_hash(), excluded)
+            self._loaded[key] = BenchmarkData(whole, rest, rest.content_hash(), excluded)
         return self._loaded[key]
 
     def release(self) -> None:
-        """Let go of what only further tests would need: data sets whole, with the rows of items."""
+        """Free the data that only further tests would need: whole data sets, with the rows of items."""
         self._datasets.clear()
         self._loaded.clear()
 
@@ -281,42 +278,42 @@ class Suite:
 
 
 def _without_row(item: Item) -> Item:
-    """The item without what only an exclusion goes by: a third of what it takes in memory."""
+    """Return the item without its row, which only exclusions use: a third of its memory."""
     return replace(item, row=_NO_ROW) if item.row else item
 
 
-def cannot_fail(body: Callable[..., object]) -> bool:
-    """Whether a test's body neither raises nor calls anything, so that it accepts any answer.
+def accepts_any_answer(body: Callable[..., object]) -> bool:
+    """Return true if a test body neither raises nor calls anything, so that it accepts any answer.
 
-    Such as ``answer.correct`` without its ``assert``, or behind a ``return``.
+    An example is ``answer.correct`` without ``assert``, or after a ``return``.
     """
     code = getattr(body, "__code__", None)
     return code is not None and not any(
-        one.opname.startswith(("RAISE", "CALL", "BEFORE_WITH", "LOAD_SPECIAL"))
-        for one in dis.get_instructions(code)
+        instruction.opname.startswith(("RAISE", "CALL", "BEFORE_WITH", "LOAD_SPECIAL"))
+        for instruction in dis.get_instructions(code)
     )
 
 
 def take_shard(items: Sequence[Item], part: int, parts: int) -> tuple[Item, ...]:
-    """Part ``part`` of ``parts`` (from 1): a run of neighbours, which share their subject's shots.
+    """Return part ``part`` of ``parts`` (from 1): consecutive items, which share their subject's shots.
 
-    The parts differ in size by one item at most, and together are all items, each once.
+    The parts are disjoint, cover all items and differ in size by at most one.
     """
     return tuple(items[len(items) * (part - 1) // parts : len(items) * part // parts])
 
 
-def draw_items(items: Iterable[Item], limit: int, seed: int) -> Iterator[Item]:
-    """``limit`` items of every subject, in the data set's order.
+def sample_items(items: Iterable[Item], limit: int, seed: int) -> Iterator[Item]:
+    """Sample ``limit`` items of every subject, in the data set's order.
 
-    An item's rank is a hash of seed and id, so whether it is drawn depends on neither order
-    nor process, and a larger limit keeps what a smaller one drew.
+    An item's rank is a hash of seed and id, so the sample depends neither on order nor on the
+    process, and a larger limit contains the sample of a smaller one.
     """
     by_subject: dict[str, list[Item]] = {}
     ordered = list(items)
     for item in ordered:
         by_subject.setdefault(item.subject, []).append(item)
-    drawn: set[str] = set()
+    sampled: set[str] = set()
     for members in by_subject.values():
         members.sort(key=lambda item: hashlib.sha256(f"{seed}/{item.id}".encode()).digest())
-        drawn.update(item.id for item in members[:limit])
-    return (item for item in ordered if item.id in drawn)
+        sampled.update(item.id for item in members[:limit])
+    return (item for item in ordered if item.id in sampled)

@@ -12,7 +12,7 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.settings import Settings
-from pytest_llmeval.evaluation.planner import Selected
+from pytest_llmeval.evaluation.planner import SelectedTest
 from pytest_llmeval.evaluation.planner import make_plan
 from pytest_llmeval.evaluation.suite import Suite
 from pytest_llmeval.models import load_model
@@ -71,8 +71,8 @@ class CollectedTests:
             )
         benchmark = marker.args[0] if marker.args else marker.kwargs.get("benchmark")
         protocol = marker.kwargs.get("protocol")
-        evaluated = self.suite.add(test, benchmark, protocol, metafunc.function)
-        if evaluated.protocol.answers_per_item > 1 and "answer" not in metafunc.fixturenames:
+        evaluation = self.suite.add(test, benchmark, protocol, metafunc.function)
+        if evaluation.protocol.answers_per_item > 1 and "answer" not in metafunc.fixturenames:
             raise ConfigError(
                 f"{test} does not use `answer`, which a protocol with several samples needs"
             )
@@ -82,7 +82,7 @@ class CollectedTests:
             if len(set(names)) < len(names):
                 names = [re.sub(r"[^A-Za-z0-9_.-]+", "-", spec) for spec in specs]
             metafunc.parametrize("model", specs, ids=names, indirect=True, scope="session")
-        metafunc.parametrize("item", evaluated.items, ids=[item.id for item in evaluated.items])
+        metafunc.parametrize("item", evaluation.items, ids=[item.id for item in evaluation.items])
 
     def plan(self, tests: Iterable[pytest.Item]) -> Plan:
         """Return the plan of the selected tests.
@@ -90,7 +90,7 @@ class CollectedTests:
         Raises ConfigError if they cannot be evaluated in one session.
         """
         specs = self._settings.models
-        selected: list[Selected] = []
+        selected: list[SelectedTest] = []
         seen: set[tuple[int, int, str]] = set()
         fixtures: dict[FunctionType | None, str] = {}
         for node in tests:
@@ -98,9 +98,9 @@ class CollectedTests:
             test = (
                 f"{node.parent.nodeid if node.parent else ''}::{getattr(node, 'originalname', '')}"
             )
-            evaluated = self.suite.get(test)
+            evaluation = self.suite.get(test)
             callspec = getattr(node, "callspec", None)
-            if evaluated is None or callspec is None:
+            if evaluation is None or callspec is None:
                 continue
             item, spec = callspec.params["item"], callspec.params.get("model")
             fixtures.setdefault(project_fixture(node, "model"), test)
@@ -112,15 +112,15 @@ class CollectedTests:
                     " --llm-model or start several runs"
                 )
             number = specs.index(spec) if spec is not None else 0
-            if (number, id(evaluated), item.id) in seen:
+            if (number, id(evaluation), item.id) in seen:
                 raise ConfigError(
                     f"{test} has more than one test for item {item.id!r}: remove its own"
                     " parameters and those of its fixtures"
                 )
-            seen.add((number, id(evaluated), item.id))
-            if evaluated.lacking is not None and not self._settings.dry_run:
-                raise ConfigError(evaluated.lacking)
-            selected.append(Selected(node.nodeid, number, evaluated, item))
+            seen.add((number, id(evaluation), item.id))
+            if evaluation.unavailable_reason is not None and not self._settings.dry_run:
+                raise ConfigError(evaluation.unavailable_reason)
+            selected.append(SelectedTest(node.nodeid, number, evaluation, item))
             self.items[node.nodeid] = item
         if len(fixtures) > 1:
             raise ConfigError(

@@ -49,7 +49,7 @@ from pytest_llmeval.reports.formatting import wrap_text
 from pytest_llmeval.reports.terminal.summary import summary_parts
 from pytest_llmeval.reports.terminal.summary import write_summary
 from pytest_llmeval.reports.wording import verdict_headline
-from pytest_llmeval.runs.judging import read_judged
+from pytest_llmeval.runs.judging import read_judged_run
 from pytest_llmeval.storage.folder import RunFolder
 
 _WORKERS_END_SECONDS = 5
@@ -324,7 +324,7 @@ class ControllerPlugin:
             try:
                 self.run.write_reports()
                 folder = self.run.folder.path
-                job = report_to_job(lambda: read_judged(folder), os.environ)
+                job = report_to_job(lambda: read_judged_run(folder), os.environ)
             except RunError as error:
                 self._failed_to_write = str(error)
                 return
@@ -391,7 +391,7 @@ class ControllerPlugin:
             judged.verdicts if judged is not None and run.gated else None,
             run.notes,
             folder,
-            None if judged is None else judged.compared,
+            None if judged is None else judged.run_comparison,
             () if judged is None else judged.pairs,
             failures=self._errors.lines(),
             headline=verdict_headline(run.verdict, counts, items_failed),

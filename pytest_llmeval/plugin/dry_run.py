@@ -23,7 +23,7 @@ from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.prices import Prices
 from pytest_llmeval.core.settings import Settings
 from pytest_llmeval.evaluation.jobs import KINDS
-from pytest_llmeval.evaluation.suite import Evaluated
+from pytest_llmeval.evaluation.suite import Evaluation
 from pytest_llmeval.models import Model
 from pytest_llmeval.reports.terminal.summary import write_summary
 from pytest_llmeval.reports.terminal.tables import open_table
@@ -56,7 +56,7 @@ class Estimate:
 
 def estimates(
     plan: Plan,
-    suite: Sequence[Evaluated],
+    suite: Sequence[Evaluation],
     items: Mapping[str, Item],
     models: Mapping[int, Model],
     prices: Prices,
@@ -76,7 +76,7 @@ def estimates(
 
 
 def lacking_jobs(
-    plan: Plan, suite: Sequence[Evaluated], items: Mapping[str, Item], settings: Settings
+    plan: Plan, suite: Sequence[Evaluation], items: Mapping[str, Item], settings: Settings
 ) -> list[str]:
     """Return a line for every benchmark whose scorers need something that is not on this machine yet."""
     lines = []
@@ -96,7 +96,7 @@ def lacking_jobs(
 
 def _estimate(
     plan: Plan,
-    evaluated: Evaluated,
+    evaluated: Evaluation,
     items: Sequence[Item],
     spec: str,
     model: Model | None,
@@ -158,7 +158,7 @@ class DryRun:
 
 
 def _request(
-    evaluated: Evaluated, protocol: Protocol, item: Item, pool: Iterable[Item], seed: int
+    evaluated: Evaluation, protocol: Protocol, item: Item, pool: Iterable[Item], seed: int
 ) -> Request:
     """Return the request of an item; raise ConfigError for an exception of the template."""
     try:

@@ -15,8 +15,8 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.reports.formatting import display_nodeid
 from pytest_llmeval.reports.wording import failure_line
-from pytest_llmeval.runs.reply_problems import Failure
-from pytest_llmeval.runs.reply_problems import gather
+from pytest_llmeval.runs.reply_problems import ErrorGroup
+from pytest_llmeval.runs.reply_problems import group_errors
 
 REUSED = "reused"
 """Remark: the answer is from an earlier session."""
@@ -94,7 +94,7 @@ class ItemErrors:
         self._config = config
         self._plan = plan
         self._hide_examples: Callable[[], None] = lambda: None
-        self._failures: list[Failure] = []
+        self._failures: list[ErrorGroup] = []
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> Iterator[None]:
@@ -109,7 +109,7 @@ class ItemErrors:
         listed = "A" in self._config.option.reportchars or self._config.get_verbosity() > 1
         if not errors or listed:
             return (yield)
-        self._failures = gather(
+        self._failures = group_errors(
             (
                 _reason(report),
                 self._plan.by_nodeid[report.nodeid].item,

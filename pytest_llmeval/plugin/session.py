@@ -33,10 +33,10 @@ from pytest_llmeval.reports.wording import run_notes
 from pytest_llmeval.reports.wording import unfinished_words
 from pytest_llmeval.runs.baseline import load_baseline
 from pytest_llmeval.runs.comparison import check_comparable
-from pytest_llmeval.runs.judging import FIRST
+from pytest_llmeval.runs.judging import FIRST_RUN_OPTION
 from pytest_llmeval.runs.judging import JudgedRun
+from pytest_llmeval.runs.judging import baseline_choice
 from pytest_llmeval.runs.judging import check_thresholds
-from pytest_llmeval.runs.judging import chosen_baseline
 from pytest_llmeval.runs.judging import judge_run
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import count_answers
@@ -45,11 +45,11 @@ from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.storage.folder import RunFolder
 from pytest_llmeval.storage.folder import create_run
-from pytest_llmeval.storage.folder import describe
 from pytest_llmeval.storage.folder import find_resumable
+from pytest_llmeval.storage.folder import new_manifest
 from pytest_llmeval.storage.folder import now
+from pytest_llmeval.storage.folder import reopen
 from pytest_llmeval.storage.folder import run_name
-from pytest_llmeval.storage.folder import take_up
 from pytest_llmeval.storage.records import RecordWriter
 from pytest_llmeval.storage.records import latest_records
 from pytest_llmeval.storage.records import read_records
@@ -95,7 +95,7 @@ class RunSession:
         self._check_models()
         self.notes += plan_notes(plan, settings)
         self.thresholds = self._read_thresholds()
-        self._baseline_name = chosen_baseline(settings.baseline, self.thresholds)
+        self._baseline_name = baseline_choice(settings.baseline, self.thresholds)
         self.baseline = self._read_baseline()
         if self.settings.shard is not None:
             part, parts = self.settings.shard
@@ -205,13 +205,13 @@ class RunSession:
         if self.settings.resume:
             resumable = find_resumable(root, self.plan)
             if isinstance(resumable, RunFolder):
-                take_up(resumable)
+                reopen(resumable)
                 resumable.write("run.json", self._with_settings(resumable.read("run.json")))
                 self._is_resumed = True
                 return resumable
             if resumable is not None:
                 self.notes.append(f"nothing to resume: {resumable}; a new run was started")
-        manifest = describe(
+        manifest = new_manifest(
             self.plan,
             command,
             limit=self.settings.limit,
@@ -345,7 +345,7 @@ class RunSession:
         manifest = with_usage(manifest, self.usage, self.settings.prices)
         if self._baseline_name is not NO_BASELINE:
             first = isinstance(self._baseline_name, NotCompared)
-            manifest["baseline"] = FIRST if first else self._baseline_name
+            manifest["baseline"] = FIRST_RUN_OPTION if first else self._baseline_name
         self.folder.write("run.json", manifest)
 
     def write_reports(self) -> None:

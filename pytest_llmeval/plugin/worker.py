@@ -26,7 +26,7 @@ from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.evaluation.answers import Arrivals
 from pytest_llmeval.evaluation.code_executor import Executors
 from pytest_llmeval.evaluation.evaluator import Evaluator
-from pytest_llmeval.evaluation.evaluator import Recovered
+from pytest_llmeval.evaluation.evaluator import RecoveredRecords
 from pytest_llmeval.evaluation.jobs import JobKind
 from pytest_llmeval.evaluation.jobs import Runner
 from pytest_llmeval.evaluation.recorder import Recorder
@@ -231,13 +231,13 @@ class WorkerPlugin:
             return self._plan.chunks
         return self._channel.assigned_chunks(self._worker["workerid"])
 
-    def _recover(self) -> Recovered:
+    def _recover(self) -> RecoveredRecords:
         """Return all records on disk, at the start and after every crash of a worker."""
         crashed = [] if self._channel is None else self._channel.crashed_tests()
         if len(crashed) == self._crashes_seen:
-            return Recovered()
+            return RecoveredRecords()
         self._crashes_seen = len(crashed)
-        return Recovered(read_records(current_run_folder(self.config).records), crashed)
+        return RecoveredRecords(read_records(current_run_folder(self.config).records), crashed)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(
@@ -336,7 +336,7 @@ class WorkerPlugin:
 
     def _save(self, item: pytest.Item, record: Record) -> None:
         try:
-            self._get_evaluator().recorder.settle(item.nodeid, record)
+            self._get_evaluator().recorder.write_final(item.nodeid, record)
         except UnanswerableError as failure:
             item.session.shouldfail = str(failure)
 

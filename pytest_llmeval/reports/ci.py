@@ -20,8 +20,8 @@ from pytest_llmeval.reports.formatting import visible
 from pytest_llmeval.reports.markdown import run_markdown
 from pytest_llmeval.reports.wording import failed_items_words
 from pytest_llmeval.runs.judging import JudgedRun
-from pytest_llmeval.runs.judging import Regressed
-from pytest_llmeval.runs.judging import used
+from pytest_llmeval.runs.judging import SubjectRegression
+from pytest_llmeval.runs.judging import run_resource_use
 
 _SHOWN = 10
 """Number of annotations of a kind that GitHub shows for one step."""
@@ -49,7 +49,9 @@ def report_to_job(read: Callable[[], JudgedRun], environment: Mapping[str, str])
     notes = []
     if summary:
         try:
-            append_summary(Path(summary), run_markdown(run, job_link(environment), used(run)))
+            append_summary(
+                Path(summary), run_markdown(run, job_link(environment), run_resource_use(run))
+            )
         except OSError as error:
             notes.append(f"GITHUB_STEP_SUMMARY cannot be written: {error.strerror or error}")
     return JobReport(notes, annotate(run) if is_github(environment) else [])
@@ -75,7 +77,7 @@ def annotate(run: JudgedRun) -> list[str]:
         errors.append(("items failed", failed_items_words(run.items_failed)))
     warnings = [("gate undecided", verdict_line(gate)) for gate in run.undecided]
     warnings += [("gate warned", verdict_line(gate)) for gate in run.warned]
-    warnings += [(f"{worse.subject} got worse", worse.words) for worse in run.regressed()]
+    warnings += [(f"{worse.subject} got worse", worse.words) for worse in run.regressions()]
     return [*_commands("error", errors), *_commands("warning", warnings)]
 
 
@@ -139,18 +141,18 @@ def code_quality(run: JudgedRun, file: str) -> list[dict[str, Any]]:
             )
             for kind, severity, gate in gates
         ),
-        *(_worse(subject, run, file) for subject in run.regressed()),
+        *(_worse(subject, run, file) for subject in run.regressions()),
     ]
 
 
-def _worse(worse: Regressed, run: JudgedRun, file: str) -> dict[str, Any]:
+def _worse(worse: SubjectRegression, run: JudgedRun, file: str) -> dict[str, Any]:
     model = [worse.model] if len(run.models) > 1 else []
     key = ("subject", worse.result, worse.subject, *model)
     line = next((gate.line for gate in run.verdicts if _covers(gate, worse)), None)
     return _entry("llmeval: subject got worse", "minor", worse.words, key, file, line)
 
 
-def _covers(gate: Verdict, worse: Regressed) -> bool:
+def _covers(gate: Verdict, worse: SubjectRegression) -> bool:
     """Return True for a regression gate of the subject or of its whole result."""
     same = worse.result == f"{gate.benchmark}[{gate.scorer}]" and gate.model == worse.model
     return same and gate.subject in (None, worse.subject) and gate.metric in _REGRESSION

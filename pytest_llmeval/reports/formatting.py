@@ -14,7 +14,7 @@ from pytest_llmeval.core.prices import Prices
 from pytest_llmeval.runs.usage import cost
 from pytest_llmeval.storage.usage_log import Counts
 from pytest_llmeval.storage.usage_log import Rows
-from pytest_llmeval.storage.usage_log import add
+from pytest_llmeval.storage.usage_log import sum_usage
 
 _COMMAND = re.compile(r"((?:\A|[\r\n])\s*):(?=:)|(?<=##)\[")
 """Workflow commands in a log, which GitHub's runner executes whatever program printed them.
@@ -201,7 +201,7 @@ def usage_lines(rows: Rows, prices: Prices, *, resumed: bool = False) -> list[st
         benchmarks = {
             benchmark: counts for (name, benchmark), counts in rows.items() if name == model
         }
-        ((_, total),) = add([(model, "", counts) for counts in benchmarks.values()]).items()
+        ((_, total),) = sum_usage([(model, "", counts) for counts in benchmarks.values()]).items()
         sessions = " (all sessions)" if resumed else ""
         lines.append(f"{model}{sessions}: {_line(model, total, prices)}")
         if len(benchmarks) > 1:

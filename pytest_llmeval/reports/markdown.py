@@ -36,17 +36,17 @@ from pytest_llmeval.reports.wording import unfinished_words
 from pytest_llmeval.reports.wording import verdict_words
 from pytest_llmeval.reports.wording import weakest_subjects
 from pytest_llmeval.runs.judging import JudgedRun
-from pytest_llmeval.runs.judging import Regressed
-from pytest_llmeval.runs.judging import key_of
-from pytest_llmeval.runs.judging import name_of
-from pytest_llmeval.runs.reply_problems import lacked_words
+from pytest_llmeval.runs.judging import SubjectRegression
+from pytest_llmeval.runs.judging import result_key
+from pytest_llmeval.runs.judging import result_name
+from pytest_llmeval.runs.reply_problems import missing_modules_note
 from pytest_llmeval.runs.usage import Cost
 from pytest_llmeval.runs.usage import Key
-from pytest_llmeval.runs.usage import Spent
+from pytest_llmeval.runs.usage import ResourceUse
 from pytest_llmeval.runs.usage import costs
 from pytest_llmeval.runs.usage import total_cost
 from pytest_llmeval.storage.folder import run_name
-from pytest_llmeval.storage.usage_log import prices_of
+from pytest_llmeval.storage.usage_log import stored_prices
 
 _ROWS = 8
 _REMARKS = 4
@@ -58,7 +58,7 @@ _NAME = 120  # characters of a name
 
 
 def run_markdown(
-    run: JudgedRun, link: str | None = None, used: Mapping[Key, Spent] | None = None
+    run: JudgedRun, link: str | None = None, used: Mapping[Key, ResourceUse] | None = None
 ) -> str:
     """Return verdict, gates that did not pass, results, weakest and worse subjects, run folder.
 
@@ -87,7 +87,7 @@ def _source(run: JudgedRun, link: str | None) -> Iterator[str]:
         yield f"took {duration(run.manifest['seconds'])}"
     amount = total_cost(run.manifest)
     if amount is not None:
-        yield f"cost {gfm.escape_markdown(prices_of(run.manifest).format_amount(amount))}"
+        yield f"cost {gfm.escape_markdown(stored_prices(run.manifest).format_amount(amount))}"
     if link:
         yield f"[job]({link})"
 
@@ -134,14 +134,14 @@ def _gate_row(verdict: Verdict) -> tuple[str, ...]:
     )
 
 
-def _results(run: JudgedRun, used: Mapping[Key, Spent]) -> Iterator[str]:
+def _results(run: JudgedRun, used: Mapping[Key, ResourceUse]) -> Iterator[str]:
     several = len(run.models) > 1
-    paid, prices = costs(run.manifest, map(key_of, run.results)), prices_of(run.manifest)
+    paid, prices = costs(run.manifest, map(result_key, run.results)), stored_prices(run.manifest)
     timed = any(use.seconds is not None for use in used.values())
     rows = []
     for result in run.results[:_ROWS]:
-        key = key_of(result)
-        name = f"{result['model']} {name_of(result)}" if several else name_of(result)
+        key = result_key(result)
+        name = f"{result['model']} {result_name(result)}" if several else result_name(result)
         rows.append(
             (
                 gfm.code_cell(truncate(name, _NAME, "metrics.json")),
@@ -162,9 +162,9 @@ def _results(run: JudgedRun, used: Mapping[Key, Spent]) -> Iterator[str]:
     yield _rest(len(run.results), "results", "metrics.json")
     for result in run.results[:_ROWS]:
         if words := all_tied_words(result):
-            yield f"**{gfm.escape_markdown(truncate(name_of(result), _NAME, 'metrics.json'))}: {words}**"
+            yield f"**{gfm.escape_markdown(truncate(result_name(result), _NAME, 'metrics.json'))}: {words}**"
     remarks = [
-        f"- {gfm.escape_markdown(f'{truncate(name_of(result), _NAME, _METRICS)}: {remark}')}"
+        f"- {gfm.escape_markdown(f'{truncate(result_name(result), _NAME, _METRICS)}: {remark}')}"
         for result in run.results
         for remark in _remarks(result)
     ]
@@ -191,7 +191,7 @@ def _remarks(result: Mapping[str, Any]) -> Iterator[str]:
     if truncated := truncated_words(result):
         yield truncated
     if modules := result.get("lacked_modules"):
-        yield lacked_words(modules)
+        yield missing_modules_note(modules)
 
 
 def _weakest(run: JudgedRun) -> Iterator[str]:
@@ -199,7 +199,7 @@ def _weakest(run: JudgedRun) -> Iterator[str]:
     for result in run.results[:_WEAKEST_RESULTS]:
         total, weakest = weakest_subjects(result, _WEAKEST)
         if weakest:
-            name = gfm.code_span(truncate(name_of(result), _NAME, _METRICS))
+            name = gfm.code_span(truncate(result_name(result), _NAME, _METRICS))
             entries = (
                 f"{gfm.code_span(truncate(entry.subject, _NAME, _METRICS))} {entry.text}"
                 for entry in weakest
@@ -216,7 +216,7 @@ def _pair(run: JudgedRun) -> Iterator[str]:
         yield gfm.table(HEADER, rows)
 
 
-def _time(used: Spent | None) -> str:
+def _time(used: ResourceUse | None) -> str:
     return "-" if used is None or used.seconds is None else duration(used.seconds)
 
 
@@ -233,7 +233,7 @@ def _regressed(run: JudgedRun) -> Iterator[str]:
     baseline = gfm.code_span(truncate(str(run.comparison["baseline"]), _NAME, "comparison.json"))
     if any(not comparison["comparable"] for comparison in run.comparison["comparisons"]):
         yield f"Protocols or data differ from those of the baseline {baseline}: no verdict on them."
-    worse = run.regressed()
+    worse = run.regressions()
     if not worse:
         yield f"No subject is significantly worse than in the baseline {baseline}."
         return
@@ -246,7 +246,7 @@ def _regressed(run: JudgedRun) -> Iterator[str]:
     yield _rest(len(worse), "subjects", "comparison.json")
 
 
-def _regressed_row(worse: Regressed, run: JudgedRun) -> Sequence[str]:
+def _regressed_row(worse: SubjectRegression, run: JudgedRun) -> Sequence[str]:
     several = len(run.results) > 1
     name = f"{worse.result} {worse.subject}" if several else worse.subject
     drop, p_value = signed(worse.drop), probability(worse.p_value)

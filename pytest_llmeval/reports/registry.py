@@ -20,7 +20,7 @@ from pytest_llmeval.core import RunError
 from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.installation import install_hint
 from pytest_llmeval.runs.judging import JudgedRun
-from pytest_llmeval.runs.judging import read_judged
+from pytest_llmeval.runs.judging import read_judged_run
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
 
@@ -65,10 +65,10 @@ def _html(material: ReportInput, out: Path) -> None:
 
 def _markdown(material: ReportInput, out: Path) -> None:
     from pytest_llmeval.reports.markdown import run_markdown
-    from pytest_llmeval.runs.judging import used
+    from pytest_llmeval.runs.judging import run_resource_use
 
     run = _judged(material)
-    out.write_text(run_markdown(run, used=used(run)), encoding="utf-8")
+    out.write_text(run_markdown(run, used=run_resource_use(run)), encoding="utf-8")
 
 
 def _code_quality(material: ReportInput, out: Path) -> None:
@@ -95,7 +95,7 @@ def _parquet(material: ReportInput, out: Path) -> None:
 
 
 def _judged(material: ReportInput) -> JudgedRun:
-    return read_judged(material.folder, material.comparison)
+    return read_judged_run(material.folder, material.comparison)
 
 
 FORMATS: Mapping[str, Format] = {

@@ -18,12 +18,12 @@ from pytest_llmeval.metrics import ALL_TIED_SHOWN
 from pytest_llmeval.reports.formatting import count
 from pytest_llmeval.reports.formatting import one_line
 from pytest_llmeval.runs.measurement import Measurement
-from pytest_llmeval.runs.measurement import disagreements
 from pytest_llmeval.runs.measurement import exclusions
-from pytest_llmeval.runs.measurement import how_read
+from pytest_llmeval.runs.measurement import extraction_summary
 from pytest_llmeval.runs.measurement import hybrid_lines
-from pytest_llmeval.runs.reply_problems import Failure
-from pytest_llmeval.runs.reply_problems import failures_of
+from pytest_llmeval.runs.measurement import scorer_disagreements
+from pytest_llmeval.runs.reply_problems import ErrorGroup
+from pytest_llmeval.runs.reply_problems import error_groups
 from pytest_llmeval.runs.reply_problems import reply_notes
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.scorers import counts_all_items
@@ -40,8 +40,8 @@ def run_notes(run: Run) -> list[str]:
     return [
         *run.incomplete_debiasing(),
         *exclusions(measurements),
-        *disagreements(measurements),
-        *how_read(measurements),
+        *scorer_disagreements(measurements),
+        *extraction_summary(measurements),
         *reply_notes(run.records),
         *hybrid_lines(measurements, run.hybrid),
     ]
@@ -50,13 +50,13 @@ def run_notes(run: Run) -> list[str]:
 def failure_lines(records: Iterable[Record]) -> Iterator[str]:
     """Yield each reason of a run's errors once; an answer counts once, not once per scorer."""
     counted = (record for record in records if not record.left_out and not record.response_of)
-    failures = failures_of(counted)
+    failures = error_groups(counted)
     yield from (failure_line(failure, "answers") for failure in failures[:_FAILURES])
     if len(failures) > _FAILURES:
         yield f"ERROR {len(failures) - _FAILURES:,} other reasons"
 
 
-def failure_line(failure: Failure, noun: str) -> str:
+def failure_line(failure: ErrorGroup, noun: str) -> str:
     """Format a reason of errors: ``ERROR 12 items, such as ID: reason``.
 
     ``noun``: plural of the things that are counted.

@@ -1,4 +1,4 @@
-"""Runs on disk: the folder, its records, reading a run back, comparing runs, joining shards."""
+"""Stored runs: results from records, verdicts, comparison, leaderboards, baselines and merging."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pytest_llmeval.runs.comparison import RunComparison
 from pytest_llmeval.runs.comparison import compare
 from pytest_llmeval.runs.judging import JudgedRun
 from pytest_llmeval.runs.judging import judge_run
-from pytest_llmeval.runs.judging import read_judged
-from pytest_llmeval.runs.leaderboard import League
-from pytest_llmeval.runs.leaderboard import league
+from pytest_llmeval.runs.judging import read_judged_run
+from pytest_llmeval.runs.leaderboard import Leaderboard
+from pytest_llmeval.runs.leaderboard import leaderboards
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.merge import merge
 from pytest_llmeval.runs.run import Run
@@ -19,17 +19,17 @@ from pytest_llmeval.runs.run import load_run
 
 __all__ = [
     "JudgedRun",
-    "League",
+    "Leaderboard",
     "Measurement",
     "MismatchError",
     "Run",
     "RunComparison",
     "compare",
     "judge_run",
-    "league",
+    "leaderboards",
     "load_baseline",
     "load_run",
     "merge",
-    "read_judged",
+    "read_judged_run",
     "save_baseline",
 ]

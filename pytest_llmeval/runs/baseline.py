@@ -1,4 +1,4 @@
-"""Named baselines: a run as one small JSON file meant for git, outcomes and fingerprints only."""
+"""Named baselines: a run as one small JSON file for git, with outcomes and fingerprints only."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from pytest_llmeval.storage.folder import RunFolder
 from pytest_llmeval.storage.schema import check_document
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-"""What a baseline may be called: the stem of its file."""
+"""Valid names of baselines: the stem of the file."""
 
 BASELINES = Path("baselines")
-"""Where a baseline is looked for by its name, and saved, unless told otherwise."""
+"""Default folder in which baselines are saved and searched by name."""
 
 _KIND = "baseline"
 _LETTERS = {
@@ -34,10 +34,10 @@ _LETTERS = {
 }
 _OUTCOMES = {letter: outcome for outcome, letter in _LETTERS.items()}
 _NOT_RUN = "-"  # a sample without an outcome between others
-# Of the item, as lists of ids where there are any.
+# Fields of an item, stored as lists of ids if there are any.
 _FLAGS = ("tie", "all_tied", "dropped_shots", "encoded_apart")
-# What of run.json is kept where it is there: what results are built from, and where they are from.
-_KEPT = (
+# Optional fields of run.json that are copied: those that results are built from, and provenance.
+_MANIFEST_FIELDS = (
     "started",
     "models",
     "own_model",
@@ -52,7 +52,7 @@ _KEPT = (
 
 
 class _Group(NamedTuple):
-    """What is the same in all records of a block of the file."""
+    """Fields that all records of a block of the file share."""
 
     model: str
     benchmark: str
@@ -63,11 +63,11 @@ class _Group(NamedTuple):
 
 
 def save_baseline(run: Run, file: Path) -> None:
-    """Write the outcomes of a run to ``file`` in one step; the same run gives the same bytes.
+    """Write the outcomes of a run to ``file`` atomically; the same run gives the same bytes.
 
-    Items that do not count (their test came to no verdict) are left out, and so are answers to
-    other orders of the options: an audit is not compared. Raises RunError for a run without
-    outcomes, and where the file cannot be written.
+    Items that do not count (their test had no verdict) are left out, and so are answers in other
+    option orders: audits are not compared. Raises RunError for a run without outcomes, or if the
+    file cannot be written.
     """
     groups: dict[_Group, dict[str, dict[str, dict[int, Record]]]] = {}
     for _, records in run.answers():
@@ -77,7 +77,7 @@ def save_baseline(run: Run, file: Path) -> None:
             items.setdefault(record.item, {})[record.sample] = record
     if not groups:
         raise RunError(f"{run.path} has no outcomes to save")
-    manifest = {key: run.manifest[key] for key in _KEPT if key in run.manifest}
+    manifest = {key: run.manifest[key] for key in _MANIFEST_FIELDS if key in run.manifest}
     document = {
         "kind": _KIND,
         "run": run.manifest.get("run") or run.path.name,
@@ -98,10 +98,10 @@ def save_baseline(run: Run, file: Path) -> None:
 
 
 def load_baseline(text: str, folder: Path) -> Run:
-    """The run that ``text`` names: a run folder, a baseline file, or ``folder/<text>.json``.
+    """Load the run that ``text`` names: a run folder, a baseline file, or ``folder/<text>.json``.
 
-    Raises ConfigError, offering the nearest name, where there is none; RunError, in one line,
-    for a file that is damaged or no baseline.
+    Raises ConfigError, suggesting the nearest name, if there is none; RunError, in one line, for a
+    file that is damaged or not a baseline.
     """
     path, named = Path(text), folder / f"{text.removesuffix('.json')}.json"
     try:
@@ -112,7 +112,7 @@ def load_baseline(text: str, folder: Path) -> Run:
         if NAME.fullmatch(text) and named.is_file():
             return read_baseline(named)
         if path.is_dir():
-            return load_run(path)  # which says what is missing in it
+            return load_run(path)  # raises an error for the missing file
     except OSError as error:
         raise RunError(f"{text[:100]!r} cannot be read: {error.strerror or error}") from None
     raise ConfigError(
@@ -122,9 +122,9 @@ def load_baseline(text: str, folder: Path) -> Run:
 
 
 def read_baseline(file: Path) -> Run:
-    """A baseline file as a run: its records have outcomes and fingerprints, nothing else.
+    """Read a baseline file as a run, whose records have only outcomes and fingerprints.
 
-    Raises RunError, in one line, for a file that is damaged or no baseline.
+    Raises RunError, in one line, for a file that is damaged or not a baseline.
     """
     document = RunFolder(file.parent).read(file.name)
     if document.get("kind") != _KIND:
@@ -146,12 +146,12 @@ def _group(record: Record) -> _Group:
 
 
 def _pack(items: dict[str, dict[int, Record]]) -> dict[str, Any]:
-    """The items of a subject by what became of their samples, without their common prefix.
+    """Return the items of a subject by the outcomes of their samples, without their common prefix.
 
-    A letter for every sample, a capital where the answer was cut off at the token limit.
+    There is one letter per sample, a capital if the answer was truncated at the token limit.
     """
-    # What the first and the last in order share, all share. One character at least is left of
-    # every id, so that a space separates any two.
+    # The common prefix of the first and last id in order is common to all. At least one character
+    # of every id remains, so that ids can be separated by spaces.
     first, last = min(items), max(items)
     shared = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
     prefix = first[: min(sum(1 for _ in shared), *(len(item) - 1 for item in items))]
@@ -172,7 +172,7 @@ def _pack(items: dict[str, dict[int, Record]]) -> dict[str, Any]:
     return {
         "prefix": prefix,
         "items": {key: " ".join(packed[key]) for key in sorted(packed)},
-        **{flag: listed for flag, listed in flags.items() if listed},
+        **{flag: ids for flag, ids in flags.items() if ids},
     }
 
 
@@ -184,7 +184,7 @@ def _letter(record: Record) -> str:
 def _unpack_block(block: dict[str, Any]) -> Iterator[Record]:
     group = _Group(*(block[name] for name in _Group._fields))
     if not all(isinstance(value, str) for value in group[:-1]):
-        raise TypeError("names and fingerprints must be texts")
+        raise TypeError("names and fingerprints must be strings")
     for subject, packed in block["subjects"].items():
         seen: set[str] = set()
         flags = {flag: set(packed.get(flag, "").split()) for flag in _FLAGS}
@@ -194,7 +194,7 @@ def _unpack_block(block: dict[str, Any]) -> Iterator[Record]:
                 if item in seen:
                     raise ValueError(f"item {item} occurs twice")
                 seen.add(item)
-                own = {flag: rest in listed for flag, listed in flags.items()}
+                own = {flag: rest in ids for flag, ids in flags.items()}
                 yield from _unpack_item(group, subject, item, letters, **own)
 
 
@@ -212,7 +212,7 @@ def _unpack_item(
         if letter == _NOT_RUN:
             continue
         if letter.lower() not in _OUTCOMES:
-            raise ValueError(f"{letter!r} is no outcome")
+            raise ValueError(f"{letter!r} is not an outcome")
         yield Record(
             **group._asdict(),
             item=item,
@@ -230,7 +230,7 @@ def _unpack_item(
 
 
 def _candidates(path: Path, folder: Path) -> list[str]:
-    """What the user may have meant: baselines by name, and what lies beside a path."""
+    """Return candidates for suggestions: names of baselines, and runs and files next to a path."""
     names = [file.stem for file in folder.glob("*.json")]
     if path.parent != Path() and path.parent.is_dir():
         names += [str(path.parent / file.parent.name) for file in path.parent.glob("*/run.json")]

@@ -1,16 +1,4 @@
-"""Option-order experiments of a stored run: audits, texts against letters, debiased results.
-
-Answers as texts against answers as letters: what either's labels and reading do to one audit.
-
-"M&D" against "S&L" of Nowak et al. 2026 (arXiv:2602.17445), wherever a run has both of one
-benchmark, over the same items in the same orders.
-
-Debiased results: what the log-probabilities of a run say once position bias is taken out.
-
-A result of its own beside the one that it is computed from (``mmlu[letter+pride]``), only where
-``--llm-debias`` asks for it. All of an item's orders enter, and of some methods all items, so it is
-computed at the end and has no records.
-"""
+"""Option-order experiments of a stored run: audits, texts against letters, debiased results."""
 
 from __future__ import annotations
 
@@ -41,38 +29,42 @@ from pytest_llmeval.metrics import variance_ratio
 from pytest_llmeval.metrics.bias.audit import FamilyResult
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.usage import Key
-from pytest_llmeval.runs.usage import Spent
-from pytest_llmeval.runs.usage import spent
+from pytest_llmeval.runs.usage import ResourceUse
+from pytest_llmeval.runs.usage import resource_use
 
 TEXTS = "matched"
 LETTERS = ("choice", "letter")
 """Scorers of answers that are letters: generated, or compared by their likelihood."""
 
 
-def pairs(
+def text_letter_pairs(
     measurements: Sequence[Measurement], records: Callable[[], Iterable[Record]]
 ) -> Iterator[dict[str, Any]]:
-    """Every pair as JSON values. ``records`` reads those of the run, for what the answers took.
+    """Yield the comparisons of answers as texts with answers as letters, as JSON values.
+
+    They are "M&D" and "S&L" of Nowak et al. 2026 (arXiv:2602.17445), for every benchmark of which a
+    run has both, over the same items in the same orders. ``records`` reads those of the run, for
+    time and tokens.
 
     ``mean``, ``variance``, ``consistency`` and ``recall_std`` are those of the audit's main family
     of arms (``FamilyResult``; ``mean`` is its ``moved_mean``), ``variance_ratio`` is texts over
     letters.
     """
-    found = [
+    matches = [
         (texts, letters, *families)
         for texts in measurements
         for letters in measurements
         if (families := _comparable(texts, letters)) is not None
     ]
-    took = spent(records()) if found else {}
-    for texts, letters, of_texts, of_letters in found:
+    use = resource_use(records()) if matches else {}
+    for texts, letters, of_texts, of_letters in matches:
         yield {
             "model": texts.result.model,
             "benchmark": texts.result.benchmark,
             "items": of_texts.items,
             "arms": list(of_texts.arms),
-            "texts": _side(texts, of_texts, took),
-            "letters": _side(letters, of_letters, took),
+            "texts": _side(texts, of_texts, use),
+            "letters": _side(letters, of_letters, use),
             "variance_ratio": variance_ratio(of_texts.variance, of_letters.variance),
         }
 
@@ -80,11 +72,11 @@ def pairs(
 def _comparable(
     texts: Measurement, letters: Measurement
 ) -> tuple[FamilyResult, FamilyResult] | None:
-    """The arms of both that are compared; None of unlike items or arms, or with errors."""
+    """Return the main families of both; None if items or arms differ, or there are errors."""
     first, second = texts.result, letters.result
     if (
-        texts.scored_again
-        or letters.scored_again
+        texts.shares_responses
+        or letters.shares_responses
         or first.scorer.partition("+")[0] != TEXTS
         or second.scorer not in LETTERS
         or (first.model, first.benchmark) != (second.model, second.benchmark)
@@ -96,15 +88,17 @@ def _comparable(
         or second.audit is None
     ):
         return None
-    one, other = first.audit.main, second.audit.main
-    if one is None or other is None or (one.arms, one.items) != (other.arms, other.items):
+    mine, theirs = first.audit.main, second.audit.main
+    if mine is None or theirs is None or (mine.arms, mine.items) != (theirs.arms, theirs.items):
         return None
-    return one, other
+    return mine, theirs
 
 
-def _side(one: Measurement, family: FamilyResult, took: Mapping[Key, Spent]) -> dict[str, Any]:
-    result = one.result
-    used = took.get(result.key, Spent())
+def _side(
+    measurement: Measurement, family: FamilyResult, use: Mapping[Key, ResourceUse]
+) -> dict[str, Any]:
+    result = measurement.result
+    used = use.get(result.key, ResourceUse())
     return {
         "scorer": result.scorer,
         "protocol": result.protocol,
@@ -124,45 +118,50 @@ def audit_of(
     items: Iterable[tuple[str, Sequence[Record]]],
     same: Mapping[str, Sequence[int]],
 ) -> Audit | None:
-    """The audit of items with the records of each in every arm it is in.
+    """Return the option-order audit of items with their records in every arm.
 
-    ``same``: ``same_options`` of the items that have equal ones. Items that have an error in the
-    original order, or no other arm, are left out. None where no item is left.
+    ``same``: ``same_options`` of the items that have equal options. Items that have an error in the
+    original order, or no other arm, are left out. None if no item remains.
     """
     table: dict[str, dict[str, ArmAnswer]] = {}
     for item, records in items:
-        found = [one for one in records if not one.content_free]
-        usual = next((one.order for one in found if one.order), "")
-        if not usual:
+        in_arms = [record for record in records if not record.content_free]
+        any_order = next((record.order for record in in_arms if record.order), "")
+        if not any_order:
             continue
-        shown = "".join(sorted(usual, key=LABELS.index))
+        original = "".join(sorted(any_order, key=LABELS.index))
         answers = {
-            one.arm or ORIGINAL: _answer(one, one.order or shown, same.get(item, ()))
-            for one in found
-            if one.outcome is not Outcome.ERROR
+            record.arm or ORIGINAL: _answer(record, record.order or original, same.get(item, ()))
+            for record in in_arms
+            if record.outcome is not Outcome.ERROR
         }
         if ORIGINAL in answers:
             table[item] = answers
     return audit_table(table, arms=(ORIGINAL, *arms)) if table else None
 
 
-def _answer(one: Record, order: str, same: Sequence[int]) -> ArmAnswer:
-    read = one.answer if one.answer is not None and one.answer in tuple(order) else None
+def _answer(record: Record, order: str, same: Sequence[int]) -> ArmAnswer:
+    label = record.answer if record.answer is not None and record.answer in tuple(order) else None
     return arm_answer(
         [LABELS.index(label) for label in order],
-        LABELS.index(one.gold),
-        None if read is None else LABELS.index(read),
-        one.outcome is Outcome.CORRECT,
+        LABELS.index(record.gold),
+        None if label is None else LABELS.index(label),
+        record.outcome is Outcome.CORRECT,
         same,
     )
 
 
 DEBIASED = tuple(f"letter+{how}" for how in debiasing.METHODS)
-"""Results that ``--llm-debias`` adds to those by letter."""
+"""Scorers of the results that ``--llm-debias`` adds to those of ``letter``.
+
+Such a result is separate from the one that it is computed from (``mmlu[letter+pride]``). It depends
+on all orders of an item, and for some methods on all items, so it is computed at the end and has no
+records.
+"""
 
 
-class _Asked(NamedTuple):
-    """An item with its log-probabilities, a row an order of its options, the original first."""
+class _ItemAnswers(NamedTuple):
+    """An item with its log-probabilities: one row per option order, the original first."""
 
     item: str
     subject: str
@@ -171,42 +170,43 @@ class _Asked(NamedTuple):
     orders: list[tuple[int, ...]]
 
 
-def debiased(
+def debiased_outcomes(
     planned: PlannedResult,
     fingerprint: str,
     items: Mapping[str, ItemOutcomes],
     records: Iterable[Record],
     seed: int,
 ) -> dict[str, ItemOutcomes]:
-    """The outcomes of a debiased result, from those of the result that it is computed from.
+    """Return the outcomes of a debiased result, from those of the result that it is computed from.
 
-    ``fingerprint`` is that of the way in which the answers were asked for, ``records`` hold them.
-    An item without log-probabilities (an error, or a letter that had to be generated) stays as it
-    is, and so does one of more options than there are orders, in which they are not at every
-    position as often. Empty where no item has any. Contextual calibration leaves out items whose
-    content-free prompt was not asked; where it has an error, or not every label was told, so have
-    they.
+    ``fingerprint`` is that of the protocol variant of the answers, which ``records`` hold. An item
+    without log-probabilities (an error, or a generated letter) is unchanged, and so is one with more
+    options than orders, which are not equally often at every position. Empty if no item has
+    log-probabilities. Contextual calibration leaves out items without a content-free answer; if that
+    has an error, or lacks a label, they are errors.
     """
     assert planned.debias is not None
     own = [record for record in records if record.benchmark == planned.benchmark]
-    asked = _asked(
+    item_answers = _item_answers(
         [arm for arm in planned.arms if not is_content_free(arm)], fingerprint, items, own
     )
-    if not asked:
+    if not item_answers:
         return {}
     if planned.debias in debiasing.AVERAGING:
-        asked = [one for one in asked if debiasing.is_balanced(one.orders)]
+        item_answers = [
+            answers for answers in item_answers if debiasing.is_balanced(answers.orders)
+        ]
     if planned.debias == "contextual":
         free = _content_free(
             [arm for arm in planned.arms if is_content_free(arm)], fingerprint, own
         )
-        chosen = _contextual(asked, free)
+        chosen = _contextual(item_answers, free)
     else:
         chosen = {}
-        for alike in _by_size(asked):
-            found = _METHODS[planned.debias](alike, seed)
-            chosen.update(zip((one.item for one in alike), found, strict=True))
-    golds = {one.item: one.gold for one in asked}
+        for alike in _by_size(item_answers):
+            options = _METHODS[planned.debias](alike, seed)
+            chosen.update(zip((answers.item for answers in alike), options, strict=True))
+    golds = {answers.item: answers.gold for answers in item_answers}
     outcomes = {}
     for name, item in items.items():
         if name not in golds or Outcome.ERROR in item.outcomes:
@@ -216,10 +216,10 @@ def debiased(
     return outcomes
 
 
-def what_is_lacking(
+def missing_debiased_items(
     name: str, first: Mapping[str, ItemOutcomes], items: Mapping[str, ItemOutcomes]
 ) -> str | None:
-    """Why a debiased result is not computed, or not for all items of the one that it is made of."""
+    """Return why a debiased result is missing, or has errors that its source has not; else None."""
     if not items:
         return f"{name} is not computed: no item has log-probabilities of its labels"
     errors = sum(
@@ -228,8 +228,8 @@ def what_is_lacking(
     )
     if errors:
         return (
-            f"{name}: {errors:,} items are errors: not all of their labels' log-probabilities are"
-            " known without a question"
+            f"{name}: {errors:,} items are errors: their content-free prompt has no"
+            " log-probability for some labels"
         )
     return None
 
@@ -242,101 +242,107 @@ def _outcome(item: ItemOutcomes, chosen: int | None, gold: int) -> ItemOutcomes:
     return replace(item, outcomes=(outcome,), tie=False)
 
 
-def _by_size(asked: Iterable[_Asked]) -> Iterable[list[_Asked]]:
-    sizes: dict[int, list[_Asked]] = {}
-    for one in asked:
-        sizes.setdefault(len(one.orders[0]), []).append(one)
+def _by_size(item_answers: Iterable[_ItemAnswers]) -> Iterable[list[_ItemAnswers]]:
+    sizes: dict[int, list[_ItemAnswers]] = {}
+    for answers in item_answers:
+        sizes.setdefault(len(answers.orders[0]), []).append(answers)
     return sizes.values()
 
 
-def _asked(
+def _item_answers(
     arms: Sequence[str],
     fingerprint: str,
     items: Mapping[str, ItemOutcomes],
     records: Iterable[Record],
-) -> list[_Asked]:
-    """Items with log-probabilities in every order that was asked for of them."""
+) -> list[_ItemAnswers]:
+    """Return the items that have log-probabilities in every requested order."""
     protocols = {fingerprint, *(arm_fingerprint(fingerprint, arm) for arm in arms)}
-    found: dict[str, dict[str, Record]] = {}
+    by_item: dict[str, dict[str, Record]] = {}
     for record in records:
         if record.protocol in protocols and record.item in items:
-            found.setdefault(record.item, {})[record.arm] = record
-    asked = []
-    for name, by_arm in sorted(found.items()):
+            by_item.setdefault(record.item, {})[record.arm] = record
+    item_answers = []
+    for name, by_arm in sorted(by_item.items()):
         first = by_arm.get("")
-        if first is None or not all(one.logprobs for one in by_arm.values()):
+        if first is None or not all(record.logprobs for record in by_arm.values()):
             continue
-        usual = LABELS[: len(first.logprobs)]
-        gold = usual.find(first.gold)
+        labels = LABELS[: len(first.logprobs)]
+        gold = labels.find(first.gold)
         if gold >= 0:
-            # In the order of the arms, not that in which their answers came.
+            # In the order of the arms, not in that of their answers.
             rows = [by_arm[arm] for arm in ("", *arms) if arm in by_arm]
-            orders = [tuple(map(LABELS.index, one.order or usual)) for one in rows]
-            logprobs = [one.logprobs for one in rows]
-            asked.append(_Asked(name, rows[0].subject, gold, logprobs, orders))
-    return asked
+            orders = [tuple(map(LABELS.index, record.order or labels)) for record in rows]
+            logprobs = [record.logprobs for record in rows]
+            item_answers.append(_ItemAnswers(name, rows[0].subject, gold, logprobs, orders))
+    return item_answers
 
 
 def _content_free(
     arms: Sequence[str], fingerprint: str, records: Iterable[Record]
 ) -> dict[tuple[str, int], list[Record]]:
-    """(subject, number of options) → its content-free answers, where all of them are known.
+    """Return the content-free answers by (subject, number of options), where all of them exist.
 
-    Shards ask for each of them once: what has no error and comes first by item counts.
+    Every shard requests each of them: the first by item id that has no error counts.
     """
-    known = {arm_fingerprint(fingerprint, arm) for arm in arms}
-    found: dict[tuple[str, int], dict[str, Record]] = {}
-    for record in sorted(records, key=lambda one: (not one.logprobs, one.item)):
-        if record.protocol in known:
-            group = found.setdefault((record.subject, len(record.order)), {})
+    fingerprints = {arm_fingerprint(fingerprint, arm) for arm in arms}
+    groups: dict[tuple[str, int], dict[str, Record]] = {}
+    for record in sorted(records, key=lambda record: (not record.logprobs, record.item)):
+        if record.protocol in fingerprints:
+            group = groups.setdefault((record.subject, len(record.order)), {})
             group.setdefault(record.arm, record)
-    return {group: list(own.values()) for group, own in found.items() if len(own) == len(known)}
+    return {
+        key: list(group.values())
+        for key, group in groups.items()
+        if len(group) == len(fingerprints)
+    }
 
 
 def _contextual(
-    asked: Iterable[_Asked], free: Mapping[tuple[str, int], Sequence[Record]]
+    item_answers: Iterable[_ItemAnswers], free: Mapping[tuple[str, int], Sequence[Record]]
 ) -> dict[str, int | None]:
-    """Item → the option chosen, None where not all labels were told without content."""
+    """Return the chosen option by item id; None if content-free answers lack a label."""
     chosen: dict[str, int | None] = {}
-    for one in asked:
-        answers = free.get((one.subject, len(one.orders[0])))
+    for item in item_answers:
+        answers = free.get((item.subject, len(item.orders[0])))
         if answers is None:
             continue
         rows = [answer.logprobs for answer in answers]
-        told = all(row and all(map(math.isfinite, row)) for row in rows)
-        chosen[one.item] = (
-            int(debiasing.contextually_calibrated(one.logprobs[0], rows).argmax()) if told else None
+        is_complete = all(row and all(map(math.isfinite, row)) for row in rows)
+        chosen[item.item] = (
+            int(debiasing.contextually_calibrated(item.logprobs[0], rows).argmax())
+            if is_complete
+            else None
         )
     return chosen
 
 
-def _averaged(items: Sequence[_Asked], _seed: int) -> list[int]:
+def _averaged(items: Sequence[_ItemAnswers], _seed: int) -> list[int]:
     return [
-        int(debiasing.averaged_probabilities(one.logprobs, one.orders).argmax()) for one in items
+        int(debiasing.averaged_probabilities(item.logprobs, item.orders).argmax()) for item in items
     ]
 
 
-def _pride(items: Sequence[_Asked], seed: int) -> list[int]:
-    estimated = debiasing.estimation_items([one.item for one in items], seed=seed)
+def _pride(items: Sequence[_ItemAnswers], seed: int) -> list[int]:
+    estimated = debiasing.estimation_items([item.item for item in items], seed=seed)
     prior = debiasing.mean_prior(
         [
-            debiasing.prior(one.logprobs, one.orders).tolist()
-            for one in items
-            if one.item in estimated
+            debiasing.prior(item.logprobs, item.orders).tolist()
+            for item in items
+            if item.item in estimated
         ]
     ).tolist()
     return [
         int(
-            debiasing.averaged_probabilities(one.logprobs, one.orders).argmax()
-            if one.item in estimated
-            else debiasing.without_prior(one.logprobs[0], prior).argmax()
+            debiasing.averaged_probabilities(item.logprobs, item.orders).argmax()
+            if item.item in estimated
+            else debiasing.without_prior(item.logprobs[0], prior).argmax()
         )
-        for one in items
+        for item in items
     ]
 
 
-def _batch(items: Sequence[_Asked], _seed: int) -> list[int]:
-    rows = debiasing.batch_calibrated([one.logprobs[0] for one in items])
+def _batch(items: Sequence[_ItemAnswers], _seed: int) -> list[int]:
+    rows = debiasing.batch_calibrated([item.logprobs[0] for item in items])
     return [int(row.argmax()) for row in rows]
 
 

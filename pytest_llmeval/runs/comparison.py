@@ -1,4 +1,4 @@
-"""Comparison of stored runs: which results belong together, and whether they may be compared."""
+"""Comparison of stored runs: pairs their results and checks that these are comparable."""
 
 from __future__ import annotations
 
@@ -19,48 +19,46 @@ from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.storage.folder import run_name
 
-_SHOWN_FIELDS = 8
-_SHOWN_CHARACTERS = 40
+_MOST_FIELDS = 8
+_MOST_CHARACTERS = 40
 
 
 class MismatchError(ConfigError):
-    """Two runs of different protocols or data: their numbers say nothing about the models."""
+    """Two runs have different protocols or data: their numbers do not compare the models."""
 
 
-class _Absent:
-    """The value of a field that one side does not have."""
+class _AbsentType:
+    """Type of the value of a field that one side does not have."""
 
     def __repr__(self) -> str:
         return "(absent)"
 
 
-ABSENT = _Absent()
+ABSENT = _AbsentType()
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """One field in which two results that belong together differ, such as ``shots`` 5 against 0.
+    """A field in which two paired results differ, such as ``shots`` 5 against 0."""
 
-    ``result`` is named as ``mmlu[letter]``; ``field`` is a path into the protocol
-    (``template.question``), or ``data`` for the content hash. ``models``: the baseline's and the
-    candidate's, of a difference that only these two have.
-    """
-
+    #: Name of the result, such as ``mmlu[letter]``.
     result: str
+    #: Path into the protocol (``template.question``), or ``data`` for the content hash.
     field: str
     baseline: Any
     candidate: Any
+    #: The baseline's and the candidate's, if only these two differ.
     models: tuple[str, str] | None = None
 
     @property
     def text(self) -> str:
-        """The field with both values, shortened to where they differ."""
-        one, other = _shown(self.baseline, self.candidate)
-        return f"{self.field} {one} against {other}"
+        """Field and both values, shortened to where they differ."""
+        baseline, candidate = _shortened_pair(self.baseline, self.candidate)
+        return f"{self.field} {baseline} against {candidate}"
 
     def as_json(self) -> dict[str, Any]:
-        """The difference as plain JSON values."""
-        # default=repr: a field that one side lacks has no JSON value of its own.
+        """Return the difference as plain JSON values."""
+        # default=repr: `ABSENT` has no JSON value.
         value: dict[str, Any] = json.loads(json.dumps(asdict(self), default=repr))
         if self.models is None:
             del value["models"]
@@ -68,7 +66,7 @@ class Mismatch:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Mismatch:
-        """The difference of ``as_json``. Raises TypeError for other fields."""
+        """Construct a difference from ``as_json``. Raises TypeError for other fields."""
         models = value.get("models")
         return cls(**{**value, "models": None if models is None else tuple(models)})
 
@@ -76,86 +74,99 @@ class Mismatch:
 def differing_fields(
     baseline: Mapping[str, Any], candidate: Mapping[str, Any]
 ) -> list[tuple[str, Any, Any]]:
-    """The fields of two nested documents that differ, as (path, value, other value).
+    """Return the fields of two nested documents that differ, as (path, value, other value).
 
-    Shallow fields first, otherwise in the order of the documents. ``ABSENT`` stands for a field
-    that one side lacks; a tuple and a list of the same values are equal, as they are in JSON.
+    Shallow fields come first, otherwise in the order of the documents. A missing field has the value
+    ``ABSENT``; a tuple and a list of the same values are equal, as in JSON.
     """
-    found = list(_walk((), baseline, candidate))
-    found.sort(key=lambda entry: len(entry[0]))
-    return [(".".join(path), one, other) for path, one, other in found]
+    differences = list(_walk((), baseline, candidate))
+    differences.sort(key=lambda entry: len(entry[0]))
+    return [(".".join(path), value, other) for path, value, other in differences]
 
 
 def describe_differences(differences: Iterable[tuple[str, Any, Any]]) -> str:
-    """Differing fields on one line: ``shots 5 against 0; template.delimiter ' ' against ''``."""
-    return listed(Mismatch("", *difference).text for difference in differences)
+    """Return differences on one line: ``shots 5 against 0; template.delimiter ' ' against ''``."""
+    return shortened_list(Mismatch("", *difference).text for difference in differences)
 
 
-def protocol_differences(one: Measurement, other: Measurement) -> list[tuple[str, Any, Any]]:
-    """The fields in which two results must not differ but do; empty if they may be compared."""
-    found: list[tuple[str, Any, Any]] = []
-    if one.fingerprint != other.fingerprint:
-        found = differing_fields(one.protocol, other.protocol)
-        # Documents can agree where fingerprints differ when one was edited, or is of a version
-        # of this tool that counts other fields in.
-        found = found or [("protocol fingerprint", one.fingerprint, other.fingerprint)]
-    if one.data_hash != other.data_hash:
-        found.append(("data", one.data_hash, other.data_hash))
-    # Letters read from the likeliest tokens are not log-likelihoods, nor is a chat plain text.
-    ask = one.protocol["ask"]
-    told = ask == "choices" or (one.asked and other.asked)
-    if told and one.asked != other.asked:
-        found.append(("asked by", one.asked or ask, other.asked or ask))
-    # A model whose chat template writes no date has the same prompt under any.
-    days = one.template_date, other.template_date
-    if one.protocol["chat"] and all(days) and days[0] != days[1]:
-        found.append(("date in the chat template", *days))
-    return found
+def protocol_differences(
+    baseline: Measurement, candidate: Measurement
+) -> list[tuple[str, Any, Any]]:
+    """Return the differences that make two results incomparable; empty if they are comparable."""
+    differences: list[tuple[str, Any, Any]] = []
+    if baseline.fingerprint != candidate.fingerprint:
+        differences = differing_fields(baseline.protocol, candidate.protocol)
+        # Equal documents can have different fingerprints if one was edited, or written by a version
+        # of this tool that includes other fields.
+        differences = differences or [
+            ("protocol fingerprint", baseline.fingerprint, candidate.fingerprint)
+        ]
+    if baseline.data_hash != candidate.data_hash:
+        differences.append(("data", baseline.data_hash, candidate.data_hash))
+    # Letters from top log-probabilities are not log-likelihoods, and a chat is not plain text.
+    ask = baseline.protocol["ask"]
+    is_stored = ask == "choices" or (baseline.asked and candidate.asked)
+    if is_stored and baseline.asked != candidate.asked:
+        differences.append(("asked by", baseline.asked or ask, candidate.asked or ask))
+    # A chat template without a date gives the same prompt on any day.
+    days = baseline.template_date, candidate.template_date
+    if baseline.protocol["chat"] and all(days) and days[0] != days[1]:
+        differences.append(("date in the chat template", *days))
+    return differences
 
 
 def mismatches_of(pairs: Iterable[tuple[Measurement, Measurement]]) -> list[Mismatch]:
-    """Every difference once, however many models ran under the same two protocols."""
+    """Return every difference once, for any number of models under the same two protocols."""
     seen: set[tuple[str, ...]] = set()
-    found = []
-    for one, other in pairs:
-        about = (
-            *(one.name, one.fingerprint, other.fingerprint, one.data_hash, other.data_hash),
-            *(one.template_date, other.template_date),
+    mismatches = []
+    for baseline, candidate in pairs:
+        key = (
+            *(
+                baseline.name,
+                baseline.fingerprint,
+                candidate.fingerprint,
+                baseline.data_hash,
+                candidate.data_hash,
+            ),
+            *(baseline.template_date, candidate.template_date),
         )
-        if about not in seen:
-            seen.add(about)
-            found += [Mismatch(one.name, *entry) for entry in protocol_differences(one, other)]
-    return found
+        if key not in seen:
+            seen.add(key)
+            mismatches += [
+                Mismatch(baseline.name, *entry)
+                for entry in protocol_differences(baseline, candidate)
+            ]
+    return mismatches
 
 
-def refusal(one: str, other: str, mismatches: Sequence[Mismatch]) -> MismatchError:
-    """The error that two runs of these names differ so."""
+def mismatch_error(baseline: str, candidate: str, mismatches: Sequence[Mismatch]) -> MismatchError:
+    """Return the error that two runs, by their names, cannot be compared."""
     by_result: dict[str, list[str]] = {}
     for mismatch in mismatches:
         by_result.setdefault(mismatch.result, []).append(mismatch.text)
-    texts = "; ".join(f"{name}: {listed(fields)}" for name, fields in by_result.items())
-    return MismatchError(f"{one} and {other} cannot be compared: {texts}")
+    texts = "; ".join(f"{name}: {shortened_list(fields)}" for name, fields in by_result.items())
+    return MismatchError(f"{baseline} and {candidate} cannot be compared: {texts}")
 
 
-def listed(texts: Iterable[str]) -> str:
-    """The first eight texts on one line, and how many more there are."""
+def shortened_list(texts: Iterable[str]) -> str:
+    """Return the first eight texts on one line, and the number of further ones."""
     every = list(texts)
-    more = len(every) - _SHOWN_FIELDS
-    return "; ".join(every[:_SHOWN_FIELDS] + ([f"and {more} more fields"] if more > 0 else []))
+    more = len(every) - _MOST_FIELDS
+    return "; ".join(every[:_MOST_FIELDS] + ([f"and {more} more fields"] if more > 0 else []))
 
 
 def _walk(
-    path: tuple[str, ...], one: Any, other: Any
+    path: tuple[str, ...], value: Any, other: Any
 ) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        for key in dict.fromkeys([*one, *other]):
-            yield from _walk((*path, key), one.get(key, ABSENT), other.get(key, ABSENT))
-    elif _plain(one) != _plain(other):
-        yield path, one, other
+    if isinstance(value, Mapping) and isinstance(other, Mapping):
+        for key in dict.fromkeys([*value, *other]):
+            yield from _walk((*path, key), value.get(key, ABSENT), other.get(key, ABSENT))
+    elif _plain(value) != _plain(other):
+        yield path, value, other
 
 
 def _plain(value: Any) -> Any:
-    """The value with every tuple a list, and true and false told apart from 1 and 0."""
+    """Return the value with tuples as lists, and booleans distinct from 0 and 1."""
     if isinstance(value, Mapping):
         return {key: _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -163,75 +174,72 @@ def _plain(value: Any) -> Any:
     return (value,) if isinstance(value, bool) else value
 
 
-def _shown(one: Any, other: Any) -> tuple[str, str]:
-    """Both values on one line each, cut to the neighbourhood of their first difference."""
-    texts = repr(one), repr(other)
-    if max(map(len, texts)) <= _SHOWN_CHARACTERS:
+def _shortened_pair(value: Any, other: Any) -> tuple[str, str]:
+    """Return both values on one line each, shortened to the context of their first difference."""
+    texts = repr(value), repr(other)
+    if max(map(len, texts)) <= _MOST_CHARACTERS:
         return texts
     pairs = zip(*texts, strict=False)
     first = next((at for at, (a, b) in enumerate(pairs) if a != b), min(map(len, texts)))
-    start = max(0, first - _SHOWN_CHARACTERS // 4)
+    start = max(0, first - _MOST_CHARACTERS // 4)
     return _cut(texts[0], start), _cut(texts[1], start)
 
 
 def _cut(text: str, start: int) -> str:
-    end = start + _SHOWN_CHARACTERS
+    end = start + _MOST_CHARACTERS
     return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
 
 
 ALPHA = 0.05
-"""Level at which a difference is called significant, after Holm's adjustment."""
+"""Significance level, after Holm's adjustment."""
 
 
 @dataclass(frozen=True)
 class RunComparison:
-    """Two runs, result by result and item by item.
-
-    ``mismatches`` is empty unless they were allowed for, or a side is not a measurement; numbers of
-    a result with mismatches are no ground for a verdict. ``only_baseline`` and ``only_candidate``
-    name the results that the other run lacks, as ``mmlu[letter]``, with the model in front where
-    the run has several.
-    """
+    """Two runs, compared result by result and item by item."""
 
     baseline: str
     candidate: str
     comparisons: tuple[Comparison, ...]
+    #: Empty unless they were allowed, or a side is not a measurement; the numbers of a result with
+    #: mismatches do not justify a verdict.
     mismatches: tuple[Mismatch, ...] = ()
+    #: Results that the other run lacks, as ``mmlu[letter]``, after the model if there are several.
     only_baseline: tuple[str, ...] = ()
     only_candidate: tuple[str, ...] = ()
 
     def comparable(self, comparison: Comparison) -> bool:
-        """Whether both sides ran under the same protocol on the same data."""
+        """Return true if both sides ran under the same protocol on the same data."""
         return not self.differences(comparison)
 
     def differences(self, comparison: Comparison) -> list[Mismatch]:
-        """In what the two sides differ though they must not."""
+        """Return the mismatches of a comparison."""
         models = (comparison.baseline, comparison.candidate)
         return [
-            one
-            for one in self.mismatches
-            if one.result == comparison.name and one.models in (None, models)
+            mismatch
+            for mismatch in self.mismatches
+            if mismatch.result == comparison.name and mismatch.models in (None, models)
         ]
 
     def for_gates(self) -> dict[tuple[str, str, str], Comparison | str]:
-        """By (candidate's model, benchmark, scorer) what gates are judged by.
+        """Return the comparisons for gates, by (candidate's model, benchmark, scorer).
 
-        A string where there is no verdict, saying why.
+        A string is the reason why there is no verdict.
         """
-        found: dict[tuple[str, str, str], Comparison | str] = {}
+        comparisons: dict[tuple[str, str, str], Comparison | str] = {}
         for comparison in self.comparisons:
             key = (comparison.candidate, comparison.benchmark, comparison.scorer)
             if differences := self.differences(comparison):
-                texts = listed(mismatch.text for mismatch in differences)
-                found[key] = f"protocols or data differ ({texts}): no verdict"
-            elif key in found:
-                found[key] = f"{self.baseline} has several models, none of them {key[0]}"
+                texts = shortened_list(mismatch.text for mismatch in differences)
+                comparisons[key] = f"protocols or data differ ({texts}): no verdict"
+            elif key in comparisons:
+                comparisons[key] = f"{self.baseline} has several models, none of them {key[0]}"
             else:
-                found[key] = comparison
-        return found
+                comparisons[key] = comparison
+        return comparisons
 
     def as_json(self) -> dict[str, Any]:
-        """The content of ``comparison.json``; ``comparable`` false: the numbers are no verdict."""
+        """Return the content of ``comparison.json``; ``comparable`` is false if there are mismatches."""
         return {
             "baseline": self.baseline,
             "candidate": self.candidate,
@@ -246,9 +254,9 @@ class RunComparison:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> RunComparison:
-        """The comparison of ``as_json``.
+        """Construct a comparison from ``as_json``.
 
-        Raises RunError for a document that lacks a field, such as that of another version.
+        Raises RunError for a document that lacks a field, such as one of another version.
         """
         try:
             return cls(
@@ -266,18 +274,19 @@ class RunComparison:
 def compare(baseline: Run, candidate: Run, *, allow_mismatch: bool = False) -> RunComparison:
     """Pair the results of two runs and compare them item by item.
 
-    Results of the same benchmark and scorer belong together. Models are paired by name; a
+    Results of the same benchmark and scorer are paired. Models are paired by name; a
     model without a namesake is paired with the other run's model if that has only one.
 
-    Raises MismatchError, naming the differing fields with both values, where results that
-    belong together differ in protocol or data (``allow_mismatch`` compares all the same), and
-    ConfigError where nothing belongs together.
+    Raises MismatchError, naming the differing fields with both values, if paired results differ
+    in protocol or data (``allow_mismatch`` compares them nevertheless), and ConfigError if there
+    are no pairs.
     """
     names = (run_name(baseline.path), run_name(candidate.path))
     left, right = _by_model(baseline), _by_model(candidate)
     pairs: list[tuple[Measurement, Measurement]] = []
-    for one, other in _pair_models(names, list(left), list(right)):
-        pairs += [(left[one][key], right[other][key]) for key in left[one] if key in right[other]]
+    for mine, theirs in _pair_models(names, list(left), list(right)):
+        shared = [key for key in left[mine] if key in right[theirs]]
+        pairs += [(left[mine][key], right[theirs][key]) for key in shared]
     if not pairs:
         raise ConfigError(
             f"{names[0]} and {names[1]} have no result in common:"
@@ -285,13 +294,13 @@ def compare(baseline: Run, candidate: Run, *, allow_mismatch: bool = False) -> R
         )
     mismatches = mismatches_of(pairs)
     if mismatches and not allow_mismatch:
-        raise refusal(names[0], names[1], mismatches)
-    mismatches += [unlike for one, other in pairs if (unlike := _unmeasured(one, other))]
+        raise mismatch_error(names[0], names[1], mismatches)
+    mismatches += [unlike for pair in pairs if (unlike := _unmeasured(*pair))]
     return RunComparison(
         *names,
-        comparisons=tuple(compare_pair(one, other) for one, other in pairs),
+        comparisons=tuple(compare_pair(*pair) for pair in pairs),
         mismatches=tuple(mismatches),
-        only_baseline=_unpaired(left, [one for one, _ in pairs]),
+        only_baseline=_unpaired(left, [measurement for measurement, _ in pairs]),
         only_candidate=_unpaired(right, [other for _, other in pairs]),
     )
 
@@ -302,17 +311,23 @@ def check_comparable(
     models: Sequence[str] | None,
     allow_mismatch: bool,
 ) -> None:
-    """See before a run starts that its results can be compared with a baseline's.
+    """Check, before a run starts, that its results are comparable with a baseline's.
 
-    ``planned`` has no items yet; ``models`` is None where their names are not known. Raises what
-    ``compare`` would.
+    ``planned`` has no items yet; ``models`` is None if their names are not known. Raises the errors
+    of ``compare``.
     """
     if models is not None:
         names = (f"baseline {run_name(baseline.path)}", "this run")
         list(_pair_models(names, list(_by_model(baseline)), list(models)))
-    own = {(one.result.benchmark, one.result.scorer): one for one in planned}
-    found = [(one, (one.result.benchmark, one.result.scorer)) for one in baseline.measurements()]
-    pairs = [(one, own[key]) for one, key in found if key in own]
+    own = {
+        (measurement.result.benchmark, measurement.result.scorer): measurement
+        for measurement in planned
+    }
+    pairs = [
+        (measurement, own[key])
+        for measurement in baseline.measurements()
+        if (key := (measurement.result.benchmark, measurement.result.scorer)) in own
+    ]
     name = run_name(baseline.path)
     if not pairs:
         has, runs = (
@@ -324,17 +339,18 @@ def check_comparable(
         )
     mismatches = mismatches_of(pairs)
     if mismatches and not allow_mismatch:
-        raise refusal(f"baseline {name}", "this run", mismatches)
+        raise mismatch_error(f"baseline {name}", "this run", mismatches)
 
 
 # Pairing ---------------------------------------------------------------------------------
 
 
 def _by_model(run: Run) -> dict[str, dict[tuple[str, str], Measurement]]:
-    found: dict[str, dict[tuple[str, str], Measurement]] = {}
-    for one in run.measurements():
-        found.setdefault(one.result.model, {})[one.result.benchmark, one.result.scorer] = one
-    return found
+    models: dict[str, dict[tuple[str, str], Measurement]] = {}
+    for measurement in run.measurements():
+        result = measurement.result
+        models.setdefault(result.model, {})[result.benchmark, result.scorer] = measurement
+    return models
 
 
 def _pair_models(
@@ -350,42 +366,55 @@ def _pair_models(
         if other in same:
             yield other, other
         elif len(left) == 1 or (len(right) == 1 and not same):
-            yield from ((one, other) for one in left)
+            yield from ((model, other) for model in left)
 
 
 def _unpaired(
     models: Mapping[str, Mapping[tuple[str, str], Measurement]], paired: Iterable[Measurement]
 ) -> tuple[str, ...]:
-    seen = {id(one) for one in paired}
+    seen = {id(measurement) for measurement in paired}
     return tuple(
-        one.name if len(models) == 1 else f"{model}: {one.name}"
+        measurement.name if len(models) == 1 else f"{model}: {measurement.name}"
         for model, results in models.items()
-        for one in results.values()
-        if id(one) not in seen
+        for measurement in results.values()
+        if id(measurement) not in seen
     )
 
 
 def _contents(models: Mapping[str, Mapping[tuple[str, str], Measurement]]) -> str:
-    names = dict.fromkeys(one.name for results in models.values() for one in results.values())
+    names = dict.fromkeys(
+        measurement.name for results in models.values() for measurement in results.values()
+    )
     return ", ".join(names) or "nothing"
 
 
 def _unmeasured(baseline: Measurement, candidate: Measurement) -> Mismatch | None:
-    """Why a side that is not a measurement gives no verdict; the other results still do."""
+    """Return a mismatch if a side is not a measurement, so that only other results give verdicts."""
     if baseline.result.is_measurement and candidate.result.is_measurement:
         return None
-    one, other = (f"{s.result.counts.all_tied_rate or 0:.1%}" for s in (baseline, candidate))
+    baseline_rate, candidate_rate = (
+        f"{s.result.counts.all_tied_rate or 0:.1%}" for s in (baseline, candidate)
+    )
     models = (baseline.result.model, candidate.result.model)
-    return Mismatch(baseline.name, "share of answers whose options all tie", one, other, models)
+    return Mismatch(
+        baseline.name,
+        "share of answers whose options all tie",
+        baseline_rate,
+        candidate_rate,
+        models,
+    )
 
 
 # Comparing -------------------------------------------------------------------------------
 
 
 def compare_pair(baseline: Measurement, candidate: Measurement) -> Comparison:
-    """Two measurements, item by item. MismatchError where an item changed its subject."""
+    """Compare two measurements item by item.
+
+    Raises MismatchError if an item has another subject.
+    """
     sizes = {subject: baseline.result.items(subject) for subject in baseline.result.subjects}
-    for subject in candidate.result.subjects:  # others only where other data was allowed
+    for subject in candidate.result.subjects:  # others only if other data was allowed
         sizes[subject] = max(sizes.get(subject, 0), candidate.result.items(subject))
     try:
         return compare_items(
@@ -398,5 +427,5 @@ def compare_pair(baseline: Measurement, candidate: Measurement) -> Comparison:
             sizes=sizes,
             sampled=baseline.result.sampled or candidate.result.sampled,
         )
-    except ValueError as error:  # an item that changed its subject: other data was allowed
+    except ValueError as error:  # an item has another subject: other data was allowed
         raise MismatchError(f"{baseline.name} cannot be compared: {error}") from None

@@ -1,4 +1,4 @@
-"""From a stored run and a thresholds file to verdicts: for a session and ``llmeval gate`` alike."""
+"""Verdicts on a stored run by a thresholds file, for sessions and for ``llmeval gate``."""
 
 from __future__ import annotations
 
@@ -43,32 +43,33 @@ from pytest_llmeval.runs.measurement import first_outcomes
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.runs.usage import Key
-from pytest_llmeval.runs.usage import Spent
-from pytest_llmeval.runs.usage import spent
+from pytest_llmeval.runs.usage import ResourceUse
+from pytest_llmeval.runs.usage import resource_use
 from pytest_llmeval.scorers import SCORERS
 from pytest_llmeval.storage.folder import RunFolder
 from pytest_llmeval.storage.folder import run_name
 
 
 @dataclass(frozen=True)
-class Regressed:
-    """A subject that is significantly worse than in the baseline; ``result`` as ``mmlu[letter]``.
+class SubjectRegression:
+    """A subject that is significantly worse than in the baseline."""
 
-    ``drop`` is baseline less candidate, a proportion; ``p_value`` is Holm-adjusted.
-    """
-
+    #: Name of the result, such as ``mmlu[letter]``.
     result: str
     model: str
     subject: str
     items: int
+    #: Accuracies.
     baseline: float
     candidate: float
+    #: Accuracy of the baseline minus that of the candidate.
     drop: float
+    #: Holm-adjusted.
     p_value: float
 
     @property
     def words(self) -> str:
-        """``mmlu[letter], law: 0.6000 -> 0.4500 over 100 items, p = 0.0035 (Holm)``."""
+        """One line: ``mmlu[letter], law: 0.6000 -> 0.4500 over 100 items, p = 0.0035 (Holm)``."""
         return (
             f"{self.result}, {self.subject}: {self.baseline:.4f} -> {self.candidate:.4f} over"
             f" {self.items:,} items, p = {self.p_value:.2g} (Holm)"
@@ -77,37 +78,39 @@ class Regressed:
 
 @dataclass(frozen=True)
 class JudgedRun:
-    """The documents of a run folder: ``run.json``, ``metrics.json``, ``gates.json``, comparison.
-
-    ``verdict`` is ``pass``, ``fail`` or ``not gated``; ``results`` are the entries of
-    ``metrics.json``, ``hybrids`` its weighted ones, ``pairs`` its texts against letters;
-    ``comparison`` is None without a baseline. ``thresholds`` is the name of the gates' file,
-    ``thresholds_path`` its path from where the session ran. ``items_failed``: items that turned the
-    build red, whatever the gates say: by an error that no gate allows for, or as wrong under
-    ``--llm-wrong=fail``.
-    """
+    """The documents of a run folder: ``run.json``, ``metrics.json``, ``gates.json``, comparison."""
 
     path: Path
+    #: Content of ``run.json``.
     manifest: Mapping[str, Any]
+    #: Entries of ``metrics.json``.
     results: Sequence[Mapping[str, Any]]
+    #: ``pass``, ``fail`` or ``not gated``.
     verdict: str
     verdicts: Sequence[Verdict]
+    #: Name of the thresholds file.
     thresholds: str | None = None
+    #: Content of ``comparison.json``; None without a baseline.
     comparison: Mapping[str, Any] | None = None
+    #: Path of the thresholds file, relative to the working directory of the session.
     thresholds_path: str | None = None
+    #: Hybrid scores of ``metrics.json``.
     hybrids: Sequence[Mapping[str, Any]] = ()
+    #: Comparisons of answers as texts with answers as letters.
     pairs: Sequence[Mapping[str, Any]] = ()
+    #: Items that fail the build independently of the gates: errors that no gate allows, and wrong
+    #: answers under ``--llm-wrong=fail``.
     items_failed: int = 0
 
     def write(self, folder: RunFolder) -> None:
-        """Write ``metrics.json``, ``gates.json`` and, where there is one, ``comparison.json``.
+        """Write ``metrics.json``, ``gates.json`` and, if there is one, ``comparison.json``.
 
-        Raises RunError where they cannot be written.
+        Raises RunError if they cannot be written.
         """
-        more = {"hybrids": self.hybrids, "pairs": self.pairs}
+        optional = {"hybrids": self.hybrids, "pairs": self.pairs}
         folder.write(
             "metrics.json",
-            {"results": self.results, **{name: found for name, found in more.items() if found}},
+            {"results": self.results, **{name: value for name, value in optional.items() if value}},
         )
         folder.write(
             "gates.json",
@@ -123,82 +126,83 @@ class JudgedRun:
             folder.write("comparison.json", self.comparison)
 
     @property
-    def compared(self) -> RunComparison | None:
-        """The comparison as an object. Raises RunError for one of another version."""
+    def run_comparison(self) -> RunComparison | None:
+        """The comparison as an object. Raises RunError for a document of another version."""
         return None if self.comparison is None else RunComparison.from_json(self.comparison)
 
     @property
     def models(self) -> list[str]:
-        """The models that were measured, by the names that their results have."""
+        """Names of the models, in the order of the results."""
         return list(dict.fromkeys(result["model"] for result in self.results))
 
     @property
     def failed(self) -> list[Verdict]:
-        """The gates that failed, worst first; subjects without a value as one."""
+        """Failed gates, worst first; subjects without a value are grouped."""
         return self._in_state("failed")
 
     @property
     def undecided(self) -> list[Verdict]:
-        """The gates that this run could not decide; subjects without a value as one."""
+        """Undecided gates; subjects without a value are grouped."""
         return self._in_state("undecided")
 
     @property
     def warned(self) -> list[Verdict]:
-        """The gates that passed with a warning."""
+        """Gates that passed with a warning."""
         return self._in_state("warned")
 
     def _in_state(self, state: State) -> list[Verdict]:
         return [
-            one
-            for one in sort_worst_first(
+            gate
+            for gate in sort_worst_first(
                 group_subject_verdicts(self.verdicts, STATUSES_WITHOUT_VALUE)
             )
-            if one.state == state
+            if gate.state == state
         ]
 
     @property
     def errors(self) -> int:
-        """Answers that ended in an error."""
+        """Number of answers that are errors."""
         return sum(result["errors"] for result in self.results)
 
-    def regressed(self) -> list[Regressed]:
-        """Subjects that are significantly worse than in the baseline, largest drop first."""
-        found = list(self._regressed())
-        return sorted(found, key=lambda one: (-one.drop, one.result, one.subject))
+    def regressions(self) -> list[SubjectRegression]:
+        """Return the subjects that are significantly worse than in the baseline, largest drop first."""
+        return sorted(self._find_regressions(), key=lambda r: (-r.drop, r.result, r.subject))
 
-    def _regressed(self) -> Iterator[Regressed]:
+    def _find_regressions(self) -> Iterator[SubjectRegression]:
         for comparison in (self.comparison or {}).get("comparisons", ()):
             if not comparison["comparable"]:
                 continue
-            for subject, one in comparison["subjects"].items():
-                if one["drop"] is not None and one["drop"] > 0 and one["adjusted"] <= ALPHA:
-                    yield Regressed(
+            for subject, change in comparison["subjects"].items():
+                if change["drop"] is None:
+                    continue
+                if change["drop"] > 0 and change["adjusted"] <= ALPHA:
+                    yield SubjectRegression(
                         f"{comparison['benchmark']}[{comparison['scorer']}]",
                         comparison["candidate"],
                         subject,
-                        one["items"],
-                        one["baseline"],
-                        one["candidate"],
-                        one["drop"],
-                        one["adjusted"],
+                        change["items"],
+                        change["baseline"],
+                        change["candidate"],
+                        change["drop"],
+                        change["adjusted"],
                     )
 
 
-def name_of(result: Mapping[str, Any]) -> str:
-    """``mmlu[letter]`` for an entry of ``metrics.json``."""
+def result_name(result: Mapping[str, Any]) -> str:
+    """Return the name of an entry of ``metrics.json``, such as ``mmlu[letter]``."""
     return f"{result['benchmark']}[{result['scorer']}]"
 
 
-def key_of(result: Mapping[str, Any]) -> Key:
-    """(model, benchmark, scorer) of an entry of ``metrics.json``."""
+def result_key(result: Mapping[str, Any]) -> Key:
+    """Return (model, benchmark, scorer) of an entry of ``metrics.json``."""
     return result["model"], result["benchmark"], result["scorer"]
 
 
-def read_judged(path: Path, comparison: Mapping[str, Any] | None = None) -> JudgedRun:
-    """Read the documents of a run folder; metrics from its records where it was not finished.
+def read_judged_run(path: Path, comparison: Mapping[str, Any] | None = None) -> JudgedRun:
+    """Read the documents of a run folder; compute the metrics if the run is not finished.
 
-    ``comparison``: instead of the session's own, as ``RunComparison.as_json`` gives it. Raises RunError,
-    in one line, for what is missing or damaged.
+    ``comparison`` (``RunComparison.as_json``) replaces that of the session. Raises RunError, in one
+    line, for a missing or damaged document.
     """
     folder = RunFolder(path)
     manifest = folder.manifest()
@@ -206,7 +210,7 @@ def read_judged(path: Path, comparison: Mapping[str, Any] | None = None) -> Judg
     metrics = _document(folder, "metrics.json") or load_run(path).metrics()
     try:
         verdicts = [Verdict.from_json(value) for value in gates["gates"]]
-    except TypeError as error:  # a gate with more than this version knows
+    except TypeError as error:  # a gate with fields of another version
         raise RunError(f"{path / 'gates.json'}: damaged, or of another version: {error}") from None
     return JudgedRun(
         path=path,
@@ -223,17 +227,17 @@ def read_judged(path: Path, comparison: Mapping[str, Any] | None = None) -> Judg
     )
 
 
-def used(run: JudgedRun) -> dict[Key, Spent]:
-    """What the answers of each result took, from the run's records."""
-    return spent(RunFolder(run.path).latest_records(run.manifest))
+def run_resource_use(run: JudgedRun) -> dict[Key, ResourceUse]:
+    """Return the time and tokens of each result, from the run's records."""
+    return resource_use(RunFolder(run.path).latest_records(run.manifest))
 
 
 def _document(folder: RunFolder, name: str) -> dict[str, Any] | None:
     return folder.read(name) if (folder.path / name).exists() else None
 
 
-FIRST = "none"
-"""What ``--llm-baseline`` is for the first run, which there is nothing to compare with."""
+FIRST_RUN_OPTION = "none"
+"""Value of ``--llm-baseline`` for the first run, which has no baseline."""
 
 
 def check_thresholds(
@@ -243,21 +247,21 @@ def check_thresholds(
     models: Mapping[str, str] | None,
     tests: Mapping[str, str] | None = None,
 ) -> None:
-    """Raise ConfigError for the first name in the file that cannot be right.
+    """Check the names in a thresholds file. Raises ConfigError for the first unknown one.
 
     ``earlier``: folders of runs and of baselines. ``models`` and ``tests`` as in ``KnownNames``.
     """
-    from pytest_llmeval.catalog import NAMES  # all benchmarks, for a file of gates alone
+    from pytest_llmeval.catalog import NAMES  # imports all benchmarks, which only thresholds need
 
     folders = tuple(earlier)
-    known = KnownNames(
+    names = KnownNames(
         benchmarks=NAMES,
         scorers={*SCORERS, *DEBIASED},
         tests=tests or {},
         models=models,
         earlier=lambda: _earlier_names(folders),
     )
-    check_names(thresholds, known, collected)
+    check_names(thresholds, names, collected)
 
 
 def judge_run(
@@ -271,14 +275,14 @@ def judge_run(
     gated: bool = True,
     failed_tests: int | None = None,
 ) -> JudgedRun:
-    """The run with the verdicts on every gate of the file and its comparison with the baseline.
+    """Judge a run by every gate of the file, and compare it with the baseline.
 
-    ``earlier``: folders of runs and of baselines, whose names the file may know. Without ``gated``
-    the file only says which errors are allowed (a shard has a part of what gates are about).
-    ``failed_tests``: tests that failed for another reason than an item's error; by default those that
-    the run has stored.
-    Raises MismatchError where the baseline has other protocols or data (``allow_mismatch`` shows
-    the numbers all the same), ConfigError where it has no result in common with the run.
+    ``earlier``: folders of runs and of baselines, whose names the file may contain. Without
+    ``gated``, the file only determines which errors are allowed (a shard has only part of the items
+    that gates need). ``failed_tests``: number of tests that failed for another reason than an item's
+    error; by default the number that the run has stored. Raises MismatchError if the baseline has
+    other protocols or data (``allow_mismatch`` compares the numbers nevertheless), ConfigError if it
+    has no result in common with the run.
     """
     measurements = run.measurements()
     comparison: RunComparison | None = None
@@ -323,13 +327,13 @@ def judge_run(
 
 
 def _items_failed(thresholds: Thresholds | None, measurements: Iterable[Measurement]) -> int:
-    """Items with errors that the file does not allow for."""
+    """Count the items with errors that the file does not allow."""
     return sum(
         Outcome.ERROR in item.outcomes
-        and (thresholds is None or not errors_allowed(thresholds, one.result, item.subject))
-        for one in measurements
-        if not one.scored_again
-        for item in one.items.values()
+        and (thresholds is None or not errors_allowed(thresholds, measurement.result, item.subject))
+        for measurement in measurements
+        if not measurement.shares_responses
+        for item in measurement.items.values()
     )
 
 
@@ -343,12 +347,12 @@ def _verdicts(
     earlier: Iterable[Path],
     allow_undecided: bool,
 ) -> list[Verdict]:
-    """Verdicts on every gate of the file; one more where none of them was decided (rule 2 of ARCHITECTURE.md).
+    """Return the verdicts on every gate of the file, and a failed one if none of them was decided.
 
-    ``file``: its name; ``collected`` and ``comparisons`` as in ``judge``; ``earlier`` as in
-    ``check_thresholds``.
+    See rule 2 of ARCHITECTURE.md. ``file``: its name; ``collected`` and ``comparisons`` as in
+    ``judge``; ``earlier`` as in ``check_thresholds``.
     """
-    results = [one.result for one in measurements]
+    results = [measurement.result for measurement in measurements]
     models = list(dict.fromkeys(result.model for result in results))
     folders = tuple(earlier)
     unknown = unknown_models(thresholds, models, lambda: _earlier_names(folders))
@@ -358,31 +362,31 @@ def _verdicts(
     return verdicts if nothing is None or allow_undecided else [*verdicts, nothing]
 
 
-def chosen_baseline(given: str | None, thresholds: Thresholds | None) -> str | NotCompared:
-    """The baseline that a run is compared with, or why there is none.
+def baseline_choice(option: str | None, thresholds: Thresholds | None) -> str | NotCompared:
+    """Return the baseline of a run, or why there is none.
 
-    ``given``: on the command line, or stored with the run. Otherwise the file may name it.
+    ``option``: from the command line, or stored with the run. Otherwise the file can name one.
     """
-    text = given or (thresholds.baseline if thresholds is not None else None)
+    text = option or (thresholds.baseline if thresholds is not None else None)
     if text is None:
         return NO_BASELINE
-    return FIRST_RUN if text == FIRST else text
+    return FIRST_RUN if text == FIRST_RUN_OPTION else text
 
 
 @cache
 def _earlier_names(folders: tuple[Path, ...]) -> EarlierNames:
-    """The names in all runs and baselines of some folders, whatever their version or state."""
+    """Return the names in all runs and baselines of folders, of any version and state."""
     models: set[str] = set()
     benchmarks: set[str] = set()
     for folder in folders:
         for file in (*folder.glob("*/run.json"), *folder.glob("*.json")):
-            for name, value in _named(file):
+            for name, value in _names_in(file):
                 (models if name == "model" else benchmarks).add(value)
     return EarlierNames(frozenset(models), frozenset(benchmarks))
 
 
-def _named(file: Path) -> Iterator[tuple[str, str]]:
-    """The models and benchmarks in one JSON document; none of a file that is something else."""
+def _names_in(file: Path) -> Iterator[tuple[str, str]]:
+    """Yield the models and benchmarks of a JSON document; none if the file is not a run."""
     try:
         document: Any = json.loads(file.read_text(encoding="utf-8"))
         for model in (*document.get("models", ()), *document.get("model_fingerprints", ())):

@@ -1,4 +1,4 @@
-"""Several runs in one table, each against the best."""
+"""Leaderboards: several runs in one table, each compared with the best."""
 
 from __future__ import annotations
 
@@ -11,65 +11,63 @@ from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import holm
 from pytest_llmeval.runs.comparison import Mismatch
 from pytest_llmeval.runs.comparison import compare_pair
-from pytest_llmeval.runs.comparison import listed
 from pytest_llmeval.runs.comparison import mismatches_of
+from pytest_llmeval.runs.comparison import shortened_list
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.storage.folder import run_name
 
 Entry = tuple[str, Measurement]
-"""The name of a run, and one of its measurements."""
+"""(name of a run, one of its measurements)."""
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A row of a league table: one model of one run.
-
-    ``against_best`` is the paired difference to the first row, its ``adjusted`` p value
-    Holm-adjusted over all rows but the first; None in the first row, where no row is first, and in
-    a row that is not a measurement.
-    """
+class LeaderboardRow:
+    """A row of a leaderboard: one model of one run."""
 
     run: str
     model: str
     result: Result
+    #: Paired difference to the first row, with the p value Holm-adjusted over all rows but the
+    #: first; None in the first row, if no row is the best, and if the row is not a measurement.
     against_best: Difference | None
 
 
 @dataclass(frozen=True)
-class League:
+class Leaderboard:
     """Several runs under one (benchmark, scorer), best accuracy first.
 
-    Runs with fewer answers than others follow those, and runs with errors come last: a part of
-    the items may be the easy one. ``mismatches`` as in a RunComparison, each with the run's
-    name before the field. ``same_items`` false: accuracies are not over the same items. ``apart``:
-    why the runs are not in the result's first table, with what that table begins; empty in that.
+    Runs with fewer answers than others follow these, and runs with errors come last: the answered
+    items may be the easy ones.
     """
 
     benchmark: str
     scorer: str
-    standings: tuple[Standing, ...]
+    standings: tuple[LeaderboardRow, ...]
+    #: As in a RunComparison, with the run's name before each field.
     mismatches: tuple[Mismatch, ...] = ()
+    #: False if the accuracies are not over the same items.
     same_items: bool = True
+    #: Why the runs are not in the first table of the result; empty in the first table.
     apart: str = ""
 
     @property
     def name(self) -> str:
-        """``mmlu[letter]``."""
+        """Name of the result, such as ``mmlu[letter]``."""
         return f"{self.benchmark}[{self.scorer}]"
 
 
-def league(runs: Sequence[Run], *, allow_mismatch: bool = False) -> list[League]:
-    """The standings of every (benchmark, scorer) of the runs, each against the best.
+def leaderboards(runs: Sequence[Run], *, allow_mismatch: bool = False) -> list[Leaderboard]:
+    """Return the leaderboards of every (benchmark, scorer) of the runs.
 
-    Runs that differ in protocol or data have tables of their own; with ``allow_mismatch`` they are
-    in one, whose p values mean nothing, as in ``compare``.
+    Runs that differ in protocol or data are in separate tables; with ``allow_mismatch`` they share
+    one, whose p values are meaningless, as in ``compare``.
     """
     groups: dict[tuple[str, str], list[Entry]] = {}
     for run in runs:
-        for one in run.measurements():
-            key = (one.result.benchmark, one.result.scorer)
-            groups.setdefault(key, []).append((run_name(run.path), one))
+        for measurement in run.measurements():
+            key = (measurement.result.benchmark, measurement.result.scorer)
+            groups.setdefault(key, []).append((run_name(run.path), measurement))
     tables = []
     for (benchmark, scorer), entries in groups.items():
         comparable = [entries] if allow_mismatch else _comparable(entries)
@@ -77,18 +75,18 @@ def league(runs: Sequence[Run], *, allow_mismatch: bool = False) -> list[League]
             (_, first), *others = group
             mismatches = [
                 replace(entry, field=f"{name}: {entry.field}")
-                for name, one in others
-                for entry in mismatches_of([(first, one)])
+                for name, measurement in others
+                for entry in mismatches_of([(first, measurement)])
             ]
-            same = all(one.items.keys() == first.items.keys() for _, one in others)
+            same = all(measurement.items.keys() == first.items.keys() for _, measurement in others)
             apart = "" if group is comparable[0] else _apart(comparable[0][0], first)
             table = _standings(group)
-            tables.append(League(benchmark, scorer, table, tuple(mismatches), same, apart))
+            tables.append(Leaderboard(benchmark, scorer, table, tuple(mismatches), same, apart))
     return tables
 
 
 def _comparable(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """The entries in groups of one protocol and one version of the data, in their order."""
+    """Group the entries by protocol and version of the data, in their order."""
     groups: list[list[Entry]] = []
     for entry in entries:
         for group in groups:
@@ -102,20 +100,23 @@ def _comparable(entries: Sequence[Entry]) -> list[list[Entry]]:
 
 def _apart(first: Entry, other: Measurement) -> str:
     texts = (mismatch.text for mismatch in mismatches_of([(first[1], other)]))
-    return f"not comparable with {first[0]}: {listed(texts)}"
+    return f"not comparable with {first[0]}: {shortened_list(texts)}"
 
 
-def _standings(entries: Sequence[Entry]) -> tuple[Standing, ...]:
-    most = max(one.result.counts.answered for _, one in entries)
+def _standings(entries: Sequence[Entry]) -> tuple[LeaderboardRow, ...]:
+    most = max(measurement.result.counts.answered for _, measurement in entries)
     # Sorting is stable: equal accuracies stay in the order given.
     ranked = sorted(entries, key=lambda entry: _rank(entry[1].result, most))
     best = ranked[0][1]
     if best.result.accuracy is None:
-        return tuple(Standing(name, one.result.model, one.result, None) for name, one in ranked)
+        return tuple(
+            LeaderboardRow(name, measurement.result.model, measurement.result, None)
+            for name, measurement in ranked
+        )
     differences = {
-        place: compare_pair(best, one).overall
-        for place, (_, one) in enumerate(ranked)
-        if place and one.result.is_measurement
+        place: compare_pair(best, measurement).overall
+        for place, (_, measurement) in enumerate(ranked)
+        if place and measurement.result.is_measurement
     }
     adjusted = holm([difference.p_value for difference in differences.values()])
     against = {
@@ -123,8 +124,8 @@ def _standings(entries: Sequence[Entry]) -> tuple[Standing, ...]:
         for (place, difference), p in zip(differences.items(), adjusted, strict=True)
     }
     return tuple(
-        Standing(name, one.result.model, one.result, against.get(place))
-        for place, (name, one) in enumerate(ranked)
+        LeaderboardRow(name, measurement.result.model, measurement.result, against.get(place))
+        for place, (name, measurement) in enumerate(ranked)
     )
 
 

@@ -1,4 +1,4 @@
-"""What one model did on one benchmark under one scorer, and what measurements tell together."""
+"""The measurement of one model, benchmark and scorer, and summaries of several measurements."""
 
 from __future__ import annotations
 
@@ -30,111 +30,113 @@ from pytest_llmeval.scorers import counts_all_items
 
 
 def first_outcomes(measurements: Iterable[Measurement]) -> FirstOutcomes:
-    """What hybrid scores are made of: the first of several samples, unless one is an error."""
+    """Return the outcomes of hybrid scores: an item's first sample, or an error if any sample is one."""
     return {
-        one.result.key: {
+        measurement.result.key: {
             name: Outcome.ERROR if Outcome.ERROR in item.outcomes else item.outcomes[0]
-            for name, item in one.items.items()
+            for name, item in measurement.items.items()
         }
-        for one in measurements
+        for measurement in measurements
     }
 
 
-def hybrids(
+def hybrid_scores(
     measurements: Sequence[Measurement], weights: Mapping[str, float]
 ) -> Iterator[dict[str, Any]]:
-    """The hybrid score of every model and benchmark that has all of the scorers, as JSON values.
+    """Yield the hybrid score of every model and benchmark that has all scorers, as JSON values.
 
-    Without a score ``value`` is None and ``reason`` says why. None at all without ``weights``.
+    Without a score, ``value`` is None and ``reason`` explains it. Yields nothing without ``weights``.
     """
     if not weights:
         return
     unmeasured = {
-        one.result.key: f"{one.result.scorer} is {reason}"
-        for one in measurements
-        if (reason := measurement_problem(one.result.counts))
+        measurement.result.key: f"{measurement.result.scorer} is {reason}"
+        for measurement in measurements
+        if (reason := measurement_problem(measurement.result.counts))
     }
-    found: dict[tuple[str, str], dict[str, Mapping[str, Outcome]]] = {}
+    by_benchmark: dict[tuple[str, str], dict[str, Mapping[str, Outcome]]] = {}
     for (model, benchmark, scorer), outcomes in first_outcomes(measurements).items():
-        found.setdefault((model, benchmark), {})[scorer] = outcomes
-    for (model, benchmark), own in found.items():
+        by_benchmark.setdefault((model, benchmark), {})[scorer] = outcomes
+    for (model, benchmark), own in by_benchmark.items():
         if weights.keys() <= own.keys():
-            about = {"model": model, "benchmark": benchmark, "name": hybrid_name(weights)}
+            entry = {"model": model, "benchmark": benchmark, "name": hybrid_name(weights)}
             reasons = [unmeasured.get((model, benchmark, scorer)) for scorer in weights]
             hybrid = next(filter(None, reasons), None) or hybrid_or_reason(weights, own)
             if isinstance(hybrid, str):
-                yield {**about, "value": None, "interval": None, "items": 0, "reason": hybrid}
+                yield {**entry, "value": None, "interval": None, "items": 0, "reason": hybrid}
             else:
-                yield {**about, **asdict(hybrid), "interval": list(hybrid.interval)}
+                yield {**entry, **asdict(hybrid), "interval": list(hybrid.interval)}
 
 
 def hybrid_lines(
     measurements: Sequence[Measurement], weights: Mapping[str, float]
 ) -> Iterator[str]:
-    """The hybrid scores in words, one line for each."""
-    return map(hybrid_line, hybrids(measurements, weights))
+    """Describe the hybrid scores, one line each."""
+    return map(hybrid_line, hybrid_scores(measurements, weights))
 
 
 def hybrid_line(hybrid: Mapping[str, Any]) -> str:
-    """A hybrid score in words."""
+    """Describe a hybrid score on one line."""
     name = f"{hybrid['benchmark']}: {hybrid['name']}"
     if hybrid["value"] is None:
-        return f"{name} is not told: {hybrid['reason']}"
+        return f"{name} is not computed: {hybrid['reason']}"
     low, high = hybrid["interval"]
     return f"{name} = {hybrid['value']:.4f}, between {low:.4f} and {high:.4f} (95 %)"
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one model did on one benchmark under one scorer, item by item.
+    """The result of one model on one benchmark under one scorer, item by item.
 
-    ``protocol`` in full and its ``fingerprint``, ``data_hash`` and ``model_fingerprint`` say what
-    it may be compared with. ``protocols``: the fingerprints of its records, that of the first way
-    too, under which an item is booked that was lost before the model showed how it can be asked.
-    ``scored_again``: by another scorer of another's responses. ``asked``: how an endpoint was
-    asked, where there are several ways (``top_logprobs``). ``excluded``: which items of the data the
-    benchmark leaves out, in words. ``template_date``: the date that the model's chat template
-    writes, empty where it writes none or is not known.
+    Measurements are comparable if ``fingerprint`` and ``data_hash`` are equal.
     """
 
     result: Result
+    #: Item id → outcomes of its samples.
     items: Mapping[str, ItemOutcomes]
+    #: Full content of the protocol.
     protocol: Mapping[str, Any]
     fingerprint: str
+    #: Fingerprints of its records; an item that was lost before the model's variant was known has
+    #: that of the first variant.
     protocols: frozenset[str]
     data_hash: str
     model_fingerprint: str | None
-    scored_again: bool = False
+    #: True if another scorer scored the responses of another result.
+    shares_responses: bool = False
+    #: Request mode of an endpoint that has several (``top_logprobs``).
     asked: str = ""
+    #: Description of the items of the data that the benchmark excludes.
     excluded: str = ""
+    #: Date that the model's chat template writes; empty if it writes none or it is unknown.
     template_date: str = ""
 
     @property
     def name(self) -> str:
-        """The result's name, such as ``mmlu[letter]``."""
+        """Name of the result, such as ``mmlu[letter]``."""
         return self.result.name
 
     def reading(self) -> dict[str, Any]:
-        """How the answers were read, where the scorer tells: by level, and how sure that was."""
-        told = [
+        """Return how answers were extracted, by level and confidence; empty if the scorer has no details."""
+        details = [
             (detail, outcome is Outcome.CORRECT)
             for item in self.items.values()
             for detail, outcome in zip(item.details, item.outcomes, strict=False)
         ]
-        if not told:
+        if not details:
             return {}
         levels: dict[str, dict[str, int]] = {}
-        for detail, correct in told:
+        for detail, correct in details:
             reading = MatchedReading.from_text(detail)
             level = "unread" if reading is None else f"{reading.level} {reading.by}"
             entry = levels.setdefault(level, {"answers": 0, "correct": 0})
             entry["answers"] += 1
             entry["correct"] += correct
-        ordered = dict(sorted(levels.items(), key=lambda one: -one[1]["answers"]))
-        return {"extraction": ordered, "reading": summarise(detail for detail, _ in told)}
+        ordered = dict(sorted(levels.items(), key=lambda level: -level[1]["answers"]))
+        return {"extraction": ordered, "reading": summarise(detail for detail, _ in details)}
 
     def as_json(self) -> dict[str, Any]:
-        """The entry in ``metrics.json``: the numbers, and what they may be compared with."""
+        """Return the entry in ``metrics.json``: numbers, protocol fingerprint and data hash."""
         counts = self.result.counts
         official = counts_all_items(self.result.scorer)
         return {
@@ -149,20 +151,20 @@ class Measurement:
 
 def measure(
     planned: PlannedResult,
-    way: ProtocolVariant,
+    variant: ProtocolVariant,
     model: str,
     items: Mapping[str, ItemOutcomes],
     model_fingerprint: str | None,
 ) -> Measurement:
-    """The measurement of a planned result, asked for in one of its ways, from its items' outcomes.
+    """Aggregate the outcomes of items under a variant of a planned result into a measurement.
 
-    Outcomes beyond the way's samples are those of an item lost before the way was known.
+    Outcomes beyond the variant's samples belong to items lost before the variant was known.
     """
-    most = max(way.samples for way in planned.ways)
-    if most > way.samples:
+    most = max(other.samples for other in planned.ways)
+    if most > variant.samples:
         items = {
-            name: replace(item, outcomes=item.outcomes[: way.samples])
-            if way.samples < len(item.outcomes) <= most
+            name: replace(item, outcomes=item.outcomes[: variant.samples])
+            if variant.samples < len(item.outcomes) <= most
             else item
             for name, item in items.items()
         }
@@ -170,74 +172,80 @@ def measure(
         items.values(),
         model=model,
         benchmark=planned.benchmark,
-        scorer=way.scorer,
-        protocol=way.name,
+        scorer=variant.scorer,
+        protocol=variant.name,
         chance=planned.chance,
         sizes=planned.subjects,
-        samples=way.samples,
+        samples=variant.samples,
         drawn=planned.drawn,
     )
     return Measurement(
         result,
         items,
-        way.protocol,
-        way.fingerprint,
+        variant.protocol,
+        variant.fingerprint,
         planned.protocols,
         planned.data_hash,
         model_fingerprint,
-        scored_again=planned.responses_of is not None,
+        shares_responses=planned.responses_of is not None,
         excluded=planned.excluded,
     )
 
 
-def disagreements(measurements: Sequence[Measurement]) -> Iterator[str]:
-    """How far scorers of the same responses disagree, one line for every other scorer."""
-    whose = _whose(measurements)
+def scorer_disagreements(measurements: Sequence[Measurement]) -> Iterator[str]:
+    """Describe disagreements between scorers of the same responses, one line per other scorer."""
+    prefix = _model_prefix(measurements)
     for other in measurements:
-        if not other.scored_again:
+        if not other.shares_responses:
             continue
         for first in measurements:
-            about = (first.result.model, first.result.benchmark, _without_scorer(first.protocol))
-            if first.scored_again or about != (
+            source = (first.result.model, first.result.benchmark, _without_scorer(first.protocol))
+            if first.shares_responses or source != (
                 other.result.model,
                 other.result.benchmark,
                 _without_scorer(other.protocol),
             ):
                 continue
             pairs = [
-                (one is Outcome.CORRECT, another is Outcome.CORRECT)
+                (mine is Outcome.CORRECT, theirs is Outcome.CORRECT)
                 for item, outcomes in first.items.items()
                 if item in other.items
-                for one, another in zip(outcomes.outcomes, other.items[item].outcomes, strict=False)
+                for mine, theirs in zip(outcomes.outcomes, other.items[item].outcomes, strict=False)
             ]
             more, less = pairs.count((False, True)), pairs.count((True, False))
             yield (
-                f"{whose(other)}{other.result.benchmark}: of {len(pairs):,} answers"
+                f"{prefix(other)}{other.result.benchmark}: of {len(pairs):,} answers"
                 f" {other.result.scorer} counts {more:,} as right that {first.result.scorer} does"
                 f" not, and {less:,} the other way round"
             )
 
 
-def how_read(measurements: Sequence[Measurement]) -> Iterator[str]:
-    """How the scorers that tell it have read the answers, one line for every such result."""
-    whose = _whose(measurements)
-    for one in measurements:
-        read = one.reading().get("extraction")
-        if read is not None:
-            levels = ", ".join(f"{level} {told['answers']:,}" for level, told in read.items())
-            yield f"{whose(one)}{one.name}: answers read as {levels}"
+def extraction_summary(measurements: Sequence[Measurement]) -> Iterator[str]:
+    """Describe how scorers with details extracted the answers, one line per result."""
+    prefix = _model_prefix(measurements)
+    for measurement in measurements:
+        extraction = measurement.reading().get("extraction")
+        if extraction is not None:
+            levels = ", ".join(
+                f"{level} {counts['answers']:,}" for level, counts in extraction.items()
+            )
+            yield f"{prefix(measurement)}{measurement.name}: answers read as {levels}"
 
 
 def exclusions(measurements: Iterable[Measurement]) -> list[str]:
-    """Which items the benchmarks leave out of their data, one line for every such benchmark."""
-    lines = (f"{one.result.benchmark}: {one.excluded}" for one in measurements if one.excluded)
+    """Describe the items that benchmarks exclude from their data, one line per benchmark."""
+    lines = (
+        f"{measurement.result.benchmark}: {measurement.excluded}"
+        for measurement in measurements
+        if measurement.excluded
+    )
     return list(dict.fromkeys(lines))
 
 
-def _whose(measurements: Sequence[Measurement]) -> Callable[[Measurement], str]:
-    """What opens a sentence about a measurement: its model, where there are several."""
-    several = len({one.result.model for one in measurements}) > 1
-    return lambda one: f"{one.result.model} " if several else ""
+def _model_prefix(measurements: Sequence[Measurement]) -> Callable[[Measurement], str]:
+    """Return a function that gives the model as a prefix of a line, if there are several models."""
+    several = len({measurement.result.model for measurement in measurements}) > 1
+    return lambda measurement: f"{measurement.result.model} " if several else ""
 
 
 def _without_scorer(protocol: Mapping[str, Any]) -> dict[str, Any]:
@@ -245,5 +253,5 @@ def _without_scorer(protocol: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def count_answers(measurements: Iterable[Measurement]) -> int:
-    """How many answers and errors were counted: what ``run.json`` tells of a run at its end."""
-    return sum(one.result.counts.attempted for one in measurements)
+    """Return the number of answers and errors, as stored in ``run.json`` at the end of a run."""
+    return sum(measurement.result.counts.attempted for measurement in measurements)

@@ -1,4 +1,4 @@
-"""Shards of one run, evaluated apart (``--llm-shard i/n``), joined into the run they make."""
+"""Merging of the shards of one run (``--llm-shard i/n``) into a complete run."""
 
 from __future__ import annotations
 
@@ -22,28 +22,27 @@ from pytest_llmeval.storage.records import RecordWriter
 from pytest_llmeval.storage.records import key
 from pytest_llmeval.storage.usage_log import merged_usage
 
-# What run.json says of a shard's own making: kept beside its name.
-_MAKING = ("started", "finished", "resumed", "command", "versions", "platform", "git")
+# Provenance of a shard in run.json, stored with its name.
+_PROVENANCE = ("started", "finished", "resumed", "command", "versions", "platform", "git")
 
 
 def merge(runs: Sequence[Run], out: Path) -> RunFolder:
-    """Join all shards of one run into the new run folder ``out``.
+    """Merge all shards of one run into the new run folder ``out``.
 
-    Its ``metrics.json`` is, byte for byte, that of the run without shards, but for measured time.
-    Raises ConfigError, in one line, for runs that are no shards of one run, for shards that are
-    missing, given twice, cut short or share items, and where ``out`` is there already;
-    MismatchError, naming the fields with both values, where shards differ in models, protocols,
-    data or draw.
+    Its ``metrics.json`` is, byte for byte, that of the run without shards, except for measured time.
+    Raises ConfigError, in one line, for runs that are not shards of one run, for missing, repeated,
+    unfinished or overlapping shards, and if ``out`` exists; MismatchError, naming the fields with
+    both values, if shards differ in models, protocols, data or sampled items.
     """
     if out.exists():
         raise ConfigError(f"{out} exists already")
-    shards = _in_order(runs)
+    shards = _ordered_shards(runs)
     _check_same(shards)
-    _check_whole(shards)
-    _check_apart(shards)
-    made = Run(out, _manifest(shards), tuple(record for run in shards for record in run.records))
+    _check_complete(shards)
+    _check_disjoint(shards)
+    merged = Run(out, _manifest(shards), tuple(record for run in shards for record in run.records))
     hidden = RunFolder(out.parent / f".{out.name}.tmp")
-    # Under its name only when it is whole: what stops halfway leaves no run behind.
+    # Renamed when it is complete, so that an interrupted merge leaves no run behind.
     try:
         shutil.rmtree(hidden.path, ignore_errors=True)
         hidden.path.mkdir(parents=True)
@@ -52,8 +51,8 @@ def merge(runs: Sequence[Run], out: Path) -> RunFolder:
             writer.append(*run.records)
         writer.close()
         merge_prompts((run.path for run in shards), hidden.path)
-        hidden.write("metrics.json", made.metrics())
-        hidden.write("run.json", made.manifest)
+        hidden.write("metrics.json", merged.metrics())
+        hidden.write("run.json", merged.manifest)
         hidden.path.rename(out)
     except OSError as error:
         raise RunError(f"cannot write {out}: {error.strerror or error}") from None
@@ -62,9 +61,9 @@ def merge(runs: Sequence[Run], out: Path) -> RunFolder:
     return RunFolder(out)
 
 
-def _in_order(runs: Sequence[Run]) -> list[Run]:
-    """The runs as shards 1 to n, all there, each once."""
-    found: dict[int, Run] = {}
+def _ordered_shards(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs as shards 1 to n, after checking that each is given exactly once."""
+    shards: dict[int, Run] = {}
     parts: int | None = None
     for run in runs:
         shard = run.manifest.get("shard")
@@ -76,32 +75,32 @@ def _in_order(runs: Sequence[Run]) -> list[Run]:
             raise RunError(f"{run.path / 'run.json'}: shard {shard!r} is not [I, N]") from None
         parts = parts or of
         if of != parts:
-            first = next(iter(found.values()))
+            first = next(iter(shards.values()))
             raise ConfigError(
                 f"{run_name(first.path)} is one of {parts} shards, {run_name(run.path)} one of {of}"
             )
-        if number in found:
+        if number in shards:
             raise ConfigError(
-                f"{run_name(found[number].path)} and {run_name(run.path)} are both"
+                f"{run_name(shards[number].path)} and {run_name(run.path)} are both"
                 f" shard {number}/{of}"
             )
-        found[number] = run
+        shards[number] = run
     if parts is None:
         raise ConfigError("no shards to merge")
-    missing = [f"{number}/{parts}" for number in range(1, parts + 1) if number not in found]
+    missing = [f"{number}/{parts}" for number in range(1, parts + 1) if number not in shards]
     if missing:
         verb = "are" if len(missing) > 1 else "is"
         plural = "s" if len(missing) > 1 else ""
         raise ConfigError(f"gap: shard{plural} {', '.join(missing)} {verb} missing")
-    return [found[number] for number in sorted(found)]
+    return [shards[number] for number in sorted(shards)]
 
 
 def _check_same(shards: Sequence[Run]) -> None:
-    """Every shard asks the same models for the same, and draws alike."""
+    """Check that all shards have the same models, protocols, data and sampled items."""
     first, *others = shards
     for run in others:
-        differences = differing_fields(_shared(first), _shared(run))
-        differences += _weights(first, run)
+        differences = differing_fields(_shared_fields(first), _shared_fields(run))
+        differences += _fingerprint_differences(first, run)
         if differences:
             raise MismatchError(
                 f"{run_name(first.path)} and {run_name(run.path)} are not shards of one run:"
@@ -109,15 +108,15 @@ def _check_same(shards: Sequence[Run]) -> None:
             )
 
 
-def _shared(run: Run) -> dict[str, Any]:
-    """What all shards of one run have in common."""
+def _shared_fields(run: Run) -> dict[str, Any]:
+    """Return the fields that all shards of one run share."""
     manifest = run.manifest
     shared = {name: manifest.get(name) for name in ("models", "own_model", "seed", "limit")}
     for result in manifest["results"]:
         first = result["ways"][0]
         shared[f"{result['benchmark']}[{first['protocol']['scorer']}]"] = {
             **first["protocol"],
-            "fingerprints": [way["fingerprint"] for way in result["ways"]],
+            "fingerprints": [variant["fingerprint"] for variant in result["ways"]],
             "data": result["data_hash"],
             "drawn": result["drawn"],
             "subjects": result["subjects"],
@@ -126,8 +125,8 @@ def _shared(run: Run) -> dict[str, Any]:
     return shared
 
 
-def _weights(first: Run, other: Run) -> list[tuple[str, Any, Any]]:
-    """Models with different fingerprints; one that answered nothing in a shard has none there."""
+def _fingerprint_differences(first: Run, other: Run) -> list[tuple[str, Any, Any]]:
+    """Return the models with different fingerprints, except those without answers in a shard."""
     mine, theirs = _fingerprints(first), _fingerprints(other)
     if first.manifest.get("own_model") and mine and theirs and mine.keys() != theirs.keys():
         return [("model", sorted(mine), sorted(theirs))]
@@ -139,15 +138,16 @@ def _weights(first: Run, other: Run) -> list[tuple[str, Any, Any]]:
 
 
 def _fingerprints(run: Run) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    fingerprints: dict[str, set[str]] = {}
     for record in run.records:
         if record.error is None:
-            found.setdefault(record.model, set()).add(record.model_fingerprint or "(none)")
-    return found
+            names = fingerprints.setdefault(record.model, set())
+            names.add(record.model_fingerprint or "(none)")
+    return fingerprints
 
 
-def _check_whole(shards: Sequence[Run]) -> None:
-    """Every shard has run to its end, with all items of its part."""
+def _check_complete(shards: Sequence[Run]) -> None:
+    """Check that every shard is finished and ran all items of its part."""
     for run in shards:
         manifest = run.manifest
         if manifest.get("status") != "finished":
@@ -164,8 +164,8 @@ def _check_whole(shards: Sequence[Run]) -> None:
             )
 
 
-def _check_apart(shards: Sequence[Run]) -> None:
-    """No item is in two shards."""
+def _check_disjoint(shards: Sequence[Run]) -> None:
+    """Check that no item is in two shards."""
     seen: dict[tuple[Any, ...], Run] = {}
     for run in shards:
         for record in run.records:
@@ -179,32 +179,32 @@ def _check_apart(shards: Sequence[Run]) -> None:
 
 def _manifest(shards: Sequence[Run]) -> dict[str, Any]:
     manifests = [run.manifest for run in shards]
-    # "format" is written anew; nothing resumes a merged run, so it has no plan's identity.
-    left_out = {"format", "identity", "usage", "prices", *_MAKING}
-    merged = {name: value for name, value in manifests[0].items() if name not in left_out}
+    # "format" is written by `RunFolder`; a merged run is never resumed, so it needs no plan identity.
+    left_out = {"format", "identity", "usage", "prices", *_PROVENANCE}
+    manifest = {name: value for name, value in manifests[0].items() if name not in left_out}
     fingerprints: dict[str, str] = {}
-    for manifest in manifests:
-        fingerprints.update(manifest.get("model_fingerprints") or {})
+    for shard in manifests:
+        fingerprints.update(shard.get("model_fingerprints") or {})
     results = [
-        {**result, "asked": sum(manifest["results"][number]["asked"] for manifest in manifests)}
+        {**result, "asked": sum(shard["results"][number]["asked"] for shard in manifests)}
         for number, result in enumerate(manifests[0]["results"])
     ]
-    if seconds := [manifest["seconds"] for manifest in manifests if "seconds" in manifest]:
-        merged["seconds"] = sum(seconds)  # as if they had run one after the other
-    merged.update(
+    if seconds := [shard["seconds"] for shard in manifests if "seconds" in shard]:
+        manifest["seconds"] = sum(seconds)  # as if they had run sequentially
+    manifest.update(
         results=results,
         status="finished",
         shard=None,
-        selected=sum(manifest.get("selected", 0) for manifest in manifests),
+        selected=sum(shard.get("selected", 0) for shard in manifests),
         answers=sum(count_answers(run.measurements()) for run in shards),
         model_fingerprints=fingerprints,
         **merged_usage(manifests),
         merged=[
             {
                 "run": run.path.name,
-                **{name: run.manifest[name] for name in _MAKING if name in run.manifest},
+                **{name: run.manifest[name] for name in _PROVENANCE if name in run.manifest},
             }
             for run in shards
         ],
     )
-    return merged
+    return manifest

@@ -1,4 +1,4 @@
-"""Errors of items by their reason, and replies that are wrong for a reason of the server's or the sandbox's."""
+"""Errors of items by their reason, and replies that are wrong because of server or sandbox."""
 
 from __future__ import annotations
 
@@ -16,79 +16,84 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 
 REASON = 300
-"""Characters of a reason that are kept."""
+"""Maximum length of a reason in characters."""
 
-_MODULES = 5  # modules that are named
+_MODULES = 5  # modules listed by name
 
-# What differs between errors of one kind: ids of requests, addresses in memory, dates; counts of
-# tokens and times. Not numbers of three digits: those are the status codes of HTTP.
-_VARIES = re.compile(
+# Text that differs between errors of one kind: request ids, memory addresses, dates, token counts
+# and durations. Numbers of three digits are kept: they are HTTP status codes.
+_VARIABLE_PARTS = re.compile(
     r"\b(?=[\w-]*\d)[\w-]{8,}"
     r"|\b\d+[.,]\d[\d.,]*"
     r"|\b\d{4,}\b"
     r"|\b\d+(?=\s?(?:m?s|sec|seconds?|minutes?|tokens?|characters?|bytes?)\b)"
 )
 # As `scorers.execution.execution_score` writes it.
-_LACKED = re.compile(r"failed: ModuleNotFoundError: No module named '?([\w.]+)")
+_MISSING_MODULE = re.compile(r"failed: ModuleNotFoundError: No module named '?([\w.]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """One reason of errors: that of the first item, which is the ``example``."""
+class ErrorGroup:
+    """A group of errors with the same reason."""
 
     count: int
+    #: Reason of the first item.
     reason: str
+    #: Name of the first item.
     example: str
 
 
-def gather(errors: Iterable[tuple[str, str, str]]) -> list[Failure]:
-    """The errors by their reason, the most frequent first.
+def group_errors(errors: Iterable[tuple[str, str, str]]) -> list[ErrorGroup]:
+    """Group errors by their reason, the most frequent first.
 
-    ``errors``: reason, id of the item, and how the item is named as an example. Reasons are equal
-    but for the id, other ids, and amounts in them.
+    ``errors``: (reason, id of the item, name of the item as an example). Reasons are grouped if they
+    differ only in ids and amounts.
     """
     counts = Counter[str]()
     firsts: dict[str, tuple[str, str]] = {}
     for reason, item, example in errors:
-        shown = " ".join(reason.split()) or "no reason given"
-        kind = _VARIES.sub("#", shown.replace(item, "#") if item else shown)
+        line = " ".join(reason.split()) or "no reason given"
+        kind = _VARIABLE_PARTS.sub("#", line.replace(item, "#") if item else line)
         counts[kind] += 1
-        firsts.setdefault(kind, (shown[:REASON], example))
-    return [Failure(number, *firsts[kind]) for kind, number in counts.most_common()]
+        firsts.setdefault(kind, (line[:REASON], example))
+    return [ErrorGroup(number, *firsts[kind]) for kind, number in counts.most_common()]
 
 
-def failures_of(records: Iterable[Record]) -> list[Failure]:
-    """The errors among records by their reason; an item counts with each of its answers."""
-    return gather(
+def error_groups(records: Iterable[Record]) -> list[ErrorGroup]:
+    """Group the errors among records by their reason; every answer of an item counts."""
+    return group_errors(
         (record.error or "", record.item, record.item)
         for record in records
         if record.outcome is Outcome.ERROR
     )
 
 
-def lacked_modules(records: Iterable[Record]) -> dict[str, int]:
-    """Module → answers whose program ended for want of it, the most frequent first.
+def missing_modules(records: Iterable[Record]) -> dict[str, int]:
+    """Count the answers whose program failed because a module is missing, by top-level package.
 
-    By the package that is imported, ``sklearn`` for ``sklearn.svm``. Not those of Python itself,
-    of which every sandbox has all that there are.
+    The most frequent come first; ``sklearn.svm`` counts as ``sklearn``. Modules of the standard
+    library are left out: every sandbox has all that exist.
     """
-    found = Counter[str]()
+    counts = Counter[str]()
     for record in records:
-        match = _LACKED.match(record.answer or "")
+        match = _MISSING_MODULE.match(record.answer or "")
         package = "" if match is None else match[1].partition(".")[0]
         if package and package not in sys.stdlib_module_names and record.outcome is Outcome.WRONG:
-            found[package] += 1
-    return dict(found.most_common())
+            counts[package] += 1
+    return dict(counts.most_common())
 
 
-def lacked_words(modules: Mapping[str, int]) -> str:
-    """Which modules the sandbox lacked, and what helps; ``modules`` as in ``lacked_modules``."""
-    told = ", ".join(f"{name} ({number:,})" for name, number in [*modules.items()][:_MODULES])
+def missing_modules_note(modules: Mapping[str, int]) -> str:
+    """Describe the missing modules of the sandbox and the remedy, on one line.
+
+    ``modules``: as returned by ``missing_modules``.
+    """
+    names = ", ".join(f"{name} ({number:,})" for name, number in [*modules.items()][:_MODULES])
     rest = f", and {len(modules) - _MODULES:,} more" if len(modules) > _MODULES else ""
     total = sum(modules.values())
     return (
         f"{total:,} program{'' if total == 1 else 's'} ended because the sandbox lacks a module:"
-        f" {told}{rest}; `llmeval sandbox build --base IMAGE` makes one of an image that has them"
+        f" {names}{rest}; `llmeval sandbox build --base IMAGE` builds one from an image that has them"
     )
 
 
@@ -100,10 +105,10 @@ _LIMIT = "reasoning used up the token limit: raise it with --llm-max-tokens"
 
 
 def reply_notes(records: Iterable[Record]) -> Iterator[str]:
-    """One line for every result and kind: thoughts without an answer, filtered, refused replies.
+    """Yield notes on reasoning without an answer, filtered and refused replies, and missing modules.
 
-    And programs that the sandbox lacks a module for. Records that count nowhere, of other scorers, which share a response, and of content-free prompts
-    are left out.
+    There is one line per result and kind. Records that are left out of results, records of other
+    scorers of the same response, and content-free prompts are ignored.
     """
     counted = Counter[tuple[str, str, str]]()
     kinds: dict[str, Counter[tuple[str, str, str]]] = {
@@ -111,20 +116,20 @@ def reply_notes(records: Iterable[Record]) -> Iterator[str]:
     }
     programs: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:
-        other = record.left_out or record.response_of or record.content_free
-        if other or record.outcome is Outcome.ERROR:
+        is_ignored = record.left_out or record.response_of or record.content_free
+        if is_ignored or record.outcome is Outcome.ERROR:
             continue
-        about = (record.model, record.benchmark, record.scorer)
-        counted[about] += 1
+        key = (record.model, record.benchmark, record.scorer)
+        counted[key] += 1
         if record.answer is not None:
-            programs.setdefault(about, []).append(record)
+            programs.setdefault(key, []).append(record)
         for kind in _kinds(record):
-            kinds[kind][about] += 1
+            kinds[kind][key] += 1
     several = len({model for model, _, _ in counted}) > 1
-    for about, total in counted.items():
-        model, benchmark, scorer = about
+    for key, total in counted.items():
+        model, benchmark, scorer = key
         name = f"{model} {benchmark}[{scorer}]" if several else f"{benchmark}[{scorer}]"
-        thoughts, cut_off = kinds["thought"][about], kinds["cut off"][about]
+        thoughts, cut_off = kinds["thought"][key], kinds["cut off"][key]
         if thoughts:
             reasons = [_LIMIT] if cut_off else []
             reasons += [_PARSER] if thoughts > cut_off else []
@@ -133,12 +138,12 @@ def reply_notes(records: Iterable[Record]) -> Iterator[str]:
                 f"{name}: {_share(thoughts, total)} reasoning and no answer{of_them}:"
                 f" {'; otherwise '.join(reasons)}"
             )
-        if filtered := kinds[FILTERED][about]:
+        if filtered := kinds[FILTERED][key]:
             yield f"{name}: {filtered:,} of {total:,} replies were withheld by a content filter"
-        if refused := kinds[REFUSED][about]:
+        if refused := kinds[REFUSED][key]:
             yield f"{name}: the model refused to answer in {refused:,} of {total:,} replies"
-        if modules := lacked_modules(programs.get(about, ())):
-            yield f"{name}: {lacked_words(modules)}"
+        if modules := missing_modules(programs.get(key, ())):
+            yield f"{name}: {missing_modules_note(modules)}"
 
 
 def _kinds(record: Record) -> Iterator[str]:

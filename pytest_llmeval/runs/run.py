@@ -1,4 +1,4 @@
-"""A stored run, read back: its results from its records, without a model."""
+"""A stored run: computes its results from its records, without a model."""
 
 from __future__ import annotations
 
@@ -29,52 +29,55 @@ from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.runs.bias import audit_of
-from pytest_llmeval.runs.bias import debiased
-from pytest_llmeval.runs.bias import pairs
-from pytest_llmeval.runs.bias import what_is_lacking
+from pytest_llmeval.runs.bias import debiased_outcomes
+from pytest_llmeval.runs.bias import missing_debiased_items
+from pytest_llmeval.runs.bias import text_letter_pairs
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import count_answers
-from pytest_llmeval.runs.measurement import hybrids
+from pytest_llmeval.runs.measurement import hybrid_scores
 from pytest_llmeval.runs.measurement import measure
-from pytest_llmeval.runs.reply_problems import failures_of
-from pytest_llmeval.runs.reply_problems import lacked_modules
+from pytest_llmeval.runs.reply_problems import error_groups
+from pytest_llmeval.runs.reply_problems import missing_modules
 from pytest_llmeval.storage.folder import RunFolder
 
 RUNS = Path("runs")
-"""Where the runs are, unless ``--llm-runs`` says otherwise."""
+"""Default folder of runs (``--llm-runs``)."""
 
 LATEST = "latest"
-"""What the newest run is called."""
+"""Name of the newest run on command lines."""
 
 
 def run_folder(text: str, root: Path = RUNS) -> Path:
-    """The folder of a run: the path that is given, or of ``latest`` the newest run in ``root``.
+    """Return the folder of a run: the path ``text``, or for ``latest`` the newest run in ``root``.
 
-    A folder of that name is meant itself. Raises ConfigError where there is no run.
+    An existing folder ``latest`` takes precedence. Raises ConfigError if there is no run.
     """
     path = Path(text)
     return newest_run(root) if text == LATEST and not path.exists() else path
 
 
 def newest_run(root: Path) -> Path:
-    """The folder of the run that was started last. Raises ConfigError where there is none."""
-    started = {file.parent: _started(file) for file in sorted(root.glob("*/run.json"))}
-    known = {folder: time for folder, time in started.items() if time is not None}
-    if not known:
+    """Return the folder of the run that started last. Raises ConfigError if there is none."""
+    started = {
+        file.parent: time
+        for file in sorted(root.glob("*/run.json"))
+        if (time := _started(file)) is not None
+    }
+    if not started:
         raise ConfigError(f"no run in {root}/: name the folder of one")
-    # Of two in one second the one that was made later has the greater name.
-    return max(known, key=lambda folder: (known[folder], folder.name))
+    # Of two runs started in the same second, the later one has the greater name.
+    return max(started, key=lambda folder: (started[folder], folder.name))
 
 
 def _started(file: Path) -> float | None:
-    """When a run was started, in seconds; None where its document does not say."""
+    """Return the start of a run in seconds since 1970; None if its document has none."""
     try:
         return datetime.fromisoformat(json.loads(file.read_bytes())["started"]).timestamp()
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
-_FAILURES = 10  # reasons of errors that metrics.json has
+_FAILURES = 10  # maximum number of reasons of errors in metrics.json
 
 
 def metrics_json(
@@ -82,153 +85,169 @@ def metrics_json(
     records: Callable[[], Iterable[Record]],
     hybrid: Mapping[str, float],
 ) -> dict[str, Any]:
-    """What ``metrics.json`` holds.
+    """Return the content of ``metrics.json``.
 
-    ``records`` reads those of the run; ``hybrid``: the weights of a hybrid score that is asked for.
+    ``records`` reads those of the run; ``hybrid``: the weights of the hybrid score, by scorer.
     """
-    more = {
-        "hybrids": list(hybrids(measurements, hybrid)),
-        "pairs": list(pairs(measurements, records)),
+    optional = {
+        "hybrids": list(hybrid_scores(measurements, hybrid)),
+        "pairs": list(text_letter_pairs(measurements, records)),
     }
     results = [
-        {**one.as_json(), **_more(found)}
-        for one, found in zip(measurements, _by_measurement(measurements, records()), strict=True)
+        {**measurement.as_json(), **_optional_entries(own)}
+        for measurement, own in zip(
+            measurements, _by_measurement(measurements, records()), strict=True
+        )
     ]
-    return {"results": results, **{name: found for name, found in more.items() if found}}
+    return {"results": results, **{name: value for name, value in optional.items() if value}}
 
 
 def _by_measurement(
     measurements: Sequence[Measurement], records: Iterable[Record]
 ) -> list[list[Record]]:
-    """The records that count, of every measurement.
+    """Return the records that count, for every measurement.
 
-    A custom model is named only once it answers, so that an error from before has another name.
+    A custom model has no name until it answers, so that earlier errors have another name.
     """
-    models = {one.result.model for one in measurements}
+    models = {measurement.result.model for measurement in measurements}
     owners = {
-        (one.result.model if len(models) > 1 else None, one.result.benchmark, protocol): number
-        for number, one in enumerate(measurements)
-        for protocol in one.protocols
+        (
+            measurement.result.model if len(models) > 1 else None,
+            measurement.result.benchmark,
+            protocol,
+        ): number
+        for number, measurement in enumerate(measurements)
+        for protocol in measurement.protocols
     }
-    found: list[dict[tuple[str, int], Record]] = [{} for _ in measurements]
+    by_measurement: list[dict[tuple[str, int], Record]] = [{} for _ in measurements]
     for record in records:
         model = record.model if len(models) > 1 else None
         number = owners.get((model, record.benchmark, record.protocol))
         if number is not None and not record.left_out:
-            found[number][record.item, record.sample] = record
-    return [list(latest.values()) for latest in found]
+            by_measurement[number][record.item, record.sample] = record
+    return [list(latest.values()) for latest in by_measurement]
 
 
-def _more(records: Sequence[Record]) -> dict[str, Any]:
-    """What few results have: reasons of errors, modules that the sandbox lacked."""
-    failures, modules = failures_of(records)[:_FAILURES], lacked_modules(records)
+def _optional_entries(records: Sequence[Record]) -> dict[str, Any]:
+    """Return the optional entries of a result: reasons of errors, missing modules."""
+    failures, modules = error_groups(records)[:_FAILURES], missing_modules(records)
     return {
-        **({"failures": [asdict(one) for one in failures]} if failures else {}),
+        **({"failures": [asdict(failure) for failure in failures]} if failures else {}),
         **({"lacked_modules": modules} if modules else {}),
     }
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder's ``run.json`` and its final records (later ones replace earlier ones)."""
+    """A run folder's ``run.json`` and its latest records."""
 
     path: Path
+    #: Content of ``run.json``.
     manifest: Mapping[str, Any]
+    #: Records that no later record replaces.
     records: tuple[Record, ...]
 
     @property
     def planned(self) -> list[PlannedResult]:
-        """The results that the run set out to measure, for each of its models."""
+        """Planned results, for each of the models."""
         return [PlannedResult.from_json(value) for value in self.manifest["results"]]
 
     @property
     def hybrid(self) -> Mapping[str, float]:
-        """The weights of the hybrid score that was asked for; empty where none was."""
+        """Weights of the hybrid score by scorer; empty if none was requested."""
         weights: Mapping[str, float] = self.manifest.get("hybrid", {})
         return weights
 
     def measurements(self) -> list[Measurement]:
-        """One per (model, benchmark, scorer), in the order of ``run.json``.
+        """Return one measurement per (model, benchmark, scorer), in the order of ``run.json``.
 
-        An other scorer of the same responses is left out where it scored none.
+        Further scorers of the same responses are left out if they scored none.
         """
         return list(self.by_plan.values())
 
     @cached_property
     def by_plan(self) -> Mapping[tuple[int, int], Measurement]:
-        """The measurements by the index of the model and of the planned result."""
+        """Measurements by the index of the model and of the planned result."""
         models = self.manifest["models"]
         if self.manifest["own_model"]:
             named = {record.model for record in self.records if record.model not in models}
             models = [min(named)] if named else models
         planned = self.planned
-        found: dict[tuple[int, int], Measurement] = {}
+        measurements: dict[tuple[int, int], Measurement] = {}
         for index, model in enumerate(models):
-            own = [self._measure(model, one) for one in planned]
-            for number, one in enumerate(planned):
-                # A baseline keeps their outcomes, having no log-probabilities.
-                computed = one.debias is not None and not own[number].items
-                if computed and one.responses_of is not None:
-                    own[number] = self._debiased(model, one, own[one.responses_of])
-                if own[number].items or not own[number].scored_again:
-                    found[index, number] = own[number]
-        return found
+            own = [self._measure(model, result) for result in planned]
+            for number, result in enumerate(planned):
+                # Baselines store debiased outcomes, because they have no log-probabilities.
+                is_computed = result.debias is not None and not own[number].items
+                if is_computed and result.responses_of is not None:
+                    own[number] = self._debiased(model, result, own[result.responses_of])
+                if own[number].items or not own[number].shares_responses:
+                    measurements[index, number] = own[number]
+        return measurements
 
     def incomplete_debiasing(self) -> Iterator[str]:
-        """Debiased results that lack items of the one that they are computed from, a line each."""
+        """Describe debiased results that lack items of their source, one line each."""
         for index in range(len(self.manifest["models"])):
-            for number, one in enumerate(self.planned):
-                if one.debias is None or one.responses_of is None:
+            for number, planned in enumerate(self.planned):
+                if planned.debias is None or planned.responses_of is None:
                     continue
-                first, found = (self.by_plan.get((index, n)) for n in (one.responses_of, number))
-                line = what_is_lacking(
-                    f"{one.benchmark}[{one.scorer}]",
-                    {} if first is None else first.items,
-                    {} if found is None else found.items,
+                source = self.by_plan.get((index, planned.responses_of))
+                computed = self.by_plan.get((index, number))
+                line = missing_debiased_items(
+                    f"{planned.benchmark}[{planned.scorer}]",
+                    {} if source is None else source.items,
+                    {} if computed is None else computed.items,
                 )
                 if line is not None:
                     yield line
 
     def answers(self) -> Iterator[tuple[Measurement, list[Record]]]:
-        """Every measurement with the records behind it, in the order in which they were written.
+        """Yield every measurement with its records, in the order in which they were written.
 
-        A debiased result has none; what stands for them is outcomes alone. Their responses are in
-        the records of the result that it is computed from.
+        A debiased result has no records of its own: those of its source are returned with the
+        debiased outcomes, without responses.
         """
-        debiased = {one.ways[0].fingerprint: one for one in self.planned if one.debias is not None}
-        for one in self.measurements():
-            model, benchmark = one.result.model, one.result.benchmark
-            records = self._records(model, benchmark, one.protocols)
-            planned = debiased.get(one.fingerprint)
+        debiased = {
+            planned.ways[0].fingerprint: planned
+            for planned in self.planned
+            if planned.debias is not None
+        }
+        for measurement in self.measurements():
+            model, benchmark = measurement.result.model, measurement.result.benchmark
+            records = self._records(model, benchmark, measurement.protocols)
+            planned = debiased.get(measurement.fingerprint)
             if planned is not None and planned.responses_of is not None and not records:
-                first = self.planned[planned.responses_of].protocols
-                asked = self._records(model, benchmark, first)
-                records = [_computed(record, one) for record in asked if record.item in one.items]
-            yield one, records
+                source = self.planned[planned.responses_of].protocols
+                records = [
+                    _debiased_record(record, measurement)
+                    for record in self._records(model, benchmark, source)
+                    if record.item in measurement.items
+                ]
+            yield measurement, records
 
     def results(self) -> list[Result]:
-        """The measurements without their items."""
+        """Return the results of the measurements."""
         return [measurement.result for measurement in self.measurements()]
 
     def metrics(self) -> dict[str, Any]:
-        """What ``metrics.json`` holds, computed again from the records."""
+        """Compute the content of ``metrics.json`` from the records."""
         return metrics_json(self.measurements(), lambda: self.records, self.hybrid)
 
     @cached_property
     def _counted(self) -> Mapping[str, Sequence[Record]]:
-        """Benchmark → the records that count."""
-        found: dict[str, list[Record]] = {}
+        """Records that count, by benchmark."""
+        by_benchmark: dict[str, list[Record]] = {}
         for record in self.records:
             if not record.left_out:
-                found.setdefault(record.benchmark, []).append(record)
-        return found
+                by_benchmark.setdefault(record.benchmark, []).append(record)
+        return by_benchmark
 
     def _records(
         self, model: str, benchmark: str, protocols: Container[str] | None = None
     ) -> list[Record]:
-        """What a model did on a benchmark, under these protocols or any.
+        """Return the records of a model and benchmark, under these protocols or any.
 
-        A user's own model is one, whatever its records call it: lost items go by the spec.
+        With a custom model, all records count: lost items have its spec instead of its name.
         """
         own_model = self.manifest["own_model"]
         return [
@@ -241,36 +260,38 @@ class Run:
     def _measure(self, model: str, planned: PlannedResult) -> Measurement:
         own = self._records(model, planned.benchmark, planned.protocols)
         weights = next((r.model_fingerprint for r in own if r.model_fingerprint), None)
-        way = planned.variant_of(record.protocol for record in own)
-        asked = self.manifest.get("asked", {}).get(model, {}).get(way.ask, "")
+        variant = planned.variant_of(record.protocol for record in own)
+        asked = self.manifest.get("asked", {}).get(model, {}).get(variant.ask, "")
         day = self.manifest.get("template_dates", {}).get(model, "")
-        measurement = measure(planned, way, model, dict(_outcomes(own)), weights)
-        audit = self._audit(planned, way, measurement)
+        measurement = measure(planned, variant, model, dict(_outcomes(own)), weights)
+        audit = self._audit(planned, variant, measurement)
         result = replace(measurement.result, audit=audit)
         return replace(measurement, asked=asked, template_date=day, result=result)
 
     def _debiased(self, model: str, planned: PlannedResult, first: Measurement) -> Measurement:
         records = self._records(model, planned.benchmark)
-        items = debiased(planned, first.fingerprint, first.items, records, self.manifest["seed"])
+        items = debiased_outcomes(
+            planned, first.fingerprint, first.items, records, self.manifest["seed"]
+        )
         measured = measure(planned, planned.ways[0], model, items, first.model_fingerprint)
         return replace(measured, asked=first.asked, template_date=first.template_date)
 
     def _audit(
-        self, planned: PlannedResult, way: ProtocolVariant, measurement: Measurement
+        self, planned: PlannedResult, variant: ProtocolVariant, measurement: Measurement
     ) -> Audit | None:
         if not planned.arms:
             return None
-        arms = {arm_fingerprint(way.fingerprint, arm) for arm in planned.arms}
-        found: dict[str, list[Record]] = {item: [] for item in measurement.items}
-        protocols = {way.fingerprint, *arms}
+        arms = {arm_fingerprint(variant.fingerprint, arm) for arm in planned.arms}
+        by_item: dict[str, list[Record]] = {item: [] for item in measurement.items}
+        protocols = {variant.fingerprint, *arms}
         for record in self._records(measurement.result.model, planned.benchmark, protocols):
-            if record.item in found:
-                found[record.item].append(record)
-        return audit_of(planned.arms, found.items(), planned.same)
+            if record.item in by_item:
+                by_item[record.item].append(record)
+        return audit_of(planned.arms, by_item.items(), planned.same)
 
 
-def _computed(record: Record, debiased: Measurement) -> Record:
-    """What stands for a record in a result that is computed from that of the record."""
+def _debiased_record(record: Record, debiased: Measurement) -> Record:
+    """Return a record with the outcome of a debiased result, without its response."""
     return replace(
         record,
         scorer=debiased.result.scorer,
@@ -287,21 +308,21 @@ def _computed(record: Record, debiased: Measurement) -> Record:
 
 
 def samples_of(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """The records of one result by item, samples in order; the one written last counts.
+    """Group the records of one result by item, samples in order; the last record written counts.
 
-    An item lost with a worker may have an earlier answer under another scorer or name, and one
-    that was resumed a later one.
+    An item lost with a worker may have an earlier record under another scorer or name, and a resumed
+    one a later record.
     """
-    found: dict[str, list[Record]] = {}
+    by_item: dict[str, list[Record]] = {}
     for record in records:
-        samples = found.get(record.item)
+        samples = by_item.get(record.item)
         if samples is None:
-            found[record.item] = [record]
+            by_item[record.item] = [record]
             continue
         place = bisect_left(samples, record.sample, key=attrgetter("sample"))
         is_later = place < len(samples) and samples[place].sample == record.sample
         samples[place : place + is_later] = [record]
-    return found
+    return by_item
 
 
 def _outcomes(records: Iterable[Record]) -> Iterator[tuple[str, ItemOutcomes]]:
@@ -312,18 +333,18 @@ def _outcomes(records: Iterable[Record]) -> Iterator[tuple[str, ItemOutcomes]]:
             ItemOutcomes(
                 subject=first.subject,
                 outcomes=tuple([record.outcome for record in samples]),
-                truncated=[one.truncated for one in samples].count(True),
+                truncated=[record.truncated for record in samples].count(True),
                 dropped_shots=first.dropped_shots > 0,
                 encoded_apart=first.encoded_apart > 0,
                 tie=first.tie,
-                all_tied=[one.all_tied_answer for one in samples].count(True),
-                details=tuple(one.detail for one in samples) if first.detail else (),
+                all_tied=[record.all_tied_answer for record in samples].count(True),
+                details=tuple(record.detail for record in samples) if first.detail else (),
             ),
         )
 
 
 def load_run(path: str | Path) -> Run:
-    """Read a run folder. Raises RunError, in one line, for what is missing or damaged in it."""
+    """Read a run folder. Raises RunError, in one line, for missing or damaged files."""
     folder = RunFolder(Path(path))
     manifest = folder.manifest()
     run = Run(folder.path, manifest, tuple(folder.latest_records(manifest)))
@@ -331,7 +352,9 @@ def load_run(path: str | Path) -> Run:
         counted = count_answers(run.measurements())
     except ValueError as error:
         raise RunError(f"{folder.records} does not belong to its run.json: {error}") from None
-    told = manifest.get("answers", counted)
-    if told != counted:
-        raise RunError(f"{folder.records} has {counted:,} of the {told:,} answers of its run.json")
+    expected = manifest.get("answers", counted)
+    if expected != counted:
+        raise RunError(
+            f"{folder.records} has {counted:,} of the {expected:,} answers of its run.json"
+        )
     return run

@@ -1,6 +1,6 @@
-"""What a run has used: time and tokens by its records, endpoints and money by ``usage.jsonl``.
+"""Resource use of a run: time and tokens from its records, cost from ``usage.jsonl``.
 
-That file grows while a run answers, so that what a killed session has used is not forgotten.
+That file is appended to during the run, so that it includes the usage of killed sessions.
 ``run.json`` has its sums, and the prices.
 """
 
@@ -16,22 +16,23 @@ from pytest_llmeval.core import Record
 from pytest_llmeval.core.plan import PlannedResult
 from pytest_llmeval.core.prices import Prices
 from pytest_llmeval.storage.usage_log import Counts
-from pytest_llmeval.storage.usage_log import prices_of
-from pytest_llmeval.storage.usage_log import rows_of
+from pytest_llmeval.storage.usage_log import stored_prices
+from pytest_llmeval.storage.usage_log import usage_rows
 
 Key = tuple[str, str, str]
 """(model, benchmark, scorer)."""
 
 
 @dataclass(frozen=True)
-class Spent:
-    """What the answers of a result took, as far as it is known; None where none of it is.
+class ResourceUse:
+    """Time and tokens of the answers of a result, including those in other option orders.
 
-    ``seconds``: of the model's time, which is not that of a clock where it answers several at a
-    time. ``timed``: how many answers they are of. Answers in other orders of the options count too.
+    A value is None if it is not known for any answer.
     """
 
+    #: Sum of the model's time per answer; not wall-clock time if it answers concurrently.
     seconds: float | None = None
+    #: Number of answers with a known time.
     timed: int = 0
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -39,42 +40,41 @@ class Spent:
 
 @dataclass(frozen=True)
 class Cost:
-    """What the answers of some results cost; usage is counted by benchmark, not by protocol.
+    """Cost of the answers of results; usage is counted by benchmark, not by protocol."""
 
-    ``amount``: in the money of the prices. ``scorers``: those whose results share it.
-    """
-
+    #: In the currency of the prices.
     amount: float
+    #: Scorers whose results share the cost.
     scorers: tuple[str, ...]
 
 
-def spent(records: Iterable[Record]) -> dict[Key, Spent]:
-    """What every result took; what another scorer read of its answers took nothing.
+def resource_use(records: Iterable[Record]) -> dict[Key, ResourceUse]:
+    """Sum the time and tokens of every result; further scorers of the same answers have none.
 
-    Content-free prompts are what the calibrated result took.
+    Content-free prompts are attributed to the calibrated result.
     """
-    found: dict[Key, list[Record]] = {}
+    by_result: dict[Key, list[Record]] = {}
     for record in records:
         if not record.left_out and not record.response_of:
             scorer = f"{record.scorer}+contextual" if record.content_free else record.scorer
-            found.setdefault((record.model, record.benchmark, scorer), []).append(record)
-    return {key: _spent(own) for key, own in found.items()}
+            by_result.setdefault((record.model, record.benchmark, scorer), []).append(record)
+    return {key: _sum_use(own) for key, own in by_result.items()}
 
 
-def _spent(records: Sequence[Record]) -> Spent:
+def _sum_use(records: Sequence[Record]) -> ResourceUse:
     seconds = [record.seconds for record in records if record.seconds is not None]
-    read = [record.prompt_tokens for record in records if record.prompt_tokens is not None]
-    written = [r.completion_tokens for r in records if r.completion_tokens is not None]
-    return Spent(
+    prompt = [record.prompt_tokens for record in records if record.prompt_tokens is not None]
+    completion = [r.completion_tokens for r in records if r.completion_tokens is not None]
+    return ResourceUse(
         sum(seconds) if seconds else None,
         len(seconds),
-        sum(read) if read else None,
-        sum(written) if written else None,
+        sum(prompt) if prompt else None,
+        sum(completion) if completion else None,
     )
 
 
 def cost(model: str, counts: Counts, prices: Prices) -> float | None:
-    """What the tokens cost; None for a model without a price."""
+    """Return the cost of the tokens; None for a model without a price."""
     price = prices.of(model)
     if price is None:
         return None
@@ -84,30 +84,34 @@ def cost(model: str, counts: Counts, prices: Prices) -> float | None:
 
 
 def total_cost(manifest: Mapping[str, Any], prices: Prices | None = None) -> float | None:
-    """What the whole run cost, at its own prices or at others; None where no price is known."""
-    rows, prices = rows_of(manifest), prices or prices_of(manifest)
-    known = [cost(model, counts, prices) for (model, _), counts in rows.items()]
-    return sum(one for one in known if one is not None) if set(known) - {None} else None
+    """Return the cost of a run, at ``prices`` or its stored ones; None if no price is known."""
+    rows, prices = usage_rows(manifest), prices or stored_prices(manifest)
+    amounts = [
+        amount
+        for (model, _), counts in rows.items()
+        if (amount := cost(model, counts, prices)) is not None
+    ]
+    return sum(amounts) if amounts else None
 
 
 def costs(manifest: Mapping[str, Any], results: Iterable[Key]) -> dict[Key, Cost]:
-    """What each result cost, as far as prices are known; one of others' responses costs nothing."""
-    rows, prices = rows_of(manifest), prices_of(manifest)
-    asked = {
-        (planned.benchmark, way.scorer)
+    """Return the cost of each result with a price; further scorers of the same answers have none."""
+    rows, prices = usage_rows(manifest), stored_prices(manifest)
+    with_requests = {
+        (planned.benchmark, variant.scorer)
         for planned in map(PlannedResult.from_json, manifest["results"])
         if planned.responses_of is None
-        for way in planned.ways
+        for variant in planned.ways
     }
     scorers: dict[tuple[str, str], list[str]] = {}
     for model, benchmark, scorer in results:
-        if (benchmark, scorer) in asked:
+        if (benchmark, scorer) in with_requests:
             scorers.setdefault((model, benchmark), []).append(scorer)
-    found = {}
+    shares = {}
     for (model, benchmark), sharing in scorers.items():
         counts = rows.get((model, benchmark))
         amount = None if counts is None else cost(model, counts, prices)
         if amount is not None:
             for scorer in sharing:
-                found[model, benchmark, scorer] = Cost(amount, tuple(sharing))
-    return found
+                shares[model, benchmark, scorer] = Cost(amount, tuple(sharing))
+    return shares

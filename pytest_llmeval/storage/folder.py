@@ -1,4 +1,4 @@
-"""The run folder: its files, how one is made, and how one is found again to be continued."""
+"""The run folder: its documents and lock, and creating and resuming one."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import PlannedResult
 from pytest_llmeval.core.prices import Prices
 from pytest_llmeval.storage import format2
-from pytest_llmeval.storage.line_writer import taken
+from pytest_llmeval.storage.line_writer import try_lock
 from pytest_llmeval.storage.records import RecordWriter
 from pytest_llmeval.storage.records import latest_records
 from pytest_llmeval.storage.records import read_records
 from pytest_llmeval.storage.schema import check_document
 from pytest_llmeval.storage.usage_log import UsageLog
 from pytest_llmeval.storage.usage_log import read_usage
-from pytest_llmeval.storage.usage_log import rows_of
+from pytest_llmeval.storage.usage_log import usage_rows
 from pytest_llmeval.storage.usage_log import with_usage
 
 FORMAT = 3
-"""Of the documents and records that are written; those of ``format2`` are read, too."""
+"""Format version that is written; folders of ``format2`` are read as well."""
 
 _PACKAGES = (
     "pytest-llmeval",
@@ -52,7 +52,7 @@ _PACKAGES = (
 
 
 class RunFolder:
-    """Paths and documents of one run on disk."""
+    """Paths, documents and lock of one run on disk."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -62,7 +62,7 @@ class RunFolder:
         self._claim: int | None = None
 
     def read(self, name: str) -> dict[str, Any]:
-        """One of the folder's JSON documents, with all that reading a run relies on.
+        """Return one of the folder's JSON documents, checked against ``schema``.
 
         Raises RunError, in one line, if it is missing or damaged.
         """
@@ -71,7 +71,7 @@ class RunFolder:
             value = json.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
             problem = f"{self.path} is not a run folder: it has no {name}"
-            raise RunError(f"{problem}{_meant(self.path)}") from None
+            raise RunError(f"{problem}{_suggest_run(self.path)}") from None
         except NotADirectoryError:
             raise RunError(f"{self.path} is not a run folder: it is a file") from None
         except OSError as error:
@@ -79,35 +79,35 @@ class RunFolder:
         except (ValueError, RecursionError) as error:
             raise RunError(f"{file} cannot be read: {error}") from None
         if not isinstance(value, dict) or value.get("format") not in (format2.FORMAT, FORMAT):
-            known = f"{format2.FORMAT} or {FORMAT}"
-            raise RunError(f"{file}: not a document of format {known}, which this version reads")
+            formats = f"{format2.FORMAT} or {FORMAT}"
+            raise RunError(f"{file}: not a document of format {formats}, which this version reads")
         check_document(name, value, file)
         return value
 
     def manifest(self) -> dict[str, Any]:
-        """``run.json``, with what a run that was killed or still goes on has used so far.
+        """Return ``run.json`` with the usage so far, also of a run that was killed or is still running.
 
-        Raises RunError, in one line, for what is missing or damaged.
+        Raises RunError, in one line, for a missing or damaged file.
         """
         manifest = self.read("run.json")
         rows = read_usage(self.usage)
         return with_usage(manifest, rows, Prices()) if rows else manifest
 
     def read_records(self, manifest: Mapping[str, Any]) -> Iterator[Record]:
-        """The records in the order written, as of this format. Raises RunError for a damaged one.
+        """Yield the records in the order written, converted to the current format.
 
-        ``manifest``: the folder's ``run.json``.
+        ``manifest``: the folder's ``run.json``. Raises RunError for a damaged record.
         """
         return read_records(self.records, _earlier_arms(manifest))
 
     def latest_records(self, manifest: Mapping[str, Any]) -> list[Record]:
-        """Those of ``read_records`` that no later one replaces."""
+        """Return the records of ``read_records`` that no later record replaces."""
         return latest_records(self.records, _earlier_arms(manifest))
 
     def rewrite_records(self, manifest: Mapping[str, Any]) -> None:
-        """Replace records of an earlier format by those of this one, in one step.
+        """Convert the records of an earlier format to the current one, atomically.
 
-        Raises RunError, with nothing replaced, where that cannot be done.
+        Raises RunError, with nothing replaced, if they cannot be written.
         """
         if manifest["format"] == FORMAT or not self.records.exists():
             return
@@ -124,14 +124,14 @@ class RunFolder:
             writer.close()
 
     def claim(self) -> None:
-        """Keep other sessions out of this folder until this process ends.
+        """Lock the folder against other sessions until this process ends.
 
-        The operating system's lock of the file ``.lock``, which remains, empty. Raises RunError when
-        another session works in the folder, or the lock cannot be taken.
+        Holds the operating system's lock of the empty file ``.lock``, which is never removed. Raises
+        RunError if another session holds it or the file system has no locks.
         """
         try:
             self._claim = os.open(self.path / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
-            is_mine = taken(self._claim)
+            is_mine = try_lock(self._claim)
         except OSError as error:
             self.release()
             reason = error.strerror or error
@@ -141,18 +141,21 @@ class RunFolder:
             raise RunError(f"run {self.path} is in use by another session")
 
     def release(self) -> None:
-        """Let other sessions into this folder again."""
+        """Release the lock."""
         if self._claim is not None:
             os.close(self._claim)
             self._claim = None
 
     def remove(self) -> None:
-        """Delete the folder with all that is in it."""
+        """Delete the folder and its content."""
         self.release()
         shutil.rmtree(self.path, ignore_errors=True)
 
     def write(self, name: str, value: Mapping[str, Any]) -> None:
-        """Replace one of the documents in one step: a reader sees the old or the new one."""
+        """Replace a document atomically: readers see the old or the new one.
+
+        Raises RunError if it cannot be written.
+        """
         document = {"format": FORMAT, **{k: v for k, v in value.items() if k != "format"}}
         text = json.dumps(document, indent=1, allow_nan=False) + "\n"
         temporary = self.path / f".{name}.tmp"
@@ -165,22 +168,22 @@ class RunFolder:
 
 
 def _earlier_arms(manifest: Mapping[str, Any]) -> dict[str, str] | None:
-    """The arms by protocol for the records of a folder of format 2; None of this format."""
+    """Return ``format2.arms_by_protocol`` for a folder of format 2; None for the current format."""
     is_earlier = manifest.get("format") == format2.FORMAT
     return format2.arms_by_protocol(manifest) if is_earlier else None
 
 
 def run_name(path: Path) -> str:
-    """A run's path as one would type it from here."""
-    here, whole = Path.cwd(), Path.cwd() / path
-    return str(whole.relative_to(here) if whole.is_relative_to(here) else whole)
+    """Return a run's path, relative to the working directory if it is inside."""
+    working, absolute = Path.cwd(), Path.cwd() / path
+    return str(absolute.relative_to(working) if absolute.is_relative_to(working) else absolute)
 
 
-def _meant(path: Path) -> str:
-    """``; did you mean …?``: the newest run inside, or the one beside it with the nearest name."""
+def _suggest_run(path: Path) -> str:
+    """Return ``; did you mean …?`` with the newest run inside, or the sibling of the nearest name."""
     inside = sorted(path.glob("*/run.json"))
-    beside = [*path.parent.glob("*/run.json"), *path.parent.glob("runs/*/run.json")]
-    by_name = {file.parent.name: file.parent for file in beside}
+    siblings = [*path.parent.glob("*/run.json"), *path.parent.glob("runs/*/run.json")]
+    by_name = {file.parent.name: file.parent for file in siblings}
     near = nearest(path.name, by_name)
     if inside:
         return f"; did you mean its newest, {str(inside[-1].parent)!r}?"
@@ -188,7 +191,10 @@ def _meant(path: Path) -> str:
 
 
 def create_run(root: Path, plan: Plan, manifest: Mapping[str, Any]) -> RunFolder:
-    """Make ``root/<time>-<name>/`` with its ``run.json``; the name says model or benchmark."""
+    """Create ``root/<time>-<model>/`` with its ``run.json``.
+
+    Raises RunError if it cannot be created.
+    """
     label = plan.models[0] if len(plan.models) == 1 else f"{len(plan.models)}-models"
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(label).name or label).strip("-.")[:40]
     stamp = datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
@@ -210,7 +216,7 @@ def create_run(root: Path, plan: Plan, manifest: Mapping[str, Any]) -> RunFolder
 
 
 def _make_root(root: Path) -> None:
-    """Make the folder of all runs, which git is to ignore; an existing one is left as it is."""
+    """Create the folder of all runs with a ``.gitignore``; do not change an existing one."""
     try:
         root.mkdir(parents=True)
     except FileExistsError:
@@ -219,16 +225,15 @@ def _make_root(root: Path) -> None:
 
 
 def find_resumable(root: Path, plan: Plan) -> RunFolder | str | None:
-    """The newest run under ``root`` of the same plan.
+    """Return the newest run under ``root`` that has the same plan.
 
-    Where there is none: a sentence that says why not the newest run, or None when the folder
-    holds no run at all. A finished run of a model that cannot tell its weights apart
-    (``fingerprint`` None) is not continued: the model may have been changed since. Raises
-    RunError for a damaged run folder when no other continues.
+    If there is none, return why the newest run is not resumed, or None if the folder holds no run.
+    A finished run of a model without a fingerprint is not resumed: its weights may have changed.
+    Raises RunError for a damaged run folder if no other can be resumed.
     """
-    # os.path: a name that the file system refuses is told where the folder is made.
-    there = os.path.isdir(root)
-    candidates = sorted(root.glob("*/run.json"), reverse=True) if there else []
+    # os.path: a name that the file system refuses is reported by `create_run`.
+    exists = os.path.isdir(root)
+    candidates = sorted(root.glob("*/run.json"), reverse=True) if exists else []
     difference: str | None = None
     damage: RunError | None = None
     for file in candidates:
@@ -251,37 +256,39 @@ def find_resumable(root: Path, plan: Plan) -> RunFolder | str | None:
     return difference
 
 
-def take_up(folder: RunFolder) -> None:
-    """Claim a run that is to be continued, and have it told by its records alone until it ends.
+def reopen(folder: RunFolder) -> None:
+    """Lock a run that is to be resumed and remove the documents that its new session writes.
 
-    A folder of an earlier format becomes one of this format. Raises RunError, with nothing
-    replaced, where another session works in it or its records are damaged.
+    A folder of an earlier format is converted to the current one. Raises RunError, with nothing
+    replaced, if another session works in it or its records are damaged.
     """
     for _ in folder.read_records(folder.read("run.json")):
         pass
     folder.claim()
     manifest = folder.manifest()
     folder.rewrite_records(manifest)
-    if manifest.get("status") == "running":  # killed: nothing has summed up its last session
+    if (
+        manifest.get("status") == "running"
+    ):  # killed: the time of its last session is not counted yet
         manifest["seconds"] = manifest.get("seconds", 0.0) + _seconds_of_last_session(
             folder, manifest
         )
-    if not folder.usage.exists():  # of an earlier version, or merged
+    if not folder.usage.exists():  # written by an earlier version, or merged
         log = UsageLog(folder.usage)
-        log.note((*about, counts) for about, counts in rows_of(manifest).items())
+        log.note((*key, counts) for key, counts in usage_rows(manifest).items())
         log.close()
     manifest["status"] = "running"
     manifest.setdefault("resumed", []).append(now())
-    for ended in ("baseline", "answers"):
-        manifest.pop(ended, None)
-    # They are about the answers that there were.
+    for field in ("baseline", "answers"):
+        manifest.pop(field, None)
+    # These documents describe the earlier answers only.
     for document in ("metrics.json", "gates.json", "comparison.json"):
         (folder.path / document).unlink(missing_ok=True)
     folder.write("run.json", manifest)
 
 
 def _seconds_of_last_session(folder: RunFolder, manifest: Mapping[str, Any]) -> float:
-    """From the beginning of a session that never ended to the last record that it wrote."""
+    """Return the seconds from the start of a killed session to its last record."""
     began = [manifest.get("started", ""), *manifest.get("resumed", ())][-1]
     try:
         return max(0.0, folder.records.stat().st_mtime - datetime.fromisoformat(began).timestamp())
@@ -290,12 +297,12 @@ def _seconds_of_last_session(folder: RunFolder, manifest: Mapping[str, Any]) -> 
 
 
 def now() -> str:
-    """The time as ``run.json`` has it: to the second, with the zone."""
+    """Return the local time in ISO 8601 format, to the second, with the time zone."""
     return datetime.now().astimezone().isoformat(timespec="seconds")
 
 
-def describe(plan: Plan, command: Sequence[str], **more: Any) -> dict[str, Any]:
-    """The ``run.json`` of a run that starts now."""
+def new_manifest(plan: Plan, command: Sequence[str], **more: Any) -> dict[str, Any]:
+    """Return the ``run.json`` of a run that starts now; ``more``: further fields."""
     return {
         "status": "running",
         "started": now(),
@@ -315,24 +322,24 @@ def describe(plan: Plan, command: Sequence[str], **more: Any) -> dict[str, Any]:
 
 
 def _differences(manifest: Mapping[str, Any], plan: Plan) -> list[str]:
-    found = []
+    differences = []
     if manifest.get("models") != list(plan.models):
-        found.append("models")
+        differences.append("models")
     if manifest.get("seed") != plan.seed:
-        found.append("the seed")
+        differences.append("the seed")
     if manifest.get("shard") != (plan.shard and list(plan.shard)):
-        found.append("the shard")
+        differences.append("the shard")
     earlier = map(PlannedResult.from_json, manifest.get("results", ()))
     old = {(r.benchmark, r.scorer): r for r in earlier}
     new = {(r.benchmark, r.scorer): r for r in plan.results}
     if old.keys() != new.keys():
-        found.append("benchmarks or scorers")
+        differences.append("benchmarks or scorers")
     for pair in old.keys() & new.keys():
         if old[pair].ways[0].fingerprint != new[pair].ways[0].fingerprint:
-            found.append(f"the protocol of {pair[0]}[{pair[1]}]")
+            differences.append(f"the protocol of {pair[0]}[{pair[1]}]")
         if old[pair].data_hash != new[pair].data_hash:
-            found.append(f"the data of {pair[0]}")
-    return found or ["the selected items"]
+            differences.append(f"the data of {pair[0]}")
+    return differences or ["the selected items"]
 
 
 def _versions() -> dict[str, str]:
@@ -344,10 +351,10 @@ def _versions() -> dict[str, str]:
 
 
 def _git_commit() -> str | None:
-    """The commit of the working folder; None outside of a repository and before its first commit."""
+    """Return the commit of the working directory; None outside a repository or before a commit."""
     command = ["git", "rev-parse", "--verify", "--quiet", "HEAD"]
     try:
-        found = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return found.stdout.strip() or None if found.returncode == 0 else None
+    return result.stdout.strip() or None if result.returncode == 0 else None

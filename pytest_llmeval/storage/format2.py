@@ -1,7 +1,7 @@
-"""Run folders of format 2, in which the ``sample`` of an arm's record was the number of the arm.
+"""Reader of run folders of format 2, in which an arm's record has the arm's number as ``sample``.
 
-They are read as of this format: the protocol's fingerprint in a record is that of one arm, and
-``run.json`` lists the arms by name.
+Records are converted to the current format: the protocol fingerprint of a record identifies the
+arm, and ``run.json`` lists the arms by name.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ FORMAT = 2
 
 
 def arms_by_protocol(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Fingerprint of a protocol in an arm → the arm's name, for all results of a ``run.json``."""
+    """Map the fingerprint of a protocol in an arm to the arm's name, for all results of a ``run.json``."""
     results = [PlannedResult.from_json(value) for value in manifest["results"]]
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for result in results:
-        asked = result if result.responses_of is None else results[result.responses_of]
-        for way in result.ways:
-            found.update((arm_fingerprint(way.fingerprint, arm), arm) for arm in asked.arms)
-    return found
+        answered = result if result.responses_of is None else results[result.responses_of]
+        for variant in result.ways:
+            names.update((arm_fingerprint(variant.fingerprint, arm), arm) for arm in answered.arms)
+    return names
 
 
 def with_arm(record: Record, arms: Mapping[str, str]) -> Record:
-    """The record as of this format; one that is so already stays as it is.
+    """Return the record in the current format, unchanged if it already is.
 
-    ``arms``: ``arms_by_protocol``. Raises ValueError for a record of an order that is none of them.
+    ``arms``: ``arms_by_protocol``. Raises ValueError for an option order that is not in ``run.json``.
     """
     arm = arms.get(record.protocol)
     if arm is not None:
         return replace(record, arm=arm, sample=0)
     if record.order:
-        raise ValueError("its order of options is none of run.json")
+        raise ValueError("its option order is not in run.json")
     return record

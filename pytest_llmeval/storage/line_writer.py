@@ -1,12 +1,7 @@
-"""Files of the run folder that several threads and processes append lines to at the same time.
+"""Line files that several threads and processes append to at the same time, and their lock.
 
-Every append is one locked write of whole lines, so a line is torn only when the process or the
-machine stops within it; the next writer cuts such a tail off, and readers ignore it.
-
-The lock under which a process reads and writes a file that other processes use, too.
-
-It is a lock of the operating system on the open file itself, so it needs no second file and ends with
-the process that holds it, however that ends. It does not exclude other threads of the process.
+Every append is one locked write of whole lines. A line is torn only if the process or the machine
+stops during the write; the next writer removes the torn line, and readers ignore it.
 """
 
 from __future__ import annotations
@@ -26,11 +21,13 @@ _POLL_SECONDS = 0.001
 
 @contextmanager
 def locked(descriptor: int) -> Iterator[None]:
-    """Hold the exclusive lock of an open file; wait for it as long as another process has it.
+    """Hold the exclusive lock of an open file, and wait for it while another process holds it.
 
-    Raises OSError where the file system has no locks.
+    It is a lock of the operating system on the open file itself: it needs no second file and ends
+    with the process that holds it. It does not exclude other threads of the process. Raises OSError
+    if the file system has no locks.
     """
-    # Here: a command that only reads goes without what filelock imports.
+    # Imported here: commands that only read do not need filelock.
     from filelock import lock_descriptor
     from filelock import unlock_descriptor
 
@@ -41,10 +38,10 @@ def locked(descriptor: int) -> Iterator[None]:
         unlock_descriptor(descriptor)
 
 
-def taken(descriptor: int) -> bool:
-    """Take the exclusive lock of an open file until it is closed; False where another process has it.
+def try_lock(descriptor: int) -> bool:
+    """Acquire the exclusive lock of an open file until it is closed; return False if it is held.
 
-    Raises OSError where the file system has no locks.
+    Raises OSError if the file system has no locks.
     """
     from filelock import lock_descriptor
 
@@ -52,19 +49,19 @@ def taken(descriptor: int) -> bool:
 
 
 class LineWriter:
-    """Appends lines to a file, which is made by the first of them."""
+    """Writer that appends lines to a file, which the first write creates."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._handle: int | None = None
-        # The lock of the file is the process's: it does not keep its threads apart.
+        # The file lock is held by the process: it does not exclude other threads.
         self._lock = threading.Lock()
 
     def write(self, lines: bytes) -> None:
         """Write whole lines and hand them to the operating system before returning.
 
-        Raises RunError when they cannot be written in full (a full disk, say); what was
-        written of them is taken back, so that the file stays readable.
+        Raises RunError if they cannot be written in full (for example, a full disk); a partial
+        write is removed, so that the file stays readable.
         """
         try:
             with self._lock:
@@ -94,7 +91,10 @@ class LineWriter:
 
 
 def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file, numbered from 1, without a torn last one; none where it is missing."""
+    """Yield the lines of a file with their numbers, from 1, without a torn last line.
+
+    Yields nothing if the file is missing.
+    """
     if not path.is_file():
         return
     with path.open("rb") as lines:
@@ -104,7 +104,7 @@ def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _cut_torn_tail(handle: int) -> int:
-    """Cut the file after its last complete line; return its size then."""
+    """Truncate the file after its last complete line; return its new size in bytes."""
     size = os.fstat(handle).st_size
     if size == 0 or os.pread(handle, 1, size - 1) == b"\n":
         return size

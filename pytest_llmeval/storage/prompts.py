@@ -1,8 +1,8 @@
-"""The prompts of a run, kept beside its records for those who want to read them there.
+"""The prompts of a run, stored next to its records in ``prompts.json.gz``.
 
-``prompts.json.gz`` is one JSON document, because thousands of items share a handful of shots. It
-depends on the plan alone, so the sessions of a resumed run write the same. Records know a prompt by
-its SHA-256, so a prompt that is not the one that was sent is found out and never shown.
+The file is one JSON document, because thousands of items share a few shots. It depends on the plan
+alone, so every session of a resumed run writes the same file. Records hold the SHA-256 of their
+prompt, so a stored prompt that was not the one sent is detected and never shown.
 """
 
 from __future__ import annotations
@@ -32,52 +32,53 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class StoredPrompt:
-    """A prompt with all of its shots, and the choices whose likelihoods were asked for (if any).
-
-    ``options``: the item's, which scorers go by, where they are not the choices.
-    """
+    """A prompt with all of its shots, and the choices whose likelihoods were requested."""
 
     prompt: Prompt
+    #: Empty if text was generated.
     choices: tuple[str, ...]
+    #: Texts of the item's options, if scorers compare these instead of ``choices``.
     options: tuple[str, ...] = ()
 
     @property
-    def compared(self) -> tuple[str, ...]:
-        """The texts that a scorer compares."""
+    def compared_texts(self) -> tuple[str, ...]:
+        """Texts that the scorer compares."""
         return self.options or self.choices
 
 
 class PromptedItems(NamedTuple):
-    """Items of a benchmark under a protocol.
-
-    ``pool``: few-shot examples by subject. ``fingerprints``: under which records know the protocol.
-    """
+    """Items of a benchmark under a protocol."""
 
     benchmark: str
     protocol: Protocol
+    #: Subject → few-shot examples.
     pool: Mapping[str, Sequence[Item]]
+    #: Fingerprints of the protocol in records.
     fingerprints: Sequence[str]
     items: Iterable[Item]
 
 
 def write_prompts(folder: Path, prompted: Iterable[PromptedItems]) -> None:
-    """Write the prompts of items into a run folder, in one step.
+    """Write the prompts of items into a run folder, atomically.
 
-    An item whose template fails is left out: it has no prompt. Raises RunError where the file
-    cannot be written.
+    Items whose template fails are left out: they have no prompt. Raises RunError if the file cannot
+    be written.
     """
     shots: dict[tuple[str, str], int] = {}
     _write(
         folder,
-        ((one.benchmark, one.fingerprints, _rendered(one, shots)) for one in prompted),
+        (
+            (group.benchmark, group.fingerprints, _render_entries(group, shots))
+            for group in prompted
+        ),
         shots,
     )
 
 
 def merge_prompts(shards: Iterable[Path], folder: Path) -> None:
-    """Write the prompts of all shards of a run into its folder, where they have any.
+    """Write the stored prompts of all shards of a run into its folder.
 
-    Raises RunError, in one line, for a file that is damaged, and where none can be written.
+    Raises RunError, in one line, for a damaged file or if the file cannot be written.
     """
     shots: dict[tuple[str, str], int] = {}
     joined: dict[tuple[str, str], dict[str, list[Any]]] = {}
@@ -93,7 +94,7 @@ def merge_prompts(shards: Iterable[Path], folder: Path) -> None:
 
 
 Entries = Iterable[tuple[str, list[Any]]]
-"""Ids of items, and their prompts as lists of JSON values."""
+"""(item id, its prompt as a list of JSON values)."""
 
 
 def _write(
@@ -101,13 +102,13 @@ def _write(
     results: Iterable[tuple[str, Sequence[str], Entries]],
     shots: Iterable[tuple[str, str]],
 ) -> None:
-    """Write the document item by item: 100,000 prompts would fill 300 MB at once.
+    """Write the document item by item: 100,000 prompts would take 300 MB of memory.
 
-    ``shots`` is complete when all ``results`` have been taken.
+    ``shots`` is filled while ``results`` are iterated.
     """
     temporary = folder / f".{FILE}.tmp"
     try:
-        # No time stamp: the same run leaves the same bytes. MMLU's 14,042 prompts take 2.6 MB in
+        # No time stamp: the same run writes the same bytes. MMLU's 14,042 prompts take 2.6 MB in
         # 0.06 s; level 6 would save 0.4 MB and take 0.3 s.
         with (
             temporary.open("wb") as file,
@@ -124,7 +125,7 @@ def _write(
 def _document(
     results: Iterable[tuple[str, Sequence[str], Entries]], shots: Iterable[tuple[str, str]]
 ) -> Iterator[str]:
-    """The JSON document in parts."""
+    """Yield the JSON document in parts."""
     yield f'{{"format":{_FORMAT},"results":['
     for number, (benchmark, fingerprints, items) in enumerate(results):
         yield f'{"," if number else ""}{{"benchmark":{json.dumps(benchmark)},"protocols":'
@@ -136,9 +137,9 @@ def _document(
 
 
 def read_prompts(folder: Path) -> Mapping[tuple[str, str, str], StoredPrompt]:
-    """(benchmark, protocol's fingerprint, item) → its prompt; empty where none are stored.
+    """Return the stored prompts by (benchmark, protocol fingerprint, item id).
 
-    Raises RunError, in one line, for a file that is damaged.
+    Empty if none are stored. Raises RunError, in one line, for a damaged file.
     """
     file = folder / FILE
     if not file.is_file():
@@ -159,15 +160,16 @@ def read_prompts(folder: Path) -> Mapping[tuple[str, str, str], StoredPrompt]:
         raise RunError(f"{file}: damaged prompts ({error})") from None
 
 
-def _rendered(one: PromptedItems, shots: dict[tuple[str, str], int]) -> Entries:
-    for item in one.items:
+def _render_entries(group: PromptedItems, shots: dict[tuple[str, str], int]) -> Entries:
+    for item in group.items:
         try:
-            prompt = one.protocol.render(item, one.pool.get(item.subject, ()))
-            choices = one.protocol.template.choices(item) if one.protocol.ask == "choices" else ()
-        except Exception:  # told where the item is asked, as the item's own error
+            prompt = group.protocol.render(item, group.pool.get(item.subject, ()))
+            is_choice = group.protocol.ask == "choices"
+            choices = group.protocol.template.choices(item) if is_choice else ()
+        except Exception:  # reported as the item's error when its request is made
             continue
-        # Only this scorer goes by the texts of the options; letters are stored without them.
-        differ = one.protocol.scorer == "cloze" and choices != item.options
+        # Only this scorer compares the texts of the options.
+        differ = group.protocol.scorer == "cloze" and choices != item.options
         options = item.options if differ else ()
         yield item.id, _entry(StoredPrompt(prompt, choices, options), shots)
 

@@ -1,4 +1,4 @@
-"""Records on disk: ``records.jsonl``, append-only, one JSON object a record."""
+"""Records on disk: the append-only ``records.jsonl``, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _DEFAULTS = {field.name: field.default for field in fields(Record)}
 
 
 def _types(hint: Any) -> frozenset[type]:
-    """What JSON has for a field of a record; a whole number may stand for any number."""
+    """Return the JSON types that a field of a record accepts; a float field accepts integers."""
     kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
     return frozenset(kinds) | ({int} if float in kinds else frozenset())
 
 
-# `outcome` and `logprobs` are converted, and checked by that.
+# `outcome` and `logprobs` are checked when they are converted.
 _TYPES = {
     name: _types(hint)
     for name, hint in get_type_hints(Record).items()
@@ -52,7 +52,7 @@ _SHARED = (
 
 
 def to_line(record: Record) -> str:
-    """A record as one line of JSON; fields that hold their default are left out."""
+    """Return a record as one line of JSON, without the fields that hold their default."""
     value = {
         name: entry
         for name in _FIELDS
@@ -64,7 +64,7 @@ def to_line(record: Record) -> str:
 
 
 def from_line(line: str | bytes) -> Record:
-    """The record that ``to_line`` wrote. Raises ValueError for anything else."""
+    """Parse a line that ``to_line`` wrote. Raises ValueError for any other line."""
     try:
         value = json.loads(line)
     except RecursionError:
@@ -80,7 +80,7 @@ def from_line(line: str | bytes) -> Record:
         if any(x is not None and type(x) not in _NUMBERS for x in scores):
             raise TypeError("logprobs are not numbers")
         value["logprobs"] = tuple(-math.inf if x is None else x for x in scores)
-        for name in _SHARED:  # thousands of records would hold as many copies
+        for name in _SHARED:  # one copy for thousands of records
             if name in value and value[name] is not None:
                 value[name] = intern(value[name])
         return Record(**value)
@@ -89,20 +89,20 @@ def from_line(line: str | bytes) -> Record:
 
 
 class RecordWriter(LineWriter):
-    """Appends records to a file that other threads and processes append to at the same time."""
+    """Writer of ``records.jsonl``, which other threads and processes append to at the same time."""
 
     def append(self, *records: Record) -> None:
-        """Write records, at once and all or none. Raises RunError where that cannot be done."""
+        """Write all records or none, before returning. Raises RunError if they cannot be written."""
         # "replace": a lone surrogate in a name or message must not cost the record.
         self.write("".join(map(to_line, records)).encode("utf-8", "replace"))
 
 
 def read_records(path: Path, earlier_arms: Mapping[str, str] | None = None) -> Iterator[Record]:
-    """The records of a file in the order written; a torn last line is ignored.
+    """Yield the records of a file in the order written; a torn last line is ignored.
 
-    A later record for the same answer (``key``) is meant to replace the earlier: that is the
-    caller's to apply. ``earlier_arms``: of a folder of format 2, ``format2.arms_by_protocol``.
-    Raises RunError, naming the line, for anything that is not a record.
+    A later record for the same answer (``key``) replaces an earlier one; the caller has to apply
+    this. ``earlier_arms``: ``format2.arms_by_protocol`` for a folder of format 2. Raises RunError,
+    naming the line, for a line that is not a record.
     """
     for number, line in whole_lines(path):
         try:
@@ -113,10 +113,10 @@ def read_records(path: Path, earlier_arms: Mapping[str, str] | None = None) -> I
 
 
 def latest_records(path: Path, earlier_arms: Mapping[str, str] | None = None) -> list[Record]:
-    """The records that no later one replaces, as ``read_records`` gives them."""
+    """Return the records of ``read_records`` that no later record replaces."""
     records: list[Record | None] = []
-    # Result → answer → place among the records. A `key` for every record would take half of what the
-    # record itself does.
+    # Result → answer → index of the record. A `key` per record would take half of the record's own
+    # memory.
     places: dict[tuple[str, str, str], dict[object, int]] = {}
     for record in read_records(path, earlier_arms):
         result = places.setdefault((record.model, record.benchmark, record.scorer), {})
@@ -130,5 +130,5 @@ def latest_records(path: Path, earlier_arms: Mapping[str, str] | None = None) ->
 
 
 def key(record: Record) -> tuple[Any, ...]:
-    """What a record is about; a later one with the same key replaces an earlier."""
+    """Return the identity of a record; a later record with the same key replaces an earlier one."""
     return (record.model, record.benchmark, record.scorer, record.item, *record.answer_key)

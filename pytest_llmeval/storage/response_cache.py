@@ -1,7 +1,8 @@
-"""The response cache: answers that were paid for once, for many runs and many processes at once.
+"""The response cache: responses shared by runs, and by processes that run at the same time.
 
-One SQLite file in WAL mode. A process that is killed loses at most the answer it was writing; the
-others go on. The file has to be on a disk of this machine: WAL does not work over a network.
+One SQLite file in WAL mode. A killed process loses at most the response that it was writing, and
+does not affect other processes. The file has to be on a local disk: WAL does not work over a
+network.
 """
 
 from __future__ import annotations
@@ -30,32 +31,39 @@ log = logging.getLogger("pytest_llmeval.storage.response_cache")
 T = TypeVar("T")
 
 _VERSION = 1
-# Raised where the same reply is read otherwise, so that an earlier reading is not found any more.
-_READING = 2
+# Incremented when replies are parsed differently, so that earlier entries no longer match.
+_PARSER_VERSION = 2
 _BUSY_SECONDS = 60.0
-_KEPT = ("text", "reasoning", "finish_reason", "prompt_tokens", "completion_tokens", "seconds")
+_STORED_FIELDS = (
+    "text",
+    "reasoning",
+    "finish_reason",
+    "prompt_tokens",
+    "completion_tokens",
+    "seconds",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class CacheInfo:
-    """What a cache holds: responses by model fingerprint, bytes on disk, and the oldest's time.
+    """Content of a cache."""
 
-    ``oldest`` is in seconds since 1970, None for an empty cache.
-    """
-
+    #: Model fingerprint → number of responses.
     responses: dict[str, int]
+    #: Size on disk.
     bytes: int
+    #: Time of the oldest response in seconds since 1970; None for an empty cache.
     oldest: float | None
 
 
 def response_key(fingerprint: str, request: Request) -> bytes:
-    """SHA-256 over everything that can change the answer to a request.
+    """Return the SHA-256 digest of everything that can change the response to a request.
 
-    ``fingerprint`` is the model's, which covers how it is asked. The item's id and the arm count
-    where text is drawn at random, because the seed is made of them.
+    ``fingerprint`` is the model's, which covers how requests are sent. The item's id and the arm
+    are included if text is sampled, because the seed depends on them.
     """
     prompt, decoding = request.prompt, request.decoding
-    drawn = request.ask == "text" and decoding.temperature > 0
+    is_sampled = request.ask == "text" and decoding.temperature > 0
     content = {
         "model": fingerprint,
         "prompt": [prompt.messages(), prompt.prefix] if request.chat else prompt.text,
@@ -74,64 +82,64 @@ def response_key(fingerprint: str, request: Request) -> bytes:
         ],
         "sample": request.sample,
         "seed": request.seed,
-        "id": request.id if drawn else "",
-        **({"arm": request.arm} if drawn and request.arm else {}),
-        "reading": _READING,
+        "id": request.id if is_sampled else "",
+        **({"arm": request.arm} if is_sampled and request.arm else {}),
+        "reading": _PARSER_VERSION,
     }
     return hashlib.sha256(canonical_json(content)).digest()
 
 
 class ResponseCache:
-    """Responses by everything that can change them. Any number of threads and processes.
+    """Persistent cache of responses by ``response_key``, for any number of threads and processes.
 
-    A cache is an aid: one that can no longer be read or written is left aside with a warning,
-    and the run goes on without it.
+    If the file can no longer be read or written, a warning is logged and the run continues without
+    the cache.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open or create the file. Raises RunError where it is no cache or cannot be written."""
+        """Open or create the file. Raises RunError if it is not a cache or cannot be written."""
         self.path = path
         self._lock = threading.Lock()
         self._broken = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._database = _connect(path)
-            version = self._within(_prepare)
+            version = self._locked(_prepare)
         except (OSError, sqlite3.Error) as error:
             raise RunError(f"response cache {path}: {error}") from None
         if version != _VERSION:
             self._database.close()
             raise RunError(
-                f"response cache {path} has version {version}, this is for version {_VERSION}:"
-                " name another file"
+                f"response cache {path} has version {version}, expected {_VERSION}:"
+                " use another file"
             )
 
     def get(self, fingerprint: str, request: Request) -> Response | None:
-        """The stored response to a request, as one of this request; None if there is none."""
+        """Return the stored response with the id, arm and sample of this request; None if none is stored."""
         key = response_key(fingerprint, request)
-        row = self._try(
+        row = self._run_or_disable(
             lambda database: database.execute(
                 "SELECT value FROM responses WHERE key = ?", (key,)
             ).fetchone()
         )
-        return None if row is None else _read(request, row[0])
+        return None if row is None else _from_json(request, row[0])
 
-    def put(self, fingerprint: str, answered: Sequence[tuple[Request, Response]]) -> None:
-        """Store responses. They are in the file when this returns."""
+    def put(self, fingerprint: str, responses: Sequence[tuple[Request, Response]]) -> None:
+        """Store responses; they are in the file when this returns."""
         now = time.time()
         rows = [
-            (response_key(fingerprint, request), fingerprint, now, _value(response))
-            for request, response in answered
+            (response_key(fingerprint, request), fingerprint, now, _to_json(response))
+            for request, response in responses
         ]
         if rows:
-            self._try(
+            self._run_or_disable(
                 lambda database: database.executemany(
                     "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?)", rows
                 )
             )
 
     def info(self) -> CacheInfo:
-        """What is in it. Raises RunError where the file cannot be read."""
+        """Return the content in numbers. Raises RunError if the file cannot be read."""
 
         def read(database: sqlite3.Connection) -> CacheInfo:
             counts = database.execute("SELECT model, COUNT(*) FROM responses GROUP BY model")
@@ -142,10 +150,9 @@ class ResponseCache:
         return self._or_raise(read)
 
     def prune(self, *, older_than: float | None = None) -> int:
-        """Delete the responses older than so many seconds, or all.
+        """Delete responses older than ``older_than`` seconds, or all, and shrink the file.
 
-        Returns how many, and gives their space back to the disk. Raises RunError where the
-        file cannot be written.
+        Returns the number of deleted responses. Raises RunError if the file cannot be written.
         """
         before = math.inf if older_than is None else time.time() - older_than
 
@@ -167,41 +174,41 @@ class ResponseCache:
         files = (self.path.with_name(self.path.name + end) for end in ("", "-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
 
-    def _within(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _locked(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with self._lock:
             return work(self._database)
 
     def _or_raise(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
-            return self._within(work)
+            return self._locked(work)
         except sqlite3.Error as error:
             raise RunError(f"response cache {self.path}: {error}") from None
 
-    def _try(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+    def _run_or_disable(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         if self._broken:
             return None
         try:
-            return self._within(work)
+            return self._locked(work)
         except sqlite3.Error as error:
             self._broken = True
-            log.warning("going on without the response cache %s: %s", self.path, error)
+            log.warning("continuing without the response cache %s: %s", self.path, error)
             return None
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # Every statement is a transaction of its own; the lock keeps threads apart.
+    # Every statement is its own transaction; `ResponseCache` holds a lock for its threads.
     database = sqlite3.connect(
         path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
     _use_wal(database)
-    # Enough for a killed process; a machine that loses power loses the last answers, no more.
+    # Safe if a process is killed; a power failure loses the last responses only.
     database.execute("PRAGMA synchronous = NORMAL")
     return database
 
 
 def _use_wal(database: sqlite3.Connection) -> None:
-    # The change of mode is the one statement that SQLite refuses at once, whatever the timeout,
-    # while another process does the same; every later one waits.
+    # Unlike every later statement, the change of mode fails immediately, whatever the timeout, while
+    # another process makes the same change.
     deadline = time.monotonic() + _BUSY_SECONDS
     while True:
         try:
@@ -215,7 +222,7 @@ def _use_wal(database: sqlite3.Connection) -> None:
 
 
 def _prepare(database: sqlite3.Connection) -> int:
-    """Create the table where there is none; the version of what is there."""
+    """Create the table if the file is empty; return the version of the file."""
     database.execute("BEGIN IMMEDIATE")
     try:
         (version,) = database.execute("PRAGMA user_version").fetchone()
@@ -232,9 +239,9 @@ def _prepare(database: sqlite3.Connection) -> int:
     return int(version)
 
 
-def _value(response: Response) -> str:
+def _to_json(response: Response) -> str:
     value: dict[str, Any] = {
-        name: entry for name in _KEPT if (entry := getattr(response, name)) is not None
+        name: entry for name in _STORED_FIELDS if (entry := getattr(response, name)) is not None
     }
     if response.logprobs:  # JSON has no infinity; an impossible choice is written as null
         value["logprobs"] = [None if x == -math.inf else x for x in response.logprobs]
@@ -243,7 +250,7 @@ def _value(response: Response) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def _read(request: Request, text: str) -> Response:
+def _from_json(request: Request, text: str) -> Response:
     value = json.loads(text)
     logprobs = tuple(-math.inf if x is None else x for x in value.pop("logprobs", ()))
     return Response(request.id, logprobs=logprobs, sample=request.sample, arm=request.arm, **value)

@@ -1,7 +1,7 @@
-"""What the JSON documents of a run folder must hold, checked once, where they are read.
+"""Schemas of the JSON documents of a run folder, checked once, when a document is read.
 
-A folder may be of another tool, of another version, or edited by hand: all that reads a run leans
-on these fields. What is not named here is read only where it is there.
+A folder may come from another tool or version, or have been edited by hand. Fields that are not
+declared here are optional for every reader.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from pytest_llmeval.core.plan import PlannedResult
 _Interval = Annotated[list[float], Field(min_length=2, max_length=2)]
 
 
-class _Part(BaseModel):
-    # Built where a document is read: most sessions read one of four.
+class _Document(BaseModel):
+    # Built on first use: most sessions read one of the four documents.
     model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
 
-class _Protocol(_Part):
+class _Protocol(_Document):
     name: str
     ask: str
     scorer: str
     samples: int
 
 
-class _Way(_Part):
+class _ProtocolVariant(_Document):
     fingerprint: str
     protocol: _Protocol
 
 
-class _Planned(_Part):
-    """As ``PlannedResult``, which is made of it."""
+class _PlannedResult(_Document):
+    """Fields of ``PlannedResult``, which is constructed from it."""
 
     benchmark: str
     version: str
@@ -51,7 +51,7 @@ class _Planned(_Part):
     chance: float | None
     subjects: dict[str, int]
     drawn: dict[str, int] | None
-    ways: Annotated[list[_Way], Field(min_length=1)]
+    ways: Annotated[list[_ProtocolVariant], Field(min_length=1)]
     shots: dict[str, list[str]]
     asked: int = 0
     warnings: list[str] = []
@@ -61,17 +61,17 @@ class _Planned(_Part):
     debias: str | None = None
 
     @model_validator(mode="after")
-    def _known(self) -> _Planned:
-        known = {field.name for field in fields(PlannedResult)}
-        if unknown := sorted((self.model_extra or {}).keys() - known):
+    def _check_field_names(self) -> _PlannedResult:
+        names = {field.name for field in fields(PlannedResult)}
+        if unknown := sorted((self.model_extra or {}).keys() - names):
             raise ValueError(f"unknown {unknown[0]!r}")
         return self
 
 
-class _Manifest(_Part):
+class _Manifest(_Document):
     models: list[str]
     own_model: bool
-    results: list[_Planned]
+    results: list[_PlannedResult]
     status: str = ""
     started: str = ""
     finished: str = ""
@@ -91,16 +91,16 @@ class _Manifest(_Part):
     prices: dict[str, Any] | None = None
 
 
-class _Passes(_Part):
+class _PassEstimate(_Document):
     value: float | None
     interval95: _Interval
 
 
-class _Draw(_Part):
+class _Sample(_Document):
     items: int
 
 
-class _Counts(_Part):
+class _Counts(_Document):
     items: int
     answered: int
     correct: int
@@ -124,18 +124,18 @@ class _Result(_Counts):
     macro_interval95: _Interval | None
     normalized_gain: float | None
     chance: float | None
-    sampled: _Draw | None
+    sampled: _Sample | None
     subjects: dict[str, _Counts]
-    pass_at_k: Annotated[dict[str, _Passes | None] | None, Field(alias="pass@k")] = None
-    pass_hat_k: Annotated[dict[str, _Passes | None] | None, Field(alias="pass^k")] = None
+    pass_at_k: Annotated[dict[str, _PassEstimate | None] | None, Field(alias="pass@k")] = None
+    pass_hat_k: Annotated[dict[str, _PassEstimate | None] | None, Field(alias="pass^k")] = None
 
 
-class _Metrics(_Part):
+class _Metrics(_Document):
     results: list[_Result]
 
 
-class _Gate(_Part):
-    """As ``gates.Verdict``, which is made of it."""
+class _Gate(_Document):
+    """Fields of ``gates.Verdict``, which is constructed from it."""
 
     id: str
     model: str | None
@@ -155,14 +155,14 @@ class _Gate(_Part):
     warning: str | None = None
 
 
-class _Gates(_Part):
+class _Gates(_Document):
     verdict: str
     gates: list[_Gate]
     items_failed: int = 0
     thresholds: str | None = None
 
 
-class _Difference(_Part):
+class _Difference(_Document):
     items: int
     baseline: float | None
     candidate: float | None
@@ -172,7 +172,7 @@ class _Difference(_Part):
     newly_right: int
 
 
-class _Compared(_Part):
+class _ResultComparison(_Document):
     benchmark: str
     scorer: str
     baseline: str
@@ -184,13 +184,13 @@ class _Compared(_Part):
     newly_right: list[str]
 
 
-class _Comparison(_Part):
+class _Comparison(_Document):
     baseline: str
     candidate: str
-    comparisons: list[_Compared]
+    comparisons: list[_ResultComparison]
 
 
-_DOCUMENTS: Mapping[str, type[_Part]] = {
+_DOCUMENTS: Mapping[str, type[_Document]] = {
     "run.json": _Manifest,
     "metrics.json": _Metrics,
     "gates.json": _Gates,
@@ -199,16 +199,16 @@ _DOCUMENTS: Mapping[str, type[_Part]] = {
 
 
 def check_document(name: str, value: Mapping[str, Any], file: Path) -> None:
-    """Raise RunError, in one line, unless ``value`` is what a run's document of that name holds.
+    """Check a document of a run folder. Raises RunError, in one line, if it violates its schema.
 
-    A document of another name may hold anything.
+    Documents of other names are not checked.
     """
-    kind = _DOCUMENTS.get(name)
-    if kind is None:
+    schema = _DOCUMENTS.get(name)
+    if schema is None:
         return
     try:
-        kind.model_validate(value)
+        schema.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise RunError(f"{file}: damaged, or of another version: {where}: {first['msg']}") from None
+        path = ".".join(map(str, first["loc"]))
+        raise RunError(f"{file}: damaged, or of another version: {path}: {first['msg']}") from None

@@ -1,4 +1,4 @@
-"""Usage of a run: ``usage.jsonl``, which grows while the run answers, and its sums in ``run.json``."""
+"""Usage of a run: ``usage.jsonl``, appended to during the run, and its sums in ``run.json``."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ Counts = Mapping[str, float]
 
 
 Rows = Mapping[tuple[str, str], Counts]
-"""(model, benchmark) → counts, as ``Usage`` names them."""
+"""(model, benchmark) → counts by the field names of ``Usage``."""
 
 
-def add(*tables: Iterable[tuple[str, str, Counts]]) -> dict[tuple[str, str], dict[str, float]]:
-    """The sums of all rows about the same model and benchmark."""
+def sum_usage(
+    *tables: Iterable[tuple[str, str, Counts]],
+) -> dict[tuple[str, str], dict[str, float]]:
+    """Sum the rows of each model and benchmark."""
     total: dict[tuple[str, str], dict[str, float]] = {}
     for table in tables:
         for model, benchmark, counts in table:
@@ -35,27 +37,27 @@ def add(*tables: Iterable[tuple[str, str, Counts]]) -> dict[tuple[str, str], dic
     return total
 
 
-def rows_of(manifest: Mapping[str, Any]) -> Rows:
-    """What a run used, over all its sessions."""
-    return add(manifest.get("usage", ()))
+def usage_rows(manifest: Mapping[str, Any]) -> Rows:
+    """Return the usage of a run, over all its sessions."""
+    return sum_usage(manifest.get("usage", ()))
 
 
-def prices_of(manifest: Mapping[str, Any]) -> Prices:
-    """The prices of the run's models, as far as the run was told them."""
-    kept = manifest.get("prices", {})
-    models = {spec: Price(**price) for spec, price in kept.get("models", {}).items()}
-    return Prices(kept.get("currency", ""), models)
+def stored_prices(manifest: Mapping[str, Any]) -> Prices:
+    """Return the prices that are stored with a run."""
+    stored = manifest.get("prices", {})
+    models = {spec: Price(**price) for spec, price in stored.get("models", {}).items()}
+    return Prices(stored.get("currency", ""), models)
 
 
 def with_usage(manifest: Mapping[str, Any], rows: Rows, prices: Prices) -> dict[str, Any]:
-    """``run.json`` of a run that has used so much, in all its sessions."""
+    """Return ``run.json`` with the usage of all sessions, and the prices of its models."""
     return with_prices({**manifest, **_usage(rows)}, (model for model, _ in rows), prices)
 
 
 def with_prices(
     manifest: Mapping[str, Any], models: Iterable[str], prices: Prices
 ) -> dict[str, Any]:
-    """``run.json`` with the prices of these models; earlier ones are kept where none has one."""
+    """Return ``run.json`` with the prices of these models, unchanged if none of them has one."""
     priced = {
         price_key(model): asdict(price)
         for model in models
@@ -67,45 +69,46 @@ def with_prices(
 
 
 def merged_usage(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What ``run.json`` says of several runs as one; no prices unless they had the same."""
-    value = _usage(add(*(manifest.get("usage", ()) for manifest in manifests)))
+    """Return the usage of several runs as fields of ``run.json``, with prices if all had the same."""
+    value = _usage(sum_usage(*(manifest.get("usage", ()) for manifest in manifests)))
     prices = [manifest["prices"] for manifest in manifests if "prices" in manifest]
-    if prices and all(one == prices[0] for one in prices):
+    if prices and all(price == prices[0] for price in prices):
         value["prices"] = prices[0]
     return value
 
 
 def _usage(rows: Rows) -> dict[str, Any]:
-    return {"usage": [[*about, counts] for about, counts in rows.items()]} if rows else {}
+    return {"usage": [[*key, counts] for key, counts in rows.items()]} if rows else {}
 
 
 class UsageLog:
-    """Appends to ``usage.jsonl`` what this process has used since it last did.
+    """Writer that appends the usage of this process since its last call to ``usage.jsonl``.
 
-    A line is ``[model, benchmark, counts]``; all lines of all processes and sessions are summed.
+    A line is ``[model, benchmark, counts]``; the usage of a run is the sum of all lines of all
+    processes and sessions.
     """
 
     def __init__(self, path: Path) -> None:
         self._writer = LineWriter(path)
-        self._noted: dict[tuple[str, str], Counts] = {}
+        self._written: dict[tuple[str, str], Counts] = {}
 
     def note(self, rows: Iterable[tuple[str, str, Counts]]) -> None:
-        """Write what ``rows``, the counts since the process began, are more than last time.
+        """Write the increase since the last call; ``rows`` are the counts since the process started.
 
-        Raises RunError where that cannot be done.
+        Raises RunError if it cannot be written.
         """
         lines = []
         for model, benchmark, counts in rows:
-            before = self._noted.get((model, benchmark), {})
+            before = self._written.get((model, benchmark), {})
             if counts != before:
-                # The first line has every count, also those that are 0.
+                # The first line has every count, including zeros.
                 more = {
                     name: count - before.get(name, 0)
                     for name, count in counts.items()
                     if count != before.get(name)
                 }
                 lines.append(json.dumps([model, benchmark, more], ensure_ascii=False) + "\n")
-                self._noted[model, benchmark] = dict(counts)
+                self._written[model, benchmark] = dict(counts)
         if lines:
             self._writer.write("".join(lines).encode("utf-8", "replace"))
 
@@ -114,7 +117,7 @@ class UsageLog:
 
 
 def read_usage(path: Path) -> Rows:
-    """The sums of a ``usage.jsonl``. Raises RunError, naming the line, for anything else."""
+    """Return the sums of a ``usage.jsonl``. Raises RunError, naming the line, for a damaged line."""
     rows = []
     for number, line in whole_lines(path):
         try:
@@ -124,4 +127,4 @@ def read_usage(path: Path) -> Rows:
             rows.append((str(model), str(benchmark), counts))
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise RunError(f"{path}, line {number}: damaged usage ({error})") from None
-    return add(rows)
+    return sum_usage(rows)

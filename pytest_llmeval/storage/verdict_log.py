@@ -1,7 +1,7 @@
-"""Verdicts on jobs that take minutes, as lines in the run folder: no job is run twice for a run.
+"""Scores of jobs that take minutes, stored in the run folder so that no job is run twice.
 
-All processes of a session read and write one file. Errors are not in it: what failed for want of
-an image, say, is run again.
+All processes of a session read and append to one file. Errors are not stored: a job that failed
+because of a missing image, for example, is run again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.5
 
 
 class VerdictLog:
-    """Scores by the digest of what was run."""
+    """Log of scores by the digest of the job."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -33,22 +33,22 @@ class VerdictLog:
         self._read_to = 0
 
     def get(self, digest: str) -> Score | None:
-        """Return the score of a job, from any process; None where the job is still to be run."""
+        """Return the score of a job, from any process; None if the job has not been run."""
         if digest not in self._scores:
             self._read_on()
         return self._scores.get(digest)
 
     def put(self, digest: str, score: Score) -> None:
-        """Keep a score. Raises RunError where it cannot be written."""
+        """Store a score. Raises RunError if it cannot be written."""
         self._scores[digest] = score
         line = {"job": digest, "outcome": score.outcome, "answer": score.answer, "log": score.log}
         self._writer.write(json.dumps(line).encode("ascii") + b"\n")
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other processes waiting for what all of them need, which this one has run.
+        """Make other processes wait while this one runs jobs that all of them need.
 
-        Raises RunError where the file system has no locks.
+        Raises RunError if the file system has no locks.
         """
         try:
             handle = os.open(self._path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o644)
@@ -67,7 +67,7 @@ class VerdictLog:
         self._writer.close()
 
     def _read_on(self) -> None:
-        """Take up the lines that were written since; a torn last one is left for later."""
+        """Read the lines appended since the last call, except a torn last line."""
         try:
             with self._path.open("rb") as lines:
                 lines.seek(self._read_to)

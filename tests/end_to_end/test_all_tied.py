@@ -276,8 +276,8 @@ def test_a_baseline_that_is_no_measurement_decides_no_regression(project, named)
     assert all("options all tie '100.0%' against '0.0%'" in gate["reason"] for gate in gates)
     again = project.pytester.run("llmeval", "gate", project.run_folder, "--baseline", baseline)
     assert again.ret == 1
-    league = project.pytester.run("llmeval", "compare", baseline, project.run_folder)
-    league.stdout.fnmatch_lines(["*no verdict*options all tie*"])
+    leaderboard = project.pytester.run("llmeval", "compare", baseline, project.run_folder)
+    leaderboard.stdout.fnmatch_lines(["*no verdict*options all tie*"])
 
 
 def test_a_candidate_that_is_no_measurement_decides_no_regression(project):

@@ -90,7 +90,7 @@ def test_the_installed_command(two_runs):
     result.stdout.fnmatch_lines(["newly wrong: law-0001"])
 
 
-def test_three_runs_make_a_league(two_runs, capsys):
+def test_three_runs_make_a_leaderboard(two_runs, capsys):
     shutil.copytree(two_runs.path / "old", two_runs.path / "again")
     code, output, _ = llmeval(capsys, "compare", "new", "old", "again", "--format=json")
     assert code == 0

@@ -75,7 +75,7 @@ def test_items_with_other_numbers_of_options_are_left_unchanged_with_a_note(bias
     (project.path / "conftest.py").write_text(text.replace("[0.0] * 4", "[0.0] * len(options)"))
     result = project.run(*DEBIASED)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["planted?letter+pride?: 1 of 40 items stay as they are*"])
+    result.stdout.fnmatch_lines(["planted?letter+pride?: 1 of 40 items are not debiased*"])
     results = {one["scorer"]: one for one in project.document("metrics.json")["results"]}
     # Item 7, of five options in four orders, is left with its bias: its answer is at B.
     assert results["letter+pride"]["accuracy"] == 39 / 40

@@ -225,7 +225,7 @@ def test_a_body_without_assert_is_reported(project, body):
     """Every answer is right for it, and the gates are green."""
     text = (project.path / "test_bench.py").read_text()
     (project.path / "test_bench.py").write_text(text.replace("assert answer.correct", body))
-    line = "test_bench.py::test_bench has no assert: whatever is answered counts as correct"
+    line = "test_bench.py::test_bench has no assert: every answer counts as correct"
     assert line in project.run().outlines
 
 

@@ -44,7 +44,7 @@ def test_responses_without_an_arm_are_taken_in_the_order_of_the_requests(sample)
 
 @pytest.mark.parametrize("sample", [None, 0])
 def test_no_arm_is_guessed(sample) -> None:
-    with pytest.raises(ValueError, match="give each its arm"):
+    with pytest.raises(ValueError, match="set the arm of each"):
         awaited(*AUDIT).pop(Response("q", sample=sample))
     # The first that is awaited needs none, whatever has been answered before it.
     found = awaited(*AUDIT)

@@ -14,9 +14,9 @@ from pytest_llmeval import Protocol
 from pytest_llmeval.bias.arms import arms
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.evaluation.planner import CHUNK_SIZE
-from pytest_llmeval.evaluation.planner import Selected
+from pytest_llmeval.evaluation.planner import SelectedTest
 from pytest_llmeval.evaluation.planner import make_plan
-from pytest_llmeval.evaluation.suite import Evaluated
+from pytest_llmeval.evaluation.suite import Evaluation
 from pytest_llmeval.prompts import LMEVAL_MMLU
 
 PROTOCOL = Protocol("letter", LMEVAL_MMLU, scorer="letter")
@@ -30,8 +30,8 @@ def planned(sizes: dict[str, int], protocol: Protocol = PROTOCOL) -> Plan:
     )
     dataset = Dataset(items)
     bench = Benchmark("bench", lambda _: dataset, (protocol,))
-    one = Evaluated("t.py::test", bench, protocol, dataset, dataset.content_hash(), items)
-    selected = [Selected(f"t.py::test[{item.id}]", 0, one, item) for item in items]
+    one = Evaluation("t.py::test", bench, protocol, dataset, dataset.content_hash(), items)
+    selected = [SelectedTest(f"t.py::test[{item.id}]", 0, one, item) for item in items]
     return make_plan(["demo"], [one], selected, own_model=False)
 
 
@@ -70,7 +70,7 @@ def test_identity_changes_with_what_moves_a_score():
 def debiased_fingerprints(kind: str, seed: int, limit: int | None = None) -> dict[str | None, str]:
     items = tuple(Item(f"i-{n}", "s", "Q", 0, ("a", "b", "c", "d")) for n in range(4))
     benchmark = Benchmark("b", lambda _: Dataset(items), (PROTOCOL,))
-    one = Evaluated(
+    one = Evaluation(
         "t",
         benchmark,
         PROTOCOL,

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
-from pytest_llmeval.evaluation.answers import Stored
+from pytest_llmeval.evaluation.answers import ReusableAnswers
 
 ANSWER = Record(
     "m",
@@ -29,15 +29,15 @@ PLANNED = replace(ANSWER, text=None, answer=None, outcome=Outcome.ERROR)
 
 
 def stored(*records, own_model=False):
-    found = Stored(own_model)
+    found = ReusableAnswers(own_model)
     found.add(records)
     return found
 
 
 def test_an_answer_is_given_once():
     found = stored(ANSWER)
-    assert found.take(PLANNED) is ANSWER
-    assert found.take(PLANNED) is None
+    assert found.pop_matching(PLANNED) is ANSWER
+    assert found.pop_matching(PLANNED) is None
 
 
 @pytest.mark.parametrize(
@@ -53,23 +53,23 @@ def test_an_answer_is_given_once():
     ],
 )
 def test_a_reused_record_has_the_same_fields(change):
-    assert stored(replace(ANSWER, **change)).take(PLANNED) is None
+    assert stored(replace(ANSWER, **change)).pop_matching(PLANNED) is None
 
 
 def test_a_later_error_keeps_the_answer_and_decides_the_outcome():
     error = replace(PLANNED, error="the server was gone")
     found = stored(ANSWER, error)
-    assert found.take(PLANNED) is ANSWER
-    assert not found.is_last(ANSWER)
-    assert stored(ANSWER).is_last(ANSWER)
+    assert found.pop_matching(PLANNED) is ANSWER
+    assert not found.is_latest(ANSWER)
+    assert stored(ANSWER).is_latest(ANSWER)
 
 
 def test_scores_of_other_scorers_do_not_replace_the_first():
     again = replace(PLANNED, scorer="number", protocol="q", response_of="letter")
-    assert stored(ANSWER, again).is_last(ANSWER)
+    assert stored(ANSWER, again).is_latest(ANSWER)
 
 
 def test_a_projects_own_model_is_one_whatever_it_was_called():
     lost = replace(PLANNED, model="model", error="a worker died")
-    assert stored(ANSWER, lost).is_last(ANSWER)
-    assert not stored(ANSWER, lost, own_model=True).is_last(ANSWER)
+    assert stored(ANSWER, lost).is_latest(ANSWER)
+    assert not stored(ANSWER, lost, own_model=True).is_latest(ANSWER)

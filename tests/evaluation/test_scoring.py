@@ -16,7 +16,7 @@ BLANK = Record("m", "b", "letter", "q0", "s", Outcome.ERROR, None, "B", dropped_
 
 
 def scored(response, scorer):
-    return scoring.filled_in(BLANK, response, scoring.read(ITEM, response, scorer))
+    return scoring.scored_record(BLANK, response, scoring.score_response(ITEM, response, scorer))
 
 
 def test_a_response_is_scored():
@@ -26,8 +26,8 @@ def test_a_response_is_scored():
     record = scored(response, "letter")
     assert (record.outcome, record.answer) == (Outcome.CORRECT, "B")
     assert record.dropped_shots == 3
-    assert scoring.response_of(record, 1) == response
-    assert scored(scoring.response_of(record, 1), "letter") == record
+    assert scoring.stored_response(record, 1) == response
+    assert scored(scoring.stored_response(record, 1), "letter") == record
 
 
 def test_a_scorer_that_raises_is_an_error(monkeypatch):

@@ -16,14 +16,14 @@ from pytest_llmeval.metrics import aggregate
 from pytest_llmeval.metrics import compare_items
 from pytest_llmeval.reports.terminal.comparison import comparison_markdown
 from pytest_llmeval.reports.terminal.comparison import comparison_parts
-from pytest_llmeval.reports.terminal.leaderboard import league_json
-from pytest_llmeval.reports.terminal.leaderboard import league_markdown
-from pytest_llmeval.reports.terminal.leaderboard import league_parts
+from pytest_llmeval.reports.terminal.leaderboard import leaderboard_json
+from pytest_llmeval.reports.terminal.leaderboard import leaderboard_markdown
+from pytest_llmeval.reports.terminal.leaderboard import leaderboard_parts
 from pytest_llmeval.runs.comparison import ABSENT
 from pytest_llmeval.runs.comparison import Mismatch
 from pytest_llmeval.runs.comparison import RunComparison
-from pytest_llmeval.runs.leaderboard import League
-from pytest_llmeval.runs.leaderboard import Standing
+from pytest_llmeval.runs.leaderboard import Leaderboard
+from pytest_llmeval.runs.leaderboard import LeaderboardRow
 
 LETTERS = {"c": Outcome.CORRECT, "w": Outcome.WRONG, "e": Outcome.ERROR}
 LONGEST = "high_school_government_and_politics"
@@ -236,10 +236,10 @@ def test_every_row_of_a_table_has_the_same_cells():
             assert len({len(cells(row)) for row in block.splitlines()}) == 1
 
 
-# League -----------------------------------------------------------------------------------
+# Leaderboard -----------------------------------------------------------------------------------
 
 
-def standing(run: str, letters: str, best: str | None, model: str = "demo") -> Standing:
+def standing(run: str, letters: str, best: str | None, model: str = "demo") -> LeaderboardRow:
     result = aggregate(
         outcomes({"s": letters}).values(),
         model=model,
@@ -250,11 +250,11 @@ def standing(run: str, letters: str, best: str | None, model: str = "demo") -> S
         sizes={"s": len(letters)},
     )
     against = compared({"s": best}, {"s": letters}).overall if best else None
-    return Standing(run, model, result, against)
+    return LeaderboardRow(run, model, result, against)
 
 
 BEST = "c" * 100
-TABLE = League(
+TABLE = Leaderboard(
     "mmlu",
     "letter",
     (
@@ -266,8 +266,8 @@ TABLE = League(
 )
 
 
-def test_a_league_at_eighty_columns():
-    lines = rendered(league_parts([TABLE]))
+def test_a_leaderboard_at_eighty_columns():
+    lines = rendered(leaderboard_parts([TABLE]))
     assert max(map(len, lines[:7])) <= 80
     assert lines[0] == "mmlu[letter]"
     assert lines[3].split() == [
@@ -281,14 +281,14 @@ def test_a_league_at_eighty_columns():
     assert lines[11].startswith("* significant at 0.05; drop against the first row")
 
 
-def test_a_league_as_markdown_and_json():
-    markdown = league_markdown([TABLE])
+def test_a_leaderboard_as_markdown_and_json():
+    markdown = leaderboard_markdown([TABLE])
     rows = [cells(line) for line in markdown.splitlines() if line.startswith("|")]
     assert [row[0] for row in rows[2:]] == [
         "`runs/20261129-210843-a-model-with-a-long-name`", "`runs/b`", "`runs/c m1`", "`runs/c m2`",
     ]  # fmt: skip
     assert len(set(map(len, rows))) == 1
-    value = league_json([TABLE])
+    value = leaderboard_json([TABLE])
     assert json.loads(json.dumps(value, allow_nan=False)) == value
     standings = value["tables"][0]["standings"]
     assert standings[0]["against_best"] is None
@@ -296,30 +296,30 @@ def test_a_league_as_markdown_and_json():
     assert standings[3]["metrics"]["errors"] == 1
 
 
-def test_a_league_across_protocols_has_no_p_values():
-    league = League("mmlu", "letter", TABLE.standings, (MISMATCH,))
-    lines = rendered(league_parts([league]))
+def test_a_leaderboard_across_protocols_has_no_p_values():
+    leaderboard = Leaderboard("mmlu", "letter", TABLE.standings, (MISMATCH,))
+    lines = rendered(leaderboard_parts([leaderboard]))
     assert lines[-1] == "protocols or data differ: no verdict: shots 5 against 0"
     assert "*" not in "".join(lines)
-    assert "0.0001" not in league_markdown([league])
-    assert league_json([league])["tables"][0]["comparable"] is False
+    assert "0.0001" not in leaderboard_markdown([leaderboard])
+    assert leaderboard_json([leaderboard])["tables"][0]["comparable"] is False
 
 
 def test_accuracies_over_other_items_are_marked():
-    league = League("mmlu", "letter", TABLE.standings, same_items=False)
+    leaderboard = Leaderboard("mmlu", "letter", TABLE.standings, same_items=False)
     said = "accuracies are over different items; drops are over the same items"
-    assert rendered(league_parts([league]))[-1] == said
-    assert f"**{said}**" in league_markdown([league])
-    assert said not in league_markdown([TABLE])
-    assert league_json([league])["tables"][0]["same_items"] is False
+    assert rendered(leaderboard_parts([leaderboard]))[-1] == said
+    assert f"**{said}**" in leaderboard_markdown([leaderboard])
+    assert said not in leaderboard_markdown([TABLE])
+    assert leaderboard_json([leaderboard])["tables"][0]["same_items"] is False
 
 
-def test_a_league_without_a_best_or_without_others():
+def test_a_leaderboard_without_a_best_or_without_others():
     broken = (standing("a", "ce", None), standing("b", "ec", None))
-    assert rendered(league_parts([League("x", "y", broken)]))[-1] == (
+    assert rendered(leaderboard_parts([Leaderboard("x", "y", broken)]))[-1] == (
         "every run is incomplete, so there is no best run"
     )
-    assert rendered(league_parts([League("x", "y", TABLE.standings[:1])]))[-1] == (
+    assert rendered(leaderboard_parts([Leaderboard("x", "y", TABLE.standings[:1])]))[-1] == (
         "no other run has a comparable result"
     )
 

@@ -105,9 +105,9 @@ def test_a_part_of_the_items_is_reported(tmp_path):
 def test_several_samples_draw_pass_at_k(tmp_path):
     run = make_run(tmp_path, "run", {"art-0": "ccw", "art-1": "wwc"})
     store(run)
-    from pytest_llmeval.runs.judging import read_judged
+    from pytest_llmeval.runs.judging import read_judged_run
 
-    metrics = [one.metric for one in make_series([read_judged(run.path)], {})]
+    metrics = [one.metric for one in make_series([read_judged_run(run.path)], {})]
     assert metrics == ["accuracy", "normalized_gain", "pass@2", "pass^2"]
 
 

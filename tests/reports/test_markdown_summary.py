@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from pytest_llmeval.reports.markdown import run_markdown
-from pytest_llmeval.runs.judging import read_judged
-from pytest_llmeval.runs.usage import Spent
+from pytest_llmeval.runs.judging import read_judged_run
+from pytest_llmeval.runs.usage import ResourceUse
 from support.judged_runs import REGRESSION
 from support.judged_runs import THRESHOLDS
 from support.judged_runs import judged
@@ -115,7 +115,7 @@ def test_time_and_cost_are_shown_with_the_results(tmp_path):
         usage=[["demo", "mmlu", tokens]],
         prices={"currency": "a|b", "models": {"demo": {"input": 1.0, "output": 10.0}}},
     )
-    text = run_markdown(run, used={("demo", "mmlu", "letter"): Spent(32.04, 100)})
+    text = run_markdown(run, used={("demo", "mmlu", "letter"): ResourceUse(32.04, 100)})
     (row,) = cells(text, "result")
     assert row[-2:] == ["32.0 s", "2.0000 a\\|b"]
     assert text.endswith("run`, took 1 min 15 s, cost 2.0000 a\\|b\n")
@@ -168,12 +168,12 @@ def test_the_documents_of_a_folder_give_the_same_summary(tmp_path):
     run = judged(tmp_path, after, before, THRESHOLDS + REGRESSION)
     stored(tmp_path, after)
     write_documents(run)
-    assert run_markdown(read_judged(run.path)) == run_markdown(run)
+    assert run_markdown(read_judged_run(run.path)) == run_markdown(run)
 
 
 def test_a_run_without_documents_is_measured_from_its_records(tmp_path):
     run = judged(tmp_path, {"art": GOOD}, thresholds=None)
-    assert read_judged(stored(tmp_path, {"art": GOOD})).results == run.results
+    assert read_judged_run(stored(tmp_path, {"art": GOOD})).results == run.results
 
 
 def test_texts_against_letters(tmp_path):
@@ -200,7 +200,7 @@ def test_causes_of_lost_answers_are_shown_with_the_option_that_helps(tmp_path):
         r"- mmlu\[letter\]: 9 answers (10.0%) were cut off at the token limit: raise it with"
         " --llm-max-tokens",
         r"- mmlu\[letter\]: 3 programs ended because the sandbox lacks a module: pandas (3);"
-        r" \`llmeval sandbox build --base IMAGE\` makes one of an image that has them",
+        r" \`llmeval sandbox build --base IMAGE\` builds one from an image that has them",
     ]
 
 

@@ -12,7 +12,7 @@ import pytest
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import PlannedItem
-from pytest_llmeval.evaluation.planner import ways
+from pytest_llmeval.evaluation.planner import variants
 from pytest_llmeval.metrics import wilson_interval
 from pytest_llmeval.models.hf import LoadingTimer
 from pytest_llmeval.plugin.progress import Progress
@@ -140,7 +140,7 @@ def test_a_model_of_the_users_own_goes_by_any_name(mmlu):
 
 
 def test_a_model_that_gives_only_text_is_shown_by_its_scorer(mmlu):
-    generated = ways(PLAIN)[1]
+    generated = variants(PLAIN)[1]
     records = [
         replace(one, protocol=generated.fingerprint, scorer="choice")
         for one in records_of(mmlu, "demo", {"art-0": "c"})

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_llmeval.core import RunError
-from pytest_llmeval.runs.judging import read_judged
+from pytest_llmeval.runs.judging import read_judged_run
 from support.judged_runs import items
 from support.judged_runs import judged
 from support.judged_runs import write_documents
@@ -27,7 +27,7 @@ def run(tmp_path):
 
 
 def test_verdicts_are_read_back(run):
-    found = read_judged(run.path)
+    found = read_judged_run(run.path)
     assert found.verdicts == run.verdicts
     assert found.results == json.loads(json.dumps(run.results))
     assert (found.verdict, found.thresholds, found.models) == ("pass", "thresholds.toml", ["demo"])
@@ -40,4 +40,4 @@ def test_a_gate_with_more_than_this_version_knows(run):
     document["gates"][0]["mood"] = "good"
     file.write_text(json.dumps(document))
     with pytest.raises(RunError, match=r"gates\.json: damaged, or of another version: .*'mood'"):
-        read_judged(run.path)
+        read_judged_run(run.path)

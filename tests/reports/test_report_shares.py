@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_llmeval.core import Response
-from pytest_llmeval.evaluation.planner import ways
+from pytest_llmeval.evaluation.planner import variants
 from pytest_llmeval.reports.html import html_report
 from pytest_llmeval.reports.html.data import report_data
 from pytest_llmeval.scorers.likelihood import cloze
@@ -32,7 +32,7 @@ CLOZE = replace(
 def cloze_run(tmp_path, options, *logprobs):
     """Items with these options, each with the answer that the scorer gives to its values."""
     records, prompts = [], {}
-    fingerprint = ways(CLOZE)[0].fingerprint
+    fingerprint = variants(CLOZE)[0].fingerprint
     for number, values in enumerate(logprobs):
         item = replace(question(f"art-{number}"), options=options)
         score = cloze(item, Response(item.id, logprobs=values))

@@ -240,7 +240,7 @@ def damage(document: dict, how: str) -> None:
         ("format", "not a document of format"),
         ("no outcomes", r"damaged baseline \(no 'outcomes'\)"),
         ("outcomes", r"damaged baseline"),
-        ("letter", r"damaged baseline \('x' is no outcome\)"),
+        ("letter", r"damaged baseline \('x' is not an outcome\)"),
         ("twice", r"damaged baseline \(item art-0001 occurs twice\)"),
         ("subject", r"damaged baseline \(unknown subject 'physics'\)"),
         ("too many samples", r"damaged baseline \(an item of 'art' has more answers than 1\)"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.runs import MismatchError
 from pytest_llmeval.runs import compare
-from pytest_llmeval.runs import league
+from pytest_llmeval.runs import leaderboards
 from pytest_llmeval.runs import load_baseline
 from pytest_llmeval.runs import save_baseline
 from pytest_llmeval.runs.comparison import ABSENT
@@ -284,17 +284,17 @@ def test_fields_differ_exactly_where_documents_do(one, other):
     assert {path for path, _, _ in found} == {path for path, _, _ in differing_fields(other, one)}
 
 
-# League -----------------------------------------------------------------------------------
+# Leaderboard -----------------------------------------------------------------------------------
 
 
 def many(wrong: int) -> dict[str, str]:
     return {f"art-{n}": "w" if n < wrong else "c" for n in range(100)}
 
 
-def test_a_league_is_sorted_and_tested_against_the_best(make_run, monkeypatch, tmp_path):
+def test_a_leaderboard_is_sorted_and_tested_against_the_best(make_run, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     runs = [make_run(name, many(wrong)) for name, wrong in (("a", 20), ("b", 10), ("c", 40))]
-    (table,) = league(runs)
+    (table,) = leaderboards(runs)
     assert [one.run for one in table.standings] == ["b", "a", "c"]
     best, second, last = table.standings
     assert best.against_best is None
@@ -308,31 +308,31 @@ def test_a_league_is_sorted_and_tested_against_the_best(make_run, monkeypatch, t
 
 def test_an_incomplete_run_is_never_the_best(make_run):
     broken = make_run("a", {**many(0), "art-0": "e"})
-    (table,) = league([broken, make_run("b", many(50)), make_run("c", many(60))])
+    (table,) = leaderboards([broken, make_run("b", many(50)), make_run("c", many(60))])
     assert [one.result.counts.error for one in table.standings] == [0, 0, 1]
     assert table.standings[-1].against_best.items == 99
-    (table,) = league([broken, broken])
+    (table,) = leaderboards([broken, broken])
     assert [one.against_best for one in table.standings] == [None, None]
 
 
 def test_a_part_of_the_items_is_never_the_best(make_run):
     whole = make_run("a", many(50))
     easy = {item: letter for item, letter in many(50).items() if letter == "c"}
-    (table,) = league([make_run("b", easy, not_run=tuple(many(0))), whole])
+    (table,) = leaderboards([make_run("b", easy, not_run=tuple(many(0))), whole])
     assert [one.result.accuracy for one in table.standings] == [0.5, 1.0]
     assert table.standings[1].against_best.drop == 0
     assert not table.same_items
-    (table,) = league([whole, whole])
+    (table,) = leaderboards([whole, whole])
     assert table.same_items
 
 
-def test_a_league_has_a_row_per_model_and_a_table_per_result(make_run, tmp_path):
+def test_a_leaderboard_has_a_row_per_model_and_a_table_per_result(make_run, tmp_path):
     both = together(tmp_path / "a", make_run("a", ITEMS), make_run("a", ITEMS, benchmark="arc"))
-    tables = league([both, make_run("b", ITEMS, models=("x", "y"))])
+    tables = leaderboards([both, make_run("b", ITEMS, models=("x", "y"))])
     assert [(one.benchmark, len(one.standings)) for one in tables] == [("mmlu", 3), ("arc", 1)]
 
 
-def test_a_league_has_a_table_for_every_comparable_group(make_run, monkeypatch, tmp_path):
+def test_a_leaderboard_has_a_table_for_every_comparable_group(make_run, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     runs = [
         make_run("a", ITEMS),
@@ -341,7 +341,7 @@ def test_a_league_has_a_table_for_every_comparable_group(make_run, monkeypatch, 
         make_run("d", ITEMS, data="other"),
         make_run("e", ITEMS, data="third"),
     ]
-    tables = league(runs)
+    tables = leaderboards(runs)
     assert [[row.run for row in table.standings] for table in tables] == [
         ["a", "c"],
         ["b", "d"],
@@ -353,7 +353,7 @@ def test_a_league_has_a_table_for_every_comparable_group(make_run, monkeypatch, 
         "not comparable with a: data '0123abcd' against 'third'",
     ]
     assert not any(table.mismatches for table in tables)
-    (table,) = league(runs[:2], allow_mismatch=True)
+    (table,) = leaderboards(runs[:2], allow_mismatch=True)
     assert [mismatch.text for mismatch in table.mismatches] == [
         "b: data '0123abcd' against 'other'"
     ]

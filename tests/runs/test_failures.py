@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from pytest_llmeval.core import Outcome
-from pytest_llmeval.runs.reply_problems import failures_of
-from pytest_llmeval.runs.reply_problems import gather
-from pytest_llmeval.runs.reply_problems import lacked_modules
-from pytest_llmeval.runs.reply_problems import lacked_words
+from pytest_llmeval.runs.reply_problems import error_groups
+from pytest_llmeval.runs.reply_problems import group_errors
+from pytest_llmeval.runs.reply_problems import missing_modules
+from pytest_llmeval.runs.reply_problems import missing_modules_note
 from pytest_llmeval.runs.reply_problems import reply_notes
 from support.stored_runs import planned
 from support.stored_runs import records_of
@@ -19,7 +19,7 @@ ITEMS = {f"art-{n:04d}": "w" for n in range(8)}
 
 
 def kinds(*reasons: str) -> list[tuple[int, str]]:
-    found = gather((reason, f"art-{n:04d}", str(n)) for n, reason in enumerate(reasons))
+    found = group_errors((reason, f"art-{n:04d}", str(n)) for n, reason in enumerate(reasons))
     return [(one.count, one.example) for one in found]
 
 
@@ -52,7 +52,7 @@ def test_different_reasons(one, other):
 
 
 def test_a_reason_is_one_line_of_limited_length():
-    (found,) = gather([("a\n" + "b" * 1000, "", "x")])
+    (found,) = group_errors([("a\n" + "b" * 1000, "", "x")])
     assert found.reason == "a " + "b" * 298
 
 
@@ -77,21 +77,21 @@ def test_modules_that_the_sandbox_lacks():
         "failed: NameError: name 'pandas' is not defined",
         "B",
     )
-    assert lacked_modules(records) == {"pandas": 2, "sklearn": 1}
+    assert missing_modules(records) == {"pandas": 2, "sklearn": 1}
     (note,) = reply_notes(records)
     assert note == (
         "mmlu[letter]: 3 programs ended because the sandbox lacks a module: pandas (2), sklearn (1);"
-        " `llmeval sandbox build --base IMAGE` makes one of an image that has them"
+        " `llmeval sandbox build --base IMAGE` builds one from an image that has them"
     )
 
 
 def test_many_modules_are_cut():
-    assert "and 3 more" in lacked_words({f"m{n}": 1 for n in range(8)})
+    assert "and 3 more" in missing_modules_note({f"m{n}": 1 for n in range(8)})
 
 
 def test_only_errors_are_failures():
     records = programs("B", "B")
     broken = replace(records[0], outcome=Outcome.ERROR, error="on fire")
-    assert [(one.count, one.reason, one.example) for one in failures_of([*records, broken])] == [
+    assert [(one.count, one.reason, one.example) for one in error_groups([*records, broken])] == [
         (1, "on fire", "art-0000")
     ]

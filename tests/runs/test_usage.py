@@ -16,13 +16,13 @@ from pytest_llmeval.core.usage import Usage
 from pytest_llmeval.runs import merge
 from pytest_llmeval.runs.usage import Cost
 from pytest_llmeval.runs.usage import costs
-from pytest_llmeval.runs.usage import spent
+from pytest_llmeval.runs.usage import resource_use
 from pytest_llmeval.runs.usage import total_cost
 from pytest_llmeval.storage.usage_log import UsageLog
 from pytest_llmeval.storage.usage_log import merged_usage
-from pytest_llmeval.storage.usage_log import prices_of
 from pytest_llmeval.storage.usage_log import read_usage
-from pytest_llmeval.storage.usage_log import rows_of
+from pytest_llmeval.storage.usage_log import stored_prices
+from pytest_llmeval.storage.usage_log import usage_rows
 from pytest_llmeval.storage.usage_log import with_usage
 from support.stored_runs import PLAIN
 from support.stored_runs import planned
@@ -45,10 +45,10 @@ def test_the_last_prices_hold():
     assert total_cost(first) == pytest.approx(2.0)
     assert total_cost(first, USD) == pytest.approx(4.0)
     second = with_usage(first, {("openai:m?api=chat", "mmlu"): USED}, USD)
-    assert prices_of(second) == USD
+    assert stored_prices(second) == USD
     assert total_cost(second) == pytest.approx(4.0)
     # A session without prices, or that used nothing, takes none away.
-    assert prices_of(with_usage(second, {}, Prices())) == USD
+    assert stored_prices(with_usage(second, {}, Prices())) == USD
 
 
 def test_processes_and_sessions_add_up(tmp_path):
@@ -92,7 +92,7 @@ def test_shards_have_a_price_only_in_one_money():
     assert total_cost(merged_usage([one, one, one])) == pytest.approx(6.0)
     both = merged_usage([one, two])
     assert total_cost(both) is None
-    assert rows_of(both)["openai:m", "mmlu"]["requests"] == 4
+    assert usage_rows(both)["openai:m", "mmlu"]["requests"] == 4
 
 
 def test_a_merged_run_used_what_its_shards_used(make_run, tmp_path):
@@ -104,7 +104,7 @@ def test_a_merged_run_used_what_its_shards_used(make_run, tmp_path):
         result |= {"subjects": {"art": 2}, "asked": 1}
         shards.append(one)
     manifest = merge(shards, tmp_path / "m").read("run.json")
-    assert rows_of(manifest)["demo", "mmlu"]["requests"] == 4
+    assert usage_rows(manifest)["demo", "mmlu"]["requests"] == 4
     assert manifest["seconds"] == 3.0
 
 
@@ -134,7 +134,7 @@ def test_time_and_tokens_are_of_the_answers_that_have_them():
     first, second = records_of(planned(ITEMS), "demo", ITEMS)
     told = replace(first, seconds=1.5, prompt_tokens=10, completion_tokens=2)
     other = replace(told, scorer="contains", response_of="letter")
-    found = spent([told, second, other, replace(told, item="art-2", left_out=True)])
+    found = resource_use([told, second, other, replace(told, item="art-2", left_out=True)])
     assert set(found) == {("demo", "mmlu", "letter")}
     assert asdict(found["demo", "mmlu", "letter"]) == {
         "seconds": 1.5,
@@ -142,7 +142,7 @@ def test_time_and_tokens_are_of_the_answers_that_have_them():
         "prompt_tokens": 10,
         "completion_tokens": 2,
     }
-    assert spent([second])["demo", "mmlu", "letter"].seconds is None
+    assert resource_use([second])["demo", "mmlu", "letter"].seconds is None
 
 
 @given(st.floats(1e-12, 1e9))

@@ -16,7 +16,7 @@ from pytest_llmeval.core.reasoning import split_reasoning
 from pytest_llmeval.core.reasoning_marks import FAMILIES
 from pytest_llmeval.core.reasoning_marks import mark_tokens
 from pytest_llmeval.core.reasoning_marks import open_reasoning_mark
-from pytest_llmeval.evaluation.scoring import filled_in
+from pytest_llmeval.evaluation.scoring import scored_record
 from pytest_llmeval.scorers import extract_choice
 from pytest_llmeval.scorers import extract_code
 from pytest_llmeval.scorers import extract_number
@@ -161,7 +161,7 @@ def test_a_reply_without_an_answer_is_unparsed_and_truncated(name: str) -> None:
     item = Item("q", "s", "Which?", 2, OPTIONS)
     for finish in (None, "stop", "length"):
         response = Response("q", text=text, finish_reason=finish)
-        record = filled_in(BLANK, response, get_scorer("choice")(item, response))
+        record = scored_record(BLANK, response, get_scorer("choice")(item, response))
         assert (record.outcome, record.truncated) == (Outcome.UNPARSED, True)
         assert record.text == text
 
@@ -175,7 +175,7 @@ def test_a_complete_reply_is_not_truncated() -> None:
         assert not is_cut_off(text)
         response = Response("q", text=text, finish_reason="stop")
         item = Item("q", "s", "Which?", 1, OPTIONS)
-        assert not filled_in(BLANK, response, get_scorer("choice")(item, response)).truncated
+        assert not scored_record(BLANK, response, get_scorer("choice")(item, response)).truncated
 
 
 @pytest.mark.parametrize("text", TEXT_ABOUT_MARKS)

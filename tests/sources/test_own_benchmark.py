@@ -76,7 +76,7 @@ def test_a_number_without_options_is_kept_as_it_is_written(tmp_path: Path, writt
     assert dataset.items[0].gold == written
 
 
-def rows_of(answers: list[Any], **changes: Any) -> list[dict[str, Any]]:
+def usage_rows(answers: list[Any], **changes: Any) -> list[dict[str, Any]]:
     return [row(question=f"q{n}?", answer=a, **changes) for n, a in enumerate(answers)]
 
 
@@ -84,7 +84,7 @@ FIVE = ["v", "w", "x", "y", "z"]
 
 
 def test_numbers_that_count_from_one_are_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "f.jsonl", rows_of([1, 2, 3, 4, 4], options=FIVE[:4]))
+    path = write(tmp_path / "f.jsonl", usage_rows([1, 2, 3, 4, 4], options=FIVE[:4]))
     with pytest.raises(DataError) as caught:
         jsonl(path)(None)
     assert str(caught.value) == (
@@ -92,24 +92,24 @@ def test_numbers_that_count_from_one_are_refused(tmp_path: Path) -> None:
         " field 'answer' count from 0, not from 1 (or write letters)"
     )
     # With a 0 among them, one answer is wrong and not the counting.
-    path = write(tmp_path / "g.jsonl", rows_of([0, 2, 3, 4], options=FIVE[:4]))
+    path = write(tmp_path / "g.jsonl", usage_rows([0, 2, 3, 4], options=FIVE[:4]))
     with pytest.raises(DataError, match="line 4: gold 4 is outside the 4 options"):
         jsonl(path)(None)
 
 
 def test_numbers_that_may_count_from_one_are_a_warning(tmp_path: Path) -> None:
-    path = write(tmp_path / "f.jsonl", rows_of([1, 2, 3, 4], options=FIVE))
+    path = write(tmp_path / "f.jsonl", usage_rows([1, 2, 3, 4], options=FIVE))
     assert jsonl(path)(None).warnings == (
         "f.jsonl: no answer of 4 is 0, the number of the first option: do they count from 1?"
         " (lines 1, 2, 3 and 1 more)",
     )
-    assert not jsonl(write(tmp_path / "g.jsonl", rows_of([0, 1, 2, 3, 4], options=FIVE)))(
+    assert not jsonl(write(tmp_path / "g.jsonl", usage_rows([0, 1, 2, 3, 4], options=FIVE)))(
         None
     ).warnings
 
 
 def test_letters_beside_numbers_are_a_warning(tmp_path: Path) -> None:
-    path = write(tmp_path / "f.jsonl", rows_of(["A", 0, "B", "B"]))
+    path = write(tmp_path / "f.jsonl", usage_rows(["A", 0, "B", "B"]))
     assert jsonl(path)(None).warnings == (
         "f.jsonl: answers are letters and numbers, 1 of 4 are numbers (line 2)",
     )
@@ -177,9 +177,9 @@ def test_secret_answers_of_a_whole_file_are_a_warning(tmp_path: Path) -> None:
 
 def test_shots_are_held_to_the_same(tmp_path: Path) -> None:
     path = write(tmp_path / "f.jsonl", [row()])
-    shots = write(tmp_path / "s.jsonl", rows_of([1, 2], options=FIVE))
+    shots = write(tmp_path / "s.jsonl", usage_rows([1, 2], options=FIVE))
     assert [w[:24] for w in jsonl(path, shots=shots)(None).warnings] == ["s.jsonl: no answer of 2 "]
-    write(shots, rows_of([1, 2]))
+    write(shots, usage_rows([1, 2]))
     with pytest.raises(DataError, match="count from 0"):
         jsonl(path, shots=shots)(None)
 

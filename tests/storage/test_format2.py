@@ -12,7 +12,7 @@ from pytest_llmeval.core import RunError
 from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.storage.folder import FORMAT
 from pytest_llmeval.storage.folder import RunFolder
-from pytest_llmeval.storage.folder import take_up
+from pytest_llmeval.storage.folder import reopen
 from pytest_llmeval.storage.records import key
 from pytest_llmeval.storage.records import read_records
 
@@ -63,7 +63,7 @@ def test_an_order_that_run_json_does_not_have_is_one_line(folder: RunFolder) -> 
     text = folder.records.read_text()
     assert protocol in text
     folder.records.write_text(text.replace(protocol, "0123456789abcdef"))
-    with pytest.raises(RunError, match=r"line 2: damaged record \(its order of options is none"):
+    with pytest.raises(RunError, match=r"line 2: damaged record \(its option order is not in run"):
         list(folder.read_records(manifest))
 
 
@@ -71,7 +71,7 @@ def test_a_folder_that_is_taken_up_becomes_one_of_this_format(folder: RunFolder)
     old = list(folder.read_records(folder.read("run.json")))
     with folder.records.open("a") as file:
         file.write('{"torn')
-    take_up(folder)
+    reopen(folder)
     assert folder.read("run.json")["format"] == FORMAT == 3
     assert list(read_records(folder.records)) == old
     # Where the session ended between the two files, nothing is done twice.
@@ -89,6 +89,6 @@ def test_records_that_cannot_be_rewritten_stay(folder: RunFolder, monkeypatch) -
 
     monkeypatch.setattr("os.replace", full)
     with pytest.raises(RunError, match=r"cannot write .*records.jsonl: No space left on device"):
-        take_up(folder)
+        reopen(folder)
     folder.release()
     assert folder.records.read_bytes() == before

@@ -153,7 +153,7 @@ def test_a_cache_of_another_version_is_not_touched(tmp_path: Path) -> None:
     database.execute("CREATE TABLE responses (something TEXT)")
     database.execute("PRAGMA user_version = 7")
     database.close()
-    with pytest.raises(RunError, match="version 7, this is for version 1"):
+    with pytest.raises(RunError, match="version 7, expected 1"):
         ResponseCache(path)
 
 
@@ -165,7 +165,7 @@ def test_a_cache_that_breaks_costs_no_answer(
     cache.put("m", [(TEXT, Response("q", text="4"))])
     assert cache.get("m", TEXT) is None
     assert len(caplog.records) == 1
-    assert "going on without the response cache" in caplog.text
+    assert "continuing without the response cache" in caplog.text
 
 
 WRITER = """

@@ -17,7 +17,7 @@ from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import Template
 from pytest_llmeval.core.plan import PlannedResult
-from pytest_llmeval.evaluation.planner import ways
+from pytest_llmeval.evaluation.planner import variants
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.reports.html import Sources
 from pytest_llmeval.reports.html.data import report_data
@@ -58,7 +58,7 @@ def planned(
 ) -> PlannedResult:
     """A planned result of a benchmark with so many items in each subject."""
     return PlannedResult(
-        benchmark, "1", "0123abcd", 0.25, dict(subjects), None, ways(protocol), {}, **more
+        benchmark, "1", "0123abcd", 0.25, dict(subjects), None, variants(protocol), {}, **more
     )
 
 
@@ -90,7 +90,7 @@ def compared(item: Item, right: bool, sure: float = 0.6, **more: Any) -> Record:
         gold=GOLD,
         logprobs=tuple(values),
         prompt_sha256=prompt_of(item).prompt.sha256,
-        protocol=ways(PROTOCOL)[0].fingerprint,
+        protocol=variants(PROTOCOL)[0].fingerprint,
         data="0123abcd",
         model_fingerprint="weights",
     )
@@ -105,7 +105,7 @@ def written(item: Item, text: str, right: bool, protocol: Protocol, **more: Any)
         logprobs=(),
         text=text,
         scorer=protocol.scorer,
-        protocol=ways(protocol)[0].fingerprint,
+        protocol=variants(protocol)[0].fingerprint,
         **more,
     )
 

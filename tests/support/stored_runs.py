@@ -13,7 +13,7 @@ from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import Template
 from pytest_llmeval.core.plan import PlannedResult
-from pytest_llmeval.evaluation.planner import ways
+from pytest_llmeval.evaluation.planner import variants
 from pytest_llmeval.runs import Run
 from pytest_llmeval.storage.folder import RunFolder
 from pytest_llmeval.storage.records import RecordWriter
@@ -40,7 +40,7 @@ def planned(
     sizes: dict[str, int] = {}
     for item in items:
         sizes[item.rpartition("-")[0]] = sizes.get(item.rpartition("-")[0], 0) + 1
-    return PlannedResult(benchmark, "1", data, 0.25, sizes, None, ways(protocol), {})
+    return PlannedResult(benchmark, "1", data, 0.25, sizes, None, variants(protocol), {})
 
 
 def records_of(result: PlannedResult, model: str, items: Outcomes) -> list[Record]:

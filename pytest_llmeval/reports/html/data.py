@@ -29,19 +29,19 @@ from pytest_llmeval.reports.wording import unfinished_words
 from pytest_llmeval.reports.wording import verdict_words
 from pytest_llmeval.runs.judging import JudgedRun
 from pytest_llmeval.runs.measurement import Measurement
-from pytest_llmeval.runs.measurement import disagreements
 from pytest_llmeval.runs.measurement import exclusions
 from pytest_llmeval.runs.measurement import hybrid_line
+from pytest_llmeval.runs.measurement import scorer_disagreements
 from pytest_llmeval.runs.reply_problems import reply_notes
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.usage import Key
-from pytest_llmeval.runs.usage import Spent
+from pytest_llmeval.runs.usage import ResourceUse
 from pytest_llmeval.runs.usage import cost
 from pytest_llmeval.runs.usage import costs
-from pytest_llmeval.runs.usage import spent
+from pytest_llmeval.runs.usage import resource_use
 from pytest_llmeval.runs.usage import total_cost
-from pytest_llmeval.storage.usage_log import prices_of
-from pytest_llmeval.storage.usage_log import rows_of
+from pytest_llmeval.storage.usage_log import stored_prices
+from pytest_llmeval.storage.usage_log import usage_rows
 
 
 def report_data(sources: Sources) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _facts(manifest: Mapping[str, Any]) -> list[list[str]]:
         ("started", manifest.get("started")),
         ("finished", manifest.get("finished")),
         ("took", None if seconds is None else duration(seconds)),
-        ("cost", None if amount is None else prices_of(manifest).format_amount(amount)),
+        ("cost", None if amount is None else stored_prices(manifest).format_amount(amount)),
         ("seed", manifest.get("seed")),
         ("limit", manifest.get("limit") and f"{manifest['limit']} items of every subject"),
         ("shard", shard and f"{shard[0]} of {shard[1]}"),
@@ -133,9 +133,9 @@ def _models(run: Run, measurements: Iterable[Measurement]) -> list[dict[str, str
 
 def _usage(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the use of endpoints: a row for every model and benchmark, with the cost as text."""
-    prices = prices_of(manifest)
+    prices = stored_prices(manifest)
     rows = []
-    for (model, benchmark), counts in rows_of(manifest).items():
+    for (model, benchmark), counts in usage_rows(manifest).items():
         amount = cost(model, counts, prices)
         money = "–" if amount is None else prices.format_amount(amount)
         row = {"model": model, "benchmark": benchmark, "counts": counts}
@@ -145,14 +145,18 @@ def _usage(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _used(run: Run, results: Sequence[Key]) -> list[dict[str, Any]]:
     """Return the resource use of every result with its cost as text, None where unknown."""
-    took, paid, prices = spent(run.records), costs(run.manifest, results), prices_of(run.manifest)
+    took, paid, prices = (
+        resource_use(run.records),
+        costs(run.manifest, results),
+        stored_prices(run.manifest),
+    )
     used = []
     for key in results:
         shared_cost = paid.get(key)
         sharing = () if shared_cost is None else shared_cost.scorers
         used.append(
             {
-                **asdict(took.get(key, Spent())),
+                **asdict(took.get(key, ResourceUse())),
                 "cost": None if shared_cost is None else prices.format_amount(shared_cost.amount),
                 "together": [f"{key[1]}[{scorer}]" for scorer in sharing if len(sharing) > 1],
             }
@@ -169,6 +173,6 @@ def _notes(run: Run, measurements: Sequence[Measurement]) -> list[str]:
     return [
         *exclusions(measurements),
         *warnings,
-        *disagreements(measurements),
+        *scorer_disagreements(measurements),
         *reply_notes(run.records),
     ]

@@ -32,9 +32,13 @@ def scored_values(record: Record, stored: StoredPrompt | None) -> Sequence[float
     """
     values: Sequence[float] = record.logprobs
     if record.scorer == CLOZE:
-        if stored is None or len(stored.compared) != len(values) or not all(stored.compared):
+        if (
+            stored is None
+            or len(stored.compared_texts) != len(values)
+            or not all(stored.compared_texts)
+        ):
             return None
-        values = per_character(values, stored.compared)
+        values = per_character(values, stored.compared_texts)
     chosen = LABELS.find(record.answer) if record.answer and len(record.answer) == 1 else -1
     return values if 0 <= chosen < len(values) and values[chosen] == max(values) else None
 

@@ -34,9 +34,9 @@ from pytest_llmeval.reports.wording import sampled_words
 from pytest_llmeval.reports.wording import tie_words
 from pytest_llmeval.reports.wording import truncated_words
 from pytest_llmeval.reports.wording import weakest_subjects
-from pytest_llmeval.runs.judging import key_of
+from pytest_llmeval.runs.judging import result_key
 from pytest_llmeval.runs.measurement import Measurement
-from pytest_llmeval.runs.reply_problems import failures_of
+from pytest_llmeval.runs.reply_problems import error_groups
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import samples_of
 from pytest_llmeval.storage.prompts import StoredPrompt
@@ -115,8 +115,8 @@ class MeasurementRecords:
     def scores_again(self, first: MeasurementRecords) -> bool:
         """Return True if this is another scorer's result on the responses of ``first``."""
         return (
-            self.measurement.scored_again
-            and not first.measurement.scored_again
+            self.measurement.shares_responses
+            and not first.measurement.shares_responses
             and self.key[:2] == first.key[:2]
             and any(record.response_of == first.key[2] for record in self.records[:1])
         )
@@ -150,7 +150,7 @@ def result_data(
     numbers = summarize(measurement.result)
     compared = _comparison(sources.judged.comparison, measured.key)
     stored: Mapping[str, Any] = next(
-        (m for m in sources.judged.results if key_of(m) == measured.key), {}
+        (m for m in sources.judged.results if result_key(m) == measured.key), {}
     )
     others = {other.key[2]: other.items for other in all_measured if other.scores_again(measured)}
     # Other scorers of the same responses refer to the result that holds them.
@@ -302,7 +302,7 @@ def _breakdown(records: Sequence[Record]) -> dict[str, Any]:
             finishes[record.finish_reason] += 1
         if record.outcome is Outcome.UNPARSED:
             unparsed[_why_unparsed(record)] += 1
-    failures = failures_of(records)
+    failures = error_groups(records)
     return {
         "errors": [asdict(one) for one in failures[:5]],
         "kinds_of_errors": len(failures),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.runs.judging import JudgedRun
-from pytest_llmeval.runs.judging import read_judged
+from pytest_llmeval.runs.judging import read_judged_run
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.storage.prompts import StoredPrompt
@@ -37,5 +37,5 @@ def load_sources(
     RunError for a damaged run.
     """
     return Sources(
-        load_run(folder), read_judged(folder, comparison), baseline, read_prompts(folder)
+        load_run(folder), read_judged_run(folder, comparison), baseline, read_prompts(folder)
     )

@@ -23,8 +23,8 @@ from pytest_llmeval.reports.formatting import truncate
 from pytest_llmeval.reports.terminal.tables import open_table
 from pytest_llmeval.runs.baseline import read_baseline
 from pytest_llmeval.runs.judging import JudgedRun
-from pytest_llmeval.runs.judging import name_of
-from pytest_llmeval.runs.judging import read_judged
+from pytest_llmeval.runs.judging import read_judged_run
+from pytest_llmeval.runs.judging import result_name
 
 _BARS = "▁▂▃▄▅▆▇█"
 _NAME = 40
@@ -95,7 +95,7 @@ def read_history(folder: Path) -> tuple[list[JudgedRun], list[str]]:
     runs, problems = [], []
     for file in sorted(folder.glob("*/run.json")):
         try:
-            runs.append(read_judged(file.parent))
+            runs.append(read_judged_run(file.parent))
         except RunError as error:
             problems.append(str(error))
     if not runs and not problems:
@@ -124,7 +124,7 @@ def make_series(runs: Sequence[JudgedRun], baselines: Mapping[str, str]) -> list
     for run in runs:
         for result in run.results:
             key = (
-                name_of(result),
+                result_name(result),
                 result["protocol_fingerprint"],
                 result["data_hash"],
                 result["model"] if len(run.models) > 1 else None,
@@ -239,7 +239,7 @@ def _style(verdict: str) -> str:
 
 def _numbers(run: JudgedRun) -> str:
     return ", ".join(
-        f"{name_of(result)} " + ("-" if (a := result["accuracy"]) is None else f"{a:.4f}")
+        f"{result_name(result)} " + ("-" if (a := result["accuracy"]) is None else f"{a:.4f}")
         for result in run.results
     )
 

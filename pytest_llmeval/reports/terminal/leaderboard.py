@@ -19,90 +19,90 @@ from pytest_llmeval.reports.terminal.comparison import p_value
 from pytest_llmeval.reports.terminal.tables import add_number_columns
 from pytest_llmeval.reports.terminal.tables import compact_table
 from pytest_llmeval.runs.comparison import ALPHA
-from pytest_llmeval.runs.leaderboard import League
-from pytest_llmeval.runs.leaderboard import Standing
+from pytest_llmeval.runs.leaderboard import Leaderboard
+from pytest_llmeval.runs.leaderboard import LeaderboardRow
 
 _OTHER_ITEMS = "accuracies are over different items; drops are over the same items"
 _COLUMNS = ("n", "accuracy", "95 % interval", "macro", "gain", "drop", "p")
 
 
-def league_parts(tables: Sequence[League]) -> Iterator[Any]:
-    """Yield league tables as rich renderables, readable at 80 columns."""
-    for league in tables:
-        yield Text(league.name, style="bold")
+def leaderboard_parts(tables: Sequence[Leaderboard]) -> Iterator[Any]:
+    """Yield leaderboards as rich renderables, readable at 80 columns."""
+    for leaderboard in tables:
+        yield Text(leaderboard.name, style="bold")
         # Names are below the table: next to eight columns there is no space for them.
         table = compact_table()
         table.add_column("")
         add_number_columns(table, *_COLUMNS)
-        for rank, standing in enumerate(league.standings, start=1):
-            table.add_row(str(rank), *_standing_cells(standing, not league.mismatches))
+        for rank, row in enumerate(leaderboard.standings, start=1):
+            table.add_row(str(rank), *_row_cells(row, not leaderboard.mismatches))
         yield table
-        for rank, standing in enumerate(league.standings, start=1):
-            yield Text(f"{rank:>2} {standing.run} ({standing.model})")
-        yield Text(_league_note(league), style="yellow" if league.mismatches else "")
-        if not league.same_items:
+        for rank, row in enumerate(leaderboard.standings, start=1):
+            yield Text(f"{rank:>2} {row.run} ({row.model})")
+        yield Text(_leaderboard_note(leaderboard), style="yellow" if leaderboard.mismatches else "")
+        if not leaderboard.same_items:
             yield Text(_OTHER_ITEMS, style="yellow")
-        if league.apart:
-            yield Text(league.apart, style="yellow")
+        if leaderboard.apart:
+            yield Text(leaderboard.apart, style="yellow")
 
 
-def league_json(tables: Sequence[League]) -> dict[str, Any]:
-    """Return league tables as plain JSON values."""
+def leaderboard_json(tables: Sequence[Leaderboard]) -> dict[str, Any]:
+    """Return leaderboards as plain JSON values."""
     return {
         "tables": [
             {
-                "benchmark": league.benchmark,
-                "scorer": league.scorer,
-                "comparable": not league.mismatches,
-                "same_items": league.same_items,
-                "apart": league.apart or None,
-                "mismatches": [mismatch.as_json() for mismatch in league.mismatches],
+                "benchmark": leaderboard.benchmark,
+                "scorer": leaderboard.scorer,
+                "comparable": not leaderboard.mismatches,
+                "same_items": leaderboard.same_items,
+                "apart": leaderboard.apart or None,
+                "mismatches": [mismatch.as_json() for mismatch in leaderboard.mismatches],
                 "standings": [
                     {
-                        "run": standing.run,
-                        "model": standing.model,
-                        "metrics": summarize(standing.result),
-                        "against_best": standing.against_best and standing.against_best.as_json(),
+                        "run": row.run,
+                        "model": row.model,
+                        "metrics": summarize(row.result),
+                        "against_best": row.against_best and row.against_best.as_json(),
                     }
-                    for standing in league.standings
+                    for row in leaderboard.standings
                 ],
             }
-            for league in tables
+            for leaderboard in tables
         ]
     }
 
 
-def league_markdown(tables: Sequence[League]) -> str:
-    """Return league tables as GitHub Markdown."""
+def leaderboard_markdown(tables: Sequence[Leaderboard]) -> str:
+    """Return leaderboards as GitHub Markdown."""
     blocks = []
-    for league in tables:
+    for leaderboard in tables:
         rows = [
             (
-                gfm.code_cell(_standing_name(league, standing)),
-                *_standing_cells(standing, not league.mismatches),
+                gfm.code_cell(_row_name(leaderboard, row)),
+                *_row_cells(row, not leaderboard.mismatches),
             )
-            for standing in league.standings
+            for row in leaderboard.standings
         ]
-        blocks.append(f"### {gfm.code_span(league.name)}")
+        blocks.append(f"### {gfm.code_span(leaderboard.name)}")
         blocks.append(gfm.table(("run", *_COLUMNS), rows))
-        blocks.append(gfm.escape_markdown(_league_note(league)))
-        if not league.same_items:
+        blocks.append(gfm.escape_markdown(_leaderboard_note(leaderboard)))
+        if not leaderboard.same_items:
             blocks.append(f"**{_OTHER_ITEMS}**")
-        if league.apart:
-            blocks.append(f"**{gfm.escape_markdown(league.apart)}**")
+        if leaderboard.apart:
+            blocks.append(f"**{gfm.escape_markdown(leaderboard.apart)}**")
     return "\n\n".join(blocks) + "\n"
 
 
-def _standing_name(league: League, standing: Standing) -> str:
+def _row_name(leaderboard: Leaderboard, row: LeaderboardRow) -> str:
     """Return the run's name, followed by the model if the run has several rows."""
-    several = sum(other.run == standing.run for other in league.standings) > 1
-    return f"{standing.run} {standing.model}" if several else standing.run
+    several = sum(other.run == row.run for other in leaderboard.standings) > 1
+    return f"{row.run} {row.model}" if several else row.run
 
 
-def _standing_cells(standing: Standing, verdict: bool) -> tuple[str, ...]:
-    numbers, against = summarize(standing.result), standing.against_best
+def _row_cells(row: LeaderboardRow, verdict: bool) -> tuple[str, ...]:
+    numbers, against = summarize(row.result), row.against_best
     return (
-        f"{standing.result.counts.attempted:,}",
+        f"{row.result.counts.attempted:,}",
         number(numbers["accuracy"]),
         interval(numbers["wilson95"]) if numbers["accuracy"] is not None else "-",
         number(numbers["macro_accuracy"]),
@@ -112,14 +112,14 @@ def _standing_cells(standing: Standing, verdict: bool) -> tuple[str, ...]:
     )
 
 
-def _league_note(league: League) -> str:
-    if league.mismatches:
-        return f"{NO_VERDICT}: {fields(league.mismatches)}"
-    if len(league.standings) == 1:
+def _leaderboard_note(leaderboard: Leaderboard) -> str:
+    if leaderboard.mismatches:
+        return f"{NO_VERDICT}: {fields(leaderboard.mismatches)}"
+    if len(leaderboard.standings) == 1:
         return "no other run has a comparable result"
-    if league.standings[0].result.accuracy is None:
+    if leaderboard.standings[0].result.accuracy is None:
         return "every run is incomplete, so there is no best run"
-    others = len(league.standings) - 1
+    others = len(leaderboard.standings) - 1
     return (
         f"* significant at {ALPHA}; drop against the first row over the items of both, p"
         f" Holm-adjusted over {others}"
