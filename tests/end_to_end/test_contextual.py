@@ -214,10 +214,14 @@ def test_gates_in_the_run_and_from_disk(planted):
     )
     result = planted.run(CONTEXTUAL)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["PASS planted::scorers.letter+contextual::accuracy:*", "* 0.7805 *"])
+    result.stdout.fnmatch_lines(
+        ["PASS planted::scorers.letter+contextual::accuracy:*", "* 0.7805 *"]
+    )
     again = planted.pytester.run("llmeval", "gate", str(planted.run_folder))
     assert again.ret == 0
-    again.stdout.fnmatch_lines(["PASS planted::scorers.letter+contextual::accuracy:*", "* 0.7805 *"])
+    again.stdout.fnmatch_lines(
+        ["PASS planted::scorers.letter+contextual::accuracy:*", "* 0.7805 *"]
+    )
     # The same file, of a run without it.
     planted.run("--llm-runs=plain")
     (folder,) = (planted.path / "plain").glob("*/")

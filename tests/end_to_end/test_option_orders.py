@@ -183,9 +183,7 @@ def test_answers_in_any_order_have_to_name_their_arm(biased):
     result = project.run("--llm-permutations=cyclic")
     assert result.ret == 1
     assert project.metrics()["errors"] == 40
-    result.stdout.fnmatch_lines(
-        ["*do not follow the order of the*"]
-    )
+    result.stdout.fnmatch_lines(["*do not follow the order of the*"])
     # Without other orders the item is enough.
     assert project.run("--llm-runs=plain").ret == 0
 
