@@ -210,7 +210,7 @@ def _metrics() -> str:
 
 
 def _signature(function: Any) -> str:
-    """The signature, one parameter a line where it is long."""
+    """Return the signature, one parameter a line where it is long."""
     text = f"{function.__name__}{inspect.signature(function)}".replace("'", "")
     if len(text) <= 88:
         return text
@@ -336,7 +336,7 @@ def _catalog() -> str:
 
 
 def _hub_source(module: Any) -> str:
-    """Data set on the hub with the pinned commit; "in the package" where there is none."""
+    """Return the data set on the hub with the pinned commit; "in the package" where there is none."""
     repository = getattr(module, "REPO", None)
     if repository is None:
         return "in the package"

@@ -121,7 +121,7 @@ def compare(project: Path, items: int, workers: int) -> int:
 
 
 def command(url: str, runs: str, workers: int) -> list[str]:
-    """The command of one run."""
+    """Return the command of one run."""
     return [
         *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", str(workers)),
         *("--llm-model", "openai:stand-in", "--llm-base-url", url, "--llm-runs", runs),
@@ -174,7 +174,7 @@ def ended(runs: Path) -> Ended:
 
 @contextmanager
 def server(script: dict[str, Any]) -> Iterator[str]:
-    """The address of a stand-in server in a process of its own."""
+    """Return the address of a stand-in server in a process of its own."""
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "tests" / "endpoint_server.py"), json.dumps(script)],
         stdin=subprocess.PIPE,
@@ -189,7 +189,7 @@ def server(script: dict[str, Any]) -> Iterator[str]:
 
 
 def stats(url: str) -> dict[str, Any]:
-    """What the server has counted."""
+    """Return what the server has counted."""
     with urllib.request.urlopen(url.removesuffix("/v1") + "/stats") as reply:
         figures: dict[str, Any] = json.loads(reply.read())
     return figures

@@ -93,7 +93,7 @@ def compare(options: argparse.Namespace) -> int:
 
 
 def ours(options: argparse.Namespace, texts: list[str]) -> float:
-    """An endpoint model, from requests put in to responses taken out."""
+    """Return an endpoint model, from requests put in to responses taken out."""
     from pytest_llmeval.core import Decoding
     from pytest_llmeval.core import Prompt
     from pytest_llmeval.core import Request
@@ -202,7 +202,7 @@ def bare_loop(options: argparse.Namespace, texts: list[str]) -> float:
 
 
 def check(given: int, good: int, asked: int) -> None:
-    """A tool that answered less is not faster."""
+    """Return a tool that answered less is not faster."""
     if not given == good == asked:
         raise SystemExit(f"{good} good answers of {given} to {asked} requests")
 
@@ -218,7 +218,7 @@ PARTS: dict[str, Callable[[argparse.Namespace, list[str]], float]] = {
 
 
 def prompts(count: int) -> list[str]:
-    """The prompts of the first MMLU items, without shots."""
+    """Return the prompts of the first MMLU items, without shots."""
     from dataclasses import replace
 
     from pytest_llmeval.catalog import mmlu
@@ -230,7 +230,7 @@ def prompts(count: int) -> list[str]:
 
 
 def save_tokenizer(folder: Path) -> None:
-    """The demo model's tokenizer, which lm-eval needs to count a context's tokens."""
+    """Return the demo model's tokenizer, which lm-eval needs to count a context's tokens."""
     from pytest_llmeval.models import demo
     from pytest_llmeval.models.hf.loading import load
     from pytest_llmeval.models.hf.spec import parse_spec
@@ -259,7 +259,7 @@ def call_self(options: argparse.Namespace, part: str, task: str, url: str) -> fl
 
 @contextmanager
 def server() -> Iterator[str]:
-    """The address of a fresh stand-in server in a process of its own."""
+    """Return the address of a fresh stand-in server in a process of its own."""
     script = json.dumps({"latency": LATENCY})
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "tests" / "endpoint_server.py"), script],

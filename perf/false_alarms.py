@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def plant(rng: np.random.Generator, right: np.ndarray) -> np.ndarray:
-    """The same answers with 15 points taken from one subject and half a point added elsewhere."""
+    """Return the answers with 15 points less in one subject and half a point more elsewhere."""
     after = right.copy()
     for subject, rows in TEST_ROWS.items():
         here = subject == SUBJECTS
@@ -95,7 +95,7 @@ def rate(count: int, seeds: int) -> str:
 
 
 def failing(file, before: np.ndarray, after: np.ndarray) -> list[str | None]:
-    """The subjects (None: the whole) whose regression gate fails."""
+    """Return the subjects (None: the whole) whose regression gate fails."""
     sizes = dict(TEST_ROWS)
     one, other = outcomes(before), outcomes(after)
     comparison = compare_items(

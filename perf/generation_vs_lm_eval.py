@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def arguments() -> argparse.Namespace:
-    """The command line; ``--part``, ``--out`` and ``--batch`` are for the program's own calls."""
+    """Parse the command line; ``--part``, ``--out``, ``--batch`` are for the program's own calls."""
     parser = argparse.ArgumentParser(description="gsm8k_cot against lm-eval")
     add_options(parser)
     parser.add_argument("--items", type=int, default=50)
@@ -104,7 +104,7 @@ def others(texts: dict[str, str], reference: dict[str, str]) -> int:
 
 
 def run(part: str, options: argparse.Namespace, work: Path, batch: int = 1) -> dict[str, Any]:
-    """What a part measured: seconds, tokens, and the texts by item."""
+    """Return what a part measured: seconds, tokens, and the texts by item."""
     out = work / f"{part}.json"
     call_self(part, options, out, batch)
     result: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
@@ -136,7 +136,7 @@ def part_lm_eval(options: argparse.Namespace) -> None:
 
 
 def part_ours(options: argparse.Namespace) -> None:
-    """The catalog's items by the protocol that asks as lm-eval does."""
+    """Return the catalog's items by the protocol that asks as lm-eval does."""
     from pytest_llmeval.catalog import gsm8k
     from pytest_llmeval.models import load_model
 

@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def arguments() -> argparse.Namespace:
-    """The command line; ``--part`` and ``--out`` are for the program's own calls."""
+    """Return the command line; ``--part`` and ``--out`` are for the program's own calls."""
     parser = argparse.ArgumentParser(description="MMLU anatomy against lm-eval")
     add_options(parser)
     parser.add_argument("--items", type=int, default=100)
@@ -122,7 +122,7 @@ def differences(theirs: dict[str, list[float]], ours: dict[str, list[float]]) ->
 
 
 def chosen(logprobs: list[float]) -> str:
-    """The letter of the highest value, the first of several."""
+    """Return the letter of the highest value, the first of several."""
     return LETTERS[max(range(len(logprobs)), key=lambda option: logprobs[option])]
 
 
@@ -130,7 +130,7 @@ def chosen(logprobs: list[float]) -> str:
 
 
 def self_command(part: str, options: argparse.Namespace, out: Path) -> list[str]:
-    """The command that asks this program for one part of the work."""
+    """Return the command that asks this program for one part of the work."""
     return [
         *(sys.executable, str(Path(__file__).resolve()), "--part", part, "--out", str(out)),
         *("--device", options.device, "--items", str(options.items)),
@@ -144,7 +144,7 @@ def call_self(part: str, options: argparse.Namespace, out: Path) -> None:
 
 
 def our_command(options: argparse.Namespace, work: Path) -> list[str]:
-    """What a user would type, and where to leave the run and the log."""
+    """Return what a user would type, and where to leave the run and the log."""
     model = f"hf:{options.weights}?device={options.device}&dtype={dtype(options)}"
     # Ids are numbered with four digits: "anatomy-00" is the first hundred.
     which = [f"{SUBJECT}-00"]
@@ -185,7 +185,7 @@ def read_run(work: Path) -> dict[str, Any]:
 
 
 def peak(options: argparse.Namespace, work: Path) -> float:
-    """The best speed of a square matrix product just now, in operations a second."""
+    """Return the best speed of a square matrix product just now, in operations a second."""
     call_self("peak", options, work / "peak.json")
     return float(json.loads((work / "peak.json").read_text())["flops_per_second"])
 
@@ -233,7 +233,7 @@ def synchronize(options: argparse.Namespace) -> None:
 
 
 def part_work(options: argparse.Namespace) -> None:
-    """The floating-point operations of our run, by the formula above."""
+    """Return the floating-point operations of our run, by the formula above."""
     from transformers import AutoConfig
     from transformers import AutoTokenizer
 

@@ -22,7 +22,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """The command line, with the device that there is."""
+    """Return the command line, with the device that there is."""
     options = parser.parse_args()
     if options.device is None:
         import torch
@@ -32,12 +32,12 @@ def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
 
 
 def dtype(options: argparse.Namespace) -> str:
-    """What is compared: full precision where products are slow anyway, half on a GPU."""
+    """Return what is compared: full precision where products are slow anyway, half on a GPU."""
     return "float32" if options.device == "cpu" else "bfloat16"
 
 
 def data(benchmark: str) -> Path:
-    """The folder that holds a benchmark's rows."""
+    """Return the folder that holds a benchmark's rows."""
     folder = Path(os.environ.get("LLMEVAL_DATA") or ROOT.parent / "shared" / "data")
     if not (folder / benchmark).is_dir():
         raise SystemExit(f"no {benchmark} data in {folder}: set LLMEVAL_DATA")
@@ -51,7 +51,7 @@ def environment() -> dict[str, str]:
 
 
 def part_weights(options: argparse.Namespace) -> None:
-    """The demo model as a folder of safetensors that both tools read."""
+    """Return the demo model as a folder of safetensors that both tools read."""
     from pytest_llmeval.models import demo
     from pytest_llmeval.models.hf.loading import load
     from pytest_llmeval.models.hf.spec import parse_spec
@@ -99,5 +99,5 @@ def run_lm_eval(
 
 
 def loading_seconds(log: str) -> float:
-    """What loading took by our log: it is no part of answering."""
+    """Return what loading took by our log: it is no part of answering."""
     return sum(map(float, re.findall(r"ready after ([0-9.]+) s", log)))

@@ -63,7 +63,7 @@ def made_up(items: int, rng: random.Random) -> Dataset:
 
 
 def store(folder: Path, dataset: Dataset, rng: random.Random) -> None:
-    """A run of a model that knows half."""
+    """Return a run of a model that knows half."""
     protocol = PROTOCOLS[0].bound_to(dataset)
     benchmark = Benchmark("mmlu", lambda _: dataset, PROTOCOLS)
     asked = Evaluation("test", benchmark, protocol, dataset, "made-up", dataset.items)

