@@ -142,7 +142,7 @@ jobs:
         if: always()
         with:
           name: llmeval
-          # runs/ holds report.html beside all answers
+          # runs/ holds report.html and all answers
           path: |
             runs/
             junit.xml

@@ -25,7 +25,7 @@ def score_response(item: Item, response: Response, scorer: str) -> Score | Job:
     """Return the score of a response, or the job whose result determines it.
 
     Refusals and withheld replies are unparsed, whatever their text. An exception of a scorer is an
-    error, not a wrong answer. Raises ModelError if the scorer's own model cannot be used: every
+    error, not a wrong answer. Raises ModelError if the scorer's embedding model cannot be used: every
     other item would fail, too.
     """
     if response.error is not None:

@@ -2,7 +2,7 @@
 
 The published prompts (``SWE-bench_oracle``, ``SWE-bench_bm25_13K`` and ``_27K``; Jimenez et al.,
 "SWE-bench: Can Language Models Resolve Real-World GitHub Issues?", 2024) hold the issue and files of
-the repository, and ask for a patch in the format of a diff.
+the repository, and request a patch in the format of a diff.
 """
 
 from __future__ import annotations

@@ -30,15 +30,15 @@ def take(count):
         if not part: sys.exit(0)
         data += part
     return data
-told = json.loads(take(int.from_bytes(take(4), "big")))
+message = json.loads(take(int.from_bytes(take(4), "big")))
 for name in ("pytest_llmeval", "pytest_llmeval.sandbox", "pytest_llmeval.sandbox.guest"):
     sys.modules[name] = types.ModuleType(name)
     sys.modules[name].__path__ = []
-for name, source in told["modules"]:
+for name, source in message["modules"]:
     module = sys.modules[name] = types.ModuleType(name)
     setattr(sys.modules[name.rpartition(".")[0]], name.rpartition(".")[2], module)
     exec(compile(source, name, "exec"), module.__dict__)
-sys.modules["pytest_llmeval.sandbox.guest.supervisor"].main(told["config"])
+sys.modules["pytest_llmeval.sandbox.guest.supervisor"].main(message["config"])
 """
 
 COMMAND = ("-s", "-B", "-c", _BOOT)

@@ -215,7 +215,7 @@ def identity_of(image: Any, limits: Limits) -> str:
 
 
 def owner(pid: int | None = None) -> str:
-    """Names a process, this one by default: what it left can be told from what is in use."""
+    """Name a process, this one by default, so that containers can be attributed to it."""
     pid = os.getpid() if pid is None else pid
     return f"{socket.gethostname()} {pid} {_started(pid)}"
 

@@ -1,4 +1,4 @@
-"""Docker images for the sandbox: Python, numpy, and a label that says what is inside."""
+"""Docker images for the sandbox: Python, numpy, and a label with the versions inside."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def _function(module: str, name: str) -> Any:
 class Jobs:
     """What a scorer has run, and the score of what was run.
 
-    ``kind``: of the jobs, which says what runs them (``evaluation.jobs``). ``job`` makes one of a
+    ``kind``: of the jobs, which selects what runs them (``evaluation.jobs``). ``job`` makes one of a
     response, or scores it at once where there is nothing to run. ``score_of`` is given the item,
     its job and the result. ``reference``: the job of the item's own solution, which must be scored
     as correct.

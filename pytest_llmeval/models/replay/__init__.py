@@ -225,7 +225,7 @@ class Replay(Model):
         if not asks and not failed:
             raise ConfigError(
                 f"{self._path}: no record holds an answer in field {', '.join(TEXT_FIELDS)} or"
-                f" logprobs; say which field does (replay:{self._path.name}?text=FIELD); known:"
+                f" logprobs; name the field that does (replay:{self._path.name}?text=FIELD); known:"
                 f" {', '.join(sorted(last))[:200]}"
             )
         # All records so far are errors, which answer both kinds of request.
@@ -249,7 +249,7 @@ class Replay(Model):
 
     @cached_property
     def _index(self) -> AnswerIndex:
-        """Where each item's answers stand."""
+        """The places of each item's answers."""
         index = AnswerIndex()
         try:
             self._lines.seek(0)

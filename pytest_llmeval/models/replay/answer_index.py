@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Place(NamedTuple):
-    """Where an answer stands: byte and number of its record, and which of the record's texts.
+    """Place of an answer: byte and number of its record, and the index of its text in it.
 
     ``arm``: its name, or the fingerprint of its protocol in records of format 2, which do not name
     it; empty: the item as it is. ``prompt``: the recorded prompt's hash; None: any prompt.

@@ -43,7 +43,7 @@ class TrialResult:
     status: TrialStatus
     """``patch_failed``: the candidate's patch does not apply.
 
-    ``error``: the machinery failed, which says nothing about the patch.
+    ``error``: the machinery failed, which is no result of the patch.
     """
     log: str = ""
     """Output of the tests: between the nonces where guarded, else the official log with markers."""

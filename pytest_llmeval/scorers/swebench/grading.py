@@ -45,10 +45,10 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """What a log says about a patch.
+    """The grade of a patch by a log.
 
     ``full``: resolved; ``partial``: some of FAIL_TO_PASS and all of PASS_TO_PASS pass; ``not_found``:
-    the log has no results, ``reason`` says why. ``fail_to_pass`` and ``pass_to_pass``: tests that
+    the log has no results, with the ``reason``. ``fail_to_pass`` and ``pass_to_pass``: tests that
     pass, and tests in all. ``failing``: those that do not pass, in the order of the row. ``ended``:
     the log has the last line of the test runner.
     """
@@ -136,7 +136,7 @@ def _grade(expected: Expected, statuses: Mapping[str, str], exit_code: int | Non
 class _Statuses:
     """The statuses of a log, looked up by the names of a row.
 
-    Names of a row with an unclosed ``[`` were cut at their first blank. They stand for all names
+    Names of a row with an unclosed ``[`` were cut at their first blank. They represent all names
     that begin so, where those all pass or all do not.
     """
 
