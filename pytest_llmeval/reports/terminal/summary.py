@@ -61,8 +61,10 @@ _STYLES = {
 def write_summary(terminalreporter: Any, parts: Iterable[Any]) -> None:
     """Write renderables to pytest's terminal under the heading ``llmeval``."""
     terminalreporter.section("llmeval", sep="=")
+    # A log has no width, for which pytest assumes 80 columns: names would be broken.
+    columns = terminalreporter.config.get_terminal_writer().fullwidth
     console = Console(
-        width=max(60, min(100, terminalreporter.config.get_terminal_writer().fullwidth)),
+        width=max(60, min(WIDTH, columns)) if terminalreporter.isatty else WIDTH,
         force_terminal=terminalreporter.hasmarkup,
         no_color=not terminalreporter.hasmarkup,
         highlight=False,
