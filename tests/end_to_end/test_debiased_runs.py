@@ -107,7 +107,7 @@ def test_a_scorer_without_its_model_ends_the_run_and_keeps_the_answers(project, 
     monkeypatch.setattr(scorer, "load_embedder", missing)
     result = project.run()
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["*scorer matched: embeddings by Qwen/*: no such thing"])
+    result.stdout.fnmatch_lines(["*scorer matched: embeddings by Qwen/*: no such thing*"])
     assert len(project.asked) == 1
     monkeypatch.setattr(
         scorer, "load_embedder", lambda _: lambda texts: numpy.ones((len(texts), 2))
