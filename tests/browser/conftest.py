@@ -50,7 +50,7 @@ class Page:
         for kind in ("browser", "performance"):
             driver.get_log(kind)  # what other pages left
         driver.get(file.as_uri())
-        self.until(lambda: not self.one(".browser").get_property("hidden"))
+        self.until(lambda: self.all("#items .browser:not([hidden]), #items .empty"))
 
     def one(self, selector: str) -> Any:
         return self.driver.find_element(By.CSS_SELECTOR, selector)
@@ -74,7 +74,7 @@ class Page:
 
     def found(self, text: str) -> None:
         """Wait until the page shows so many items."""
-        self.until(lambda: self.one("#found").text == text)
+        self.until(lambda: self.one("#count").text == text)
 
     def rows(self) -> list[str]:
         """The ids of the items in the list, as they are drawn now."""

@@ -78,7 +78,7 @@ def test_newly_wrong_items_of_one_subject_are_found_and_one_is_opened(compared_p
             strict=True,
         )
     )
-    assert facts == {"gold": "B", "baseline": "correct B", "read as": "C"}
+    assert facts == {"gold": "B", "baseline": "correct B", "answer": "C"}
     likelihoods = [row.text.split()[:3] for row in page.all("#item .choices tr")]
     assert [row[0] for row in likelihoods] == ["A", "B", "C", "D"]
     assert likelihoods[2][2] == "50.0"  # per cent: the share that the model was sure by

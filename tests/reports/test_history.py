@@ -184,7 +184,7 @@ def test_the_charts_are_well_formed_and_inside_their_frame(tmp_path):
                     assert 0 <= float(value) <= width
                 if name in ("y1", "y2", "cy", "y"):
                     assert 0 <= float(value) <= height
-        assert len([e for e in root.iter("circle") if "dot" in e.get("class")]) == 3
+        assert len([e for e in root.iter() if "dot" in e.get("class", "")]) == 3
         assert len([e for e in root.iter("circle") if e.get("class") == "kept"]) == 1
     assert sum('class="bound"' in chart for chart in charts) == 1
 

@@ -11,6 +11,7 @@ from pytest_llmeval.reports.formatting import one_line
 from pytest_llmeval.reports.formatting import truncate
 from pytest_llmeval.reports.html.plots.rows import scale
 from pytest_llmeval.reports.html.plots.rows import ticks
+from pytest_llmeval.reports.html.svg import mark
 from pytest_llmeval.reports.terminal.history import Point
 from pytest_llmeval.reports.terminal.history import Series
 
@@ -25,6 +26,7 @@ _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
   max-width: 52rem; margin: 2rem auto; padding: 0 1rem }
 h1 { font-size: 1.4rem } h2 { font-size: 1.05rem; margin: 2rem 0 .2rem }
+h1, h2, p { overflow-wrap: anywhere }
 p, caption { color: var(--quiet); margin: .2rem 0; text-align: left }
 svg { width: 100%; height: auto; overflow: visible }
 svg text { fill: var(--quiet); font-size: 11px }
@@ -35,14 +37,15 @@ svg text { fill: var(--quiet); font-size: 11px }
 .bound { stroke: var(--bound); stroke-dasharray: 5 4 }
 table { border-collapse: collapse; width: 100%; font-size: .85rem }
 td, th { border-top: 1px solid var(--rule); padding: .15rem .6rem .15rem 0; text-align: left;
-  overflow-wrap: anywhere }
+  overflow-wrap: anywhere; min-width: 5rem }
+th, td:first-child { white-space: nowrap }
 td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
 """
 
 
 def history_html(title: str, series: Sequence[Series]) -> str:
     """Return the page, which loads no resources and runs no scripts; all names are escaped."""
-    body = "\n".join(_section(entry) for entry in series)
+    body = "\n".join(map(_section, series)) or "<p>No run to show.</p>"
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return (
         "<!doctype html>\n"
@@ -51,7 +54,7 @@ def history_html(title: str, series: Sequence[Series]) -> str:
         '<meta name="viewport" content="width=device-width">\n'
         f"<title>{_text(title)}</title><style>{_STYLE}</style></head><body>\n"
         f"<h1>{_text(title)}</h1>\n"
-        "<p>Bars are 95 % intervals. Red: a gate of the run failed. Ring: saved as a baseline."
+        "<p>Bars are 95 % intervals. Red diamond: a gate of the run failed. Ring: saved as a baseline."
         " Dashed: the bound of the gate.</p>\n"
         f"{body}\n</body></html>\n"
     )
@@ -112,8 +115,8 @@ def _marks(series: Series) -> Iterator[str]:
             yield f'<line class="bar" x1="{x:.1f}" x2="{x:.1f}" y1="{top:.1f}" y2="{bottom:.1f}"/>'
         if point.baseline:
             yield f'<circle class="kept" cx="{x:.1f}" cy="{y:.1f}" r="8"/>'
-        kind = "dot fail" if point.verdict == "fail" else "dot"
-        yield f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="4"/></g>'
+        failed = point.verdict == "fail"
+        yield f"{mark(x, y, 5 if failed else 4, 3 if failed else 0, 'dot fail' if failed else 'dot')}</g>"
     floor = _HEIGHT - 8
     yield f'<text x="{_LEFT}" y="{floor}">{_text(_day(series.points[0]))}</text>'
     if last:

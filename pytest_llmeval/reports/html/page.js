@@ -1,6 +1,6 @@
 "use strict";
 // The item browser. Data comes from the page's own blocks (base64 of deflated JSON) and gets into the
-// document as text nodes only; nothing here makes markup of it, and nothing asks the network.
+// document as text nodes only: nothing here parses it as markup, and nothing requests the network.
 (() => {
   const ROW = 32;
   const NAMES = { c: "correct", w: "wrong", u: "unparsed", e: "error" };
@@ -8,7 +8,7 @@
   const FLIPS = { w: "newly wrong", r: "newly right" };
   const $ = (id) => document.getElementById(id);
   const browser = document.querySelector(".browser");
-  const list = $("list"), space = $("space"), pane = $("item"), found = $("found");
+  const list = $("list"), space = $("space"), pane = $("item"), count = $("count");
   const choice = { result: $("f-result"), subject: $("f-subject"), outcome: $("f-outcome"), flip: $("f-flip"), text: $("f-text") };
 
   // Hidden characters and those that change the text direction, as in reports/formatting.py.
@@ -101,7 +101,7 @@
   const inDetail = (entry, wanted) => {
     entry.haystack ??= [
       entry.prompt && entry.prompt.question, ...(entry.prompt ? entry.prompt.choices : []),
-      ...entry.samples.flatMap((one) => [one.answer, one.text, one.reasoning, one.error, one.log]),
+      ...entry.samples.flatMap((sample) => [sample.answer, sample.text, sample.reasoning, sample.error, sample.log]),
     ].filter(Boolean).join("\n").toLowerCase();
     return entry.haystack.includes(wanted);
   };
@@ -133,24 +133,24 @@
     rows = chosen;
     active = rows.indexOf(selected);
     space.style.height = `${rows.length * ROW}px`;
-    found.textContent = `${rows.length.toLocaleString("en")} of ${current.ids.length.toLocaleString("en")} items${more}`;
+    count.textContent = `${rows.length.toLocaleString("en")} of ${current.ids.length.toLocaleString("en")} items${more}`;
     draw();
   };
 
   // The list: only the rows in view are in the document ---------------------------------------
 
   const rowOf = (place) => {
-    const n = rows[place], outcome = current.outcome[n];
+    const n = rows[place], outcome = current.outcome[n], gold = current.gold[n];
     const mark = make("span", "mark", MARKS[outcome]);
     mark.title = NAMES[outcome];
     const id = make("span", "id mono");
     id.append(displayNodes(current.ids[n]));
-    const said = make("span", "said");
-    if (current.samples.length) said.append(`${current.right[n]} of ${current.samples[n]} right`);
-    else if (outcome === "w") said.append(displayNodes(current.answer[n] ?? "–"), " · gold ", displayNodes(current.gold[n]));
-    else if (outcome !== "e") said.append(outcome === "u" ? "gold " : "", displayNodes(current.gold[n]));
+    const reading = make("span", "reading");
+    if (current.samples.length) reading.append(`${current.right[n]} of ${current.samples[n]} correct`);
+    else if (outcome === "w") reading.append(displayNodes(current.answer[n] ?? (gold ? "–" : "")), gold ? " · gold " : "", displayNodes(gold));
+    else if (outcome !== "e") reading.append(outcome === "u" && gold ? "gold " : "", displayNodes(gold));
     const flip = current.flip && current.flip[n];
-    const last = make("span", "", said);
+    const last = make("span", "last", reading);
     if (flip in FLIPS) last.append(make("span", `flip ${flip}`, FLIPS[flip]));
     const row = make("div", `row ${outcome}${place === active ? " active" : ""}`, mark, id, last);
     row.style.top = `${place * ROW}px`;
@@ -242,14 +242,14 @@
       if (prompt.description) parts.push(turn("system"), pre(prompt.description.trimEnd()));
       if (examples.length) parts.push(fold(title, ...examples.flatMap(([question, answer]) => [turn("user"), pre(question), turn("assistant"), pre(answer)])));
       parts.push(turn("user"), pre(prompt.question));
-      if (prompt.prefix) parts.push(turn("assistant, begun"), pre(prompt.prefix));
+      if (prompt.prefix) parts.push(turn("assistant, prefilled"), pre(prompt.prefix));
       return parts;
     }
     if (chat && prompt.description) parts.push(turn("system"), pre(prompt.description.trimEnd()));
     else if (prompt.description) parts.push(pre(prompt.description));
     if (examples.length) parts.push(fold(title, ...examples.map(([question, answer]) => pre(question + prompt.delimiter + answer + prompt.separator))));
     parts.push(pre(prompt.question + (prompt.prefix && !chat ? prompt.delimiter + prompt.prefix : "")));
-    if (chat && prompt.prefix) parts.push(turn("assistant, begun"), pre(prompt.prefix));
+    if (chat && prompt.prefix) parts.push(turn("assistant, prefilled"), pre(prompt.prefix));
     return parts;
   };
 
@@ -259,20 +259,20 @@
       make("span", "", `${scorer}: `, badge(outcome), " ", answer === null ? "–" : displayNodes(answer), " "));
     parts.push(facts([
       ...about,
-      ["read as", sample.answer ?? (sample.outcome === "error" ? null : "nothing could be read")],
-      ["read because", sample.why],
+      ["answer", sample.answer ?? (sample.outcome === "error" || result.gold[n] === "" ? null : "none could be extracted")],
+      ["extraction", sample.why],
       ["other scorers", also && make("span", "", ...also)],
       ["error", sample.error],
       ["ended by", sample.finish === "length" ? "length (cut off at the token limit)" : sample.finish],
-      ["tokens", sample.tokens === undefined ? null : `${sample.tokens} written${sample.prompt_tokens === undefined ? "" : `, ${sample.prompt_tokens} read`}`],
+      ["tokens", sample.tokens === undefined ? null : `${sample.tokens} generated${sample.prompt_tokens === undefined ? "" : `, ${sample.prompt_tokens} in the prompt`}`],
       ["time", sample.seconds === undefined ? null : `${sample.seconds} s`],
       ["tie", sample.tie ? `several options were equally good; ${result.ties}` : null],
       ["examples left out", sample.dropped ? `${sample.dropped} (prompt window)` : null],
     ]));
     if (sample.logprobs) parts.push(make("h4", "", "Log-likelihoods"), likelihoods(sample, gold, prompt));
-    if (sample.reasoning) parts.push(fold("Thought before the answer", pre(sample.reasoning)));
+    if (sample.reasoning) parts.push(fold("Reasoning before the answer", pre(sample.reasoning)));
     if (sample.text !== undefined) parts.push(make("h4", "", "Response"), sample.text === "" ? make("p", "small", "(empty)") : pre(sample.text));
-    if (sample.log) parts.push(make("h4", "", "What was run"), pre(sample.log));
+    if (sample.log) parts.push(make("h4", "", "Log of the execution"), pre(sample.log));
     return parts;
   };
 
@@ -291,7 +291,7 @@
     line.append(subject);
     const before = result.before_outcome ? result.before_outcome[n] : "-";
     const parts = [title, line], about = [
-      ["gold", result.gold[n]],
+      ["gold", result.gold[n] || null],
       ["baseline", before in NAMES ? make("span", "", badge(NAMES[before]), " ", result.before[n] === null ? "" : displayNodes(result.before[n])) : null],
     ];
     if (!entry || entry.samples.length > 1) parts.push(facts(about));
@@ -304,7 +304,7 @@
         parts.push(folded);
       });
       if (entry.prompt) parts.push(...promptOf(entry.prompt, result.chat, shots));
-      else parts.push(make("p", "small", "The prompt is not stored in this run: an earlier version made it, or it did not end."));
+      else parts.push(make("p", "small", "The prompt is not stored: the run is of an earlier version, or it did not finish."));
     }
     pane.replaceChildren(...parts);
     pane.scrollTop = 0;
@@ -314,14 +314,14 @@
   // Events --------------------------------------------------------------------------------------
 
   const listen = () => {
-    for (const one of [choice.subject, choice.outcome, choice.flip]) one.addEventListener("change", filter);
+    for (const field of [choice.subject, choice.outcome, choice.flip]) field.addEventListener("change", filter);
     choice.result.addEventListener("change", () => { useResult(Number(choice.result.value)); active = -1; filter(); });
     let pause = 0;
     choice.text.addEventListener("input", () => { clearTimeout(pause); pause = setTimeout(filter, 120); });
     document.querySelector(".filters").addEventListener("submit", (event) => { event.preventDefault(); filter(); });
     document.querySelector(".filters").addEventListener("reset", (event) => {
       event.preventDefault();
-      for (const one of [choice.subject, choice.outcome, choice.flip, choice.text]) one.value = "";
+      for (const field of [choice.subject, choice.outcome, choice.flip, choice.text]) field.value = "";
       filter();
     });
     list.addEventListener("scroll", () => requestAnimationFrame(draw), { passive: true });
@@ -365,9 +365,9 @@
       return;
     }
     results = await block("data-index");
-    if (!results.length) return;
-    for (const one of results) one.plain = one.subjects.map(plain);
-    choice.result.replaceChildren(...results.map((one, n) => option(String(n), plain(`${one.name} ${one.model}`))));
+    if (!results.some((result) => result.ids.length)) return;
+    for (const result of results) result.plain = result.subjects.map(plain);
+    choice.result.replaceChildren(...results.map((result, n) => option(String(n), plain(`${result.name} ${result.model}`))));
     document.querySelector(".result-choice").hidden = results.length < 2;
     useResult(0);
     browser.hidden = false;

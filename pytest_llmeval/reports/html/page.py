@@ -50,6 +50,8 @@ _OUTCOMES = (
     ("errors", "error", "e"),
 )
 """Name of a count, its class in the style sheet, and its outcome in the item browser."""
+_MARKS = {"c": "✓", "w": "✗", "u": "?", "e": "!"}
+"""Outcome in the item browser and its mark there."""
 _ICONS = {"failed": "✗", "undecided": "?", "warned": "!", "passed": "✓", "not run": "–"}
 
 
@@ -78,6 +80,7 @@ def render_page(data: Mapping[str, Any]) -> str:
         script=Markup(script),
         policy=_policy(style, script),
         icons=_ICONS,
+        marks=_MARKS,
         outcomes=_OUTCOMES,
         significant=ALPHA,
         bullets=[bullet(gate) for gate in data["gates"]],
@@ -211,7 +214,7 @@ def _summary(result: Mapping[str, Any], chance: float | None) -> Markup | None:
     for place, area in enumerate(result["areas"] or ()):
         if area["accuracy"] is not None:
             values = (area["accuracy"], area["interval"], area["baseline"])
-            rows.append(_value(area["name"], *values, f"area{place}"))
+            rows.append(_value(area["name"], *values, f"area{place}", place))
     if numbers["normalized_gain"] is not None and chance is not None and chance < 1:
         ends = gain_interval(numbers["wilson95"], chance)
         rows.append(_value("gain over chance", numbers["normalized_gain"], ends, None, "gain"))
@@ -219,9 +222,21 @@ def _summary(result: Mapping[str, Any], chance: float | None) -> Markup | None:
 
 
 def _value(
-    name: str, value: float, interval: Sequence[float] | None, baseline: float | None, cls: str
+    name: str,
+    value: float,
+    interval: Sequence[float] | None,
+    baseline: float | None,
+    cls: str,
+    shape: int = 0,
 ) -> dict[str, Any]:
-    return {"name": name, "value": value, "interval": interval, "baseline": baseline, "cls": cls}
+    return {
+        "name": name,
+        "value": value,
+        "interval": interval,
+        "baseline": baseline,
+        "cls": cls,
+        "shape": shape,
+    }
 
 
 def _drops(compared: Mapping[str, Any] | None, number: int) -> Markup | None:

@@ -7,7 +7,10 @@ are no style attributes, which the page's content policy forbids.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import accumulate
+from unicodedata import east_asian_width
 
 from markupsafe import Markup
 from markupsafe import escape
@@ -19,6 +22,9 @@ Value = str | float | int | None
 
 PHONE = 340
 """Width of drawings for phones, in CSS pixels, so that text has its full size there."""
+
+WIDE = 640
+"""Maximum width of drawings for wide pages, which show two columns of at least 0.87 of it."""
 
 
 def tag(name: str, *inside: str, **attributes: Value) -> Markup:
@@ -69,6 +75,21 @@ def circle(x: float, y: float, r: float, cls: str, title: str = "") -> Markup:
     return tag("circle", *([tag("title", title)] if title else []), cx=x, cy=y, r=r, cls=cls)
 
 
+def mark(x: float, y: float, r: float, shape: int, cls: str, title: str = "") -> Markup:
+    """Return a dot of one of four shapes: circle, square, triangle, diamond (``shape`` modulo 4)."""
+    shape %= 4
+    if shape == 0:
+        return circle(x, y, r, cls, title)
+    a, b = 0.9 * r, 1.3 * r
+    corners = (
+        [(-a, -a), (a, -a), (a, a), (-a, a)],
+        [(0, -b), (b, r), (-b, r)],
+        [(0, -b), (b, 0), (0, b), (-b, 0)],
+    )[shape - 1]
+    points = " ".join(f"{_value(x + dx)},{_value(y + dy)}" for dx, dy in corners)
+    return tag("polygon", *([tag("title", title)] if title else []), points=points, cls=cls)
+
+
 def box(x: float, y: float, width: float, height: float, cls: str, title: str = "") -> Markup:
     inside = [tag("title", title)] if title else []
     return tag("rect", *inside, x=x, y=y, width=max(0.0, width), height=height, rx=2, cls=cls)
@@ -87,6 +108,23 @@ def pick(inside: str, result: int, subject: str) -> Markup:
 def readable(subject: str) -> str:
     """Return a subject's name without underscores: ``college mathematics``."""
     return shorten(subject.replace("_", " "), 44)
+
+
+def columns(text: str) -> int:
+    """Return the width of a text in columns; wide East Asian characters have two."""
+    return sum(map(_columns, text))
+
+
+def fit(text: str, limit: int) -> str:
+    """Return a text of at most ``limit`` columns, with an ellipsis if it is shortened."""
+    ends = list(accumulate(map(_columns, text)))
+    if not ends or ends[-1] <= limit:
+        return text
+    return f"{text[: bisect_right(ends, limit - 1)]}…"
+
+
+def _columns(character: str) -> int:
+    return 2 if east_asian_width(character) in "WF" else 1
 
 
 def _name(key: str) -> str:

@@ -10,15 +10,18 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pytest_llmeval.reports.formatting import shorten
 from pytest_llmeval.reports.html.plots.rows import Scale
 from pytest_llmeval.reports.html.plots.rows import scale
 from pytest_llmeval.reports.html.plots.rows import ticks
 from pytest_llmeval.reports.html.svg import PHONE
+from pytest_llmeval.reports.html.svg import WIDE
 from pytest_llmeval.reports.html.svg import box
 from pytest_llmeval.reports.html.svg import circle
+from pytest_llmeval.reports.html.svg import columns
 from pytest_llmeval.reports.html.svg import drawing
+from pytest_llmeval.reports.html.svg import fit
 from pytest_llmeval.reports.html.svg import line
+from pytest_llmeval.reports.html.svg import mark
 from pytest_llmeval.reports.html.svg import pick
 from pytest_llmeval.reports.html.svg import polyline
 from pytest_llmeval.reports.html.svg import readable
@@ -85,7 +88,7 @@ def reliability(diagram: Mapping[str, Any]) -> Markup:
         parts.append(circle(x, y, 3 + 12 * math.sqrt(share), "dot micro soft", title))
     middle = (_LEFT + _RIGHT) / 2
     parts.append(text(middle, _LOW + 36, "confidence", "tick", text_anchor="middle"))
-    parts.append(text(_LEFT, _HIGH - 8, "share that is right", "tick"))
+    parts.append(text(_LEFT, _HIGH - 8, "accuracy", "tick"))
     return drawing(_RIGHT + 20, _LOW + 46, "share of right answers over confidence", *parts)
 
 
@@ -101,7 +104,8 @@ def position_bars(positions: Sequence[Mapping[str, Any]]) -> Markup:
         x = _LEFT + slot * number + slot * 0.16
         width = slot * 0.3
         name, share, expected = position["position"], position["share"], position["expected"]
-        cls = "worse" if position["p_value"] < 0.01 else "micro"
+        significant = position["p_value"] < 0.01
+        cls = "worse" if significant else "micro"
         title = f"{name}: {share:.1%} of answers, {expected:.1%} expected"
         y = up(share)
         parts.append(box(x, y, width, _LOW - y, f"column {cls}", title))
@@ -111,7 +115,15 @@ def position_bars(positions: Sequence[Mapping[str, Any]]) -> Markup:
             parts.append(box(x + width + 4, y, width, _LOW - y, "column macro", title))
         y = up(expected)
         parts.append(line(x - 6, y, x + 2 * width + 10, y, "chance"))
-        parts.append(text(x + width, _LOW + 18, name, "name", text_anchor="middle"))
+        parts.append(
+            text(
+                x + width,
+                _LOW + 18,
+                f"{name} *" if significant else name,
+                "name",
+                text_anchor="middle",
+            )
+        )
     return drawing(right + 10, _LOW + 30, "share of answers by position", *parts)
 
 
@@ -124,7 +136,7 @@ def _frame(up: Scale, right: float = _RIGHT, top: float = 1.0) -> list[Markup]:
 
 
 _LEVEL = 16  # maximum of names that are horizontal around the circle
-_LONG, _SHORT = 26, 12  # characters of a name around the circle, on a wide page and on a phone
+_LONG, _SHORT = 24, 12  # columns of a name around the circle, on a wide page and on a phone
 
 
 def radar(
@@ -150,9 +162,9 @@ def _radar(
     most = max(0.4, math.ceil(max([chance or 0, *values]) * 5 - 1e-9) / 5)
     level = len(rows) <= _LEVEL
     longest = (_SHORT if level else 0) if phone else _LONG
-    names = [shorten(readable(row["subject"]), longest) if longest else "" for _, row in rows]
-    room = 14 + 6.6 * max(map(len, names))
-    radius = PHONE / 2 - room if phone else 215
+    names = [fit(readable(row["subject"]), longest) if longest else "" for _, row in rows]
+    room = 14 + 6.6 * max(map(columns, names))
+    radius = PHONE / 2 - room if phone else min(215, WIDE / 2 - room)
     middle, centre = radius + room, radius + (32 if level or phone else room)
 
     def at(number: float, share: float) -> tuple[float, float]:
@@ -194,7 +206,8 @@ def _radar(
     for n, value in now:
         area, row = rows[n]
         cls = f"dot area{area}" if groups[0][0] else "dot micro"
-        parts.append(circle(*at(n, value / most), 3.4, cls, f"{row['subject']}: {value:.4f}"))
+        title = f"{row['subject']}: {value:.4f}"
+        parts.append(mark(*at(n, value / most), 3.4, area, cls, title))
     label = f"accuracy of {len(rows)} subjects around a circle"
     cls = f"plot radar {'phone' if phone else 'wide'}-only"
     return drawing(2 * middle, 2 * centre, label, *parts, cls=cls)

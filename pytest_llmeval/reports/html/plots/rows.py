@@ -16,12 +16,14 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pytest_llmeval.reports.formatting import shorten
 from pytest_llmeval.reports.html.svg import PHONE
+from pytest_llmeval.reports.html.svg import WIDE
 from pytest_llmeval.reports.html.svg import box
 from pytest_llmeval.reports.html.svg import circle
 from pytest_llmeval.reports.html.svg import drawing
+from pytest_llmeval.reports.html.svg import fit
 from pytest_llmeval.reports.html.svg import line
+from pytest_llmeval.reports.html.svg import mark
 from pytest_llmeval.reports.html.svg import pick
 from pytest_llmeval.reports.html.svg import readable
 from pytest_llmeval.reports.html.svg import tag
@@ -51,7 +53,7 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 _TOP = 26
-_LONGEST = 28  # characters of a name above its plot
+_BESIDE, _ABOVE = 36, 28  # columns of a name next to its plot, and above it
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class _Layout:
         return tag("g", value, end)
 
 
-_WIDE = _Layout(255, 535, 665, 19)
+_WIDE = _Layout(270, 520, WIDE, 20)
 _NARROW = _Layout(10, PHONE - 10, PHONE, 38, "plot phone-only")
 
 
@@ -185,9 +187,10 @@ def _drop_plot(layout: _Layout, rows: Sequence[Mapping[str, Any]], result: int) 
 def summary_rows(rows: Sequence[Mapping[str, Any]], chance: float | None) -> Markup:
     """Plot a few values with intervals on one axis: micro, macro, areas, gain.
 
-    ``rows``: ``name``, ``value``, ``interval`` (or None), ``baseline`` (or None), ``cls``.
+    ``rows``: ``name``, ``value``, ``interval`` (or None), ``baseline`` (or None), ``cls``, ``shape``
+    (number of the shape of its dot).
     """
-    wide = replace(_WIDE, left=170, right=500, width=670, row=26)
+    wide = replace(_WIDE, left=185, right=475, row=26)
     return _summary_rows(wide, rows, chance) + _summary_rows(_NARROW, rows, chance)
 
 
@@ -214,7 +217,7 @@ def _summary_rows(
         if row["baseline"] is not None:
             x = place(row["baseline"])
             parts.append(line(x, y - 9, x, y + 9, "baseline"))
-        parts.append(circle(place(row["value"]), y, 5, f"dot {row['cls']}"))
+        parts.append(mark(place(row["value"]), y, 5, row["shape"], f"dot {row['cls']}"))
         value = f"{row['value']:.4f}"
         if row["interval"] is not None:
             value += f" [{row['interval'][0]:.3f}, {row['interval'][1]:.3f}]"
@@ -240,12 +243,13 @@ def _axis(place: Scale, low: float, high: float, height: float, sign: bool = Fal
 def _label(layout: _Layout, number: int, subject: str, result: int, area: int | None) -> Markup:
     y = layout.words(number)
     if not layout.above:
-        name = text(layout.left - 16, y, readable(subject), "name", text_anchor="end")
-        dot = [] if area is None else [circle(layout.left - 7, y - 4, 3.5, f"area{area}")]
+        words = fit(readable(subject), _BESIDE)
+        name = text(layout.left - 18, y, words, "name", text_anchor="end")
+        dot = [] if area is None else [mark(layout.left - 8, y - 4, 3.5, area, f"area{area}")]
         return tag("g", pick(name, result, subject), *dot)
     start = 4.0 if area is None else 14.0
-    name = text(start, y, shorten(readable(subject), _LONGEST), "name")
-    dot = [] if area is None else [circle(6, y - 4, 3.5, f"area{area}")]
+    name = text(start, y, fit(readable(subject), _ABOVE), "name")
+    dot = [] if area is None else [mark(6, y - 4, 3.5, area, f"area{area}")]
     return tag("g", pick(name, result, subject), *dot)
 
 
