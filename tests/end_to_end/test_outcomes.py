@@ -155,7 +155,7 @@ def test_a_skipped_body_leaves_the_item_out(project):
     project.thresholds("[benchmarks.bench.scorers.cloze]\naccuracy = 0.1")
     result = project.run("-k", "skipping")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["UNDECIDED bench::scorers.cloze::accuracy*8 of 9 items*"])
+    result.stdout.fnmatch_lines(["UNDECIDED bench::scorers.cloze::accuracy*", "*8 of 9 items*"])
 
 
 def test_a_lone_surrogate_in_a_reply_is_no_trouble(project):
