@@ -39,6 +39,7 @@ from pytest_llmeval.runs.judging import JudgedRun
 from pytest_llmeval.runs.judging import SubjectRegression
 from pytest_llmeval.runs.judging import result_key
 from pytest_llmeval.runs.judging import result_name
+from pytest_llmeval.runs.reply_problems import doubtful_patches_note
 from pytest_llmeval.runs.reply_problems import missing_modules_note
 from pytest_llmeval.runs.usage import Cost
 from pytest_llmeval.runs.usage import Key
@@ -192,6 +193,8 @@ def _remarks(result: Mapping[str, Any]) -> Iterator[str]:
         yield truncated
     if modules := result.get("lacked_modules"):
         yield missing_modules_note(modules)
+    if patches := result.get("doubtful"):
+        yield doubtful_patches_note(patches)
 
 
 def _weakest(run: JudgedRun) -> Iterator[str]:

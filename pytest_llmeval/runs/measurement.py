@@ -118,6 +118,8 @@ class Measurement:
 
     def reading(self) -> dict[str, Any]:
         """Return how answers were extracted, by level and confidence; empty if the scorer has no details."""
+        if counts_all_items(self.result.scorer):
+            return {}  # The details of patches are doubts.
         details = [
             (detail, outcome is Outcome.CORRECT)
             for item in self.items.values()

@@ -14,11 +14,13 @@ from pytest_llmeval.core import FILTERED
 from pytest_llmeval.core import REFUSED
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
+from pytest_llmeval.scorers.swebench.doubts import PREFIX
 
 REASON = 300
 """Maximum length of a reason in characters."""
 
 _MODULES = 5  # modules listed by name
+_PATCHES = 5  # patches listed by name
 
 # Text that differs between errors of one kind: request ids, memory addresses, dates, token counts
 # and durations. Numbers of three digits are kept: they are HTTP status codes.
@@ -97,6 +99,25 @@ def missing_modules_note(modules: Mapping[str, int]) -> str:
     )
 
 
+def doubtful_patches(records: Iterable[Record]) -> dict[str, str]:
+    """Return item → reasons to read a patch that resolved it, in the order of the records."""
+    return {
+        record.item: record.detail.removeprefix(PREFIX)
+        for record in records
+        if record.outcome is Outcome.CORRECT and record.detail.startswith(PREFIX)
+    }
+
+
+def doubtful_patches_note(patches: Mapping[str, str]) -> str:
+    """Return the number of doubtful patches, and the first; ``patches`` as of ``doubtful_patches``."""
+    shown = "; ".join(f"{item}: {reason}" for item, reason in [*patches.items()][:_PATCHES])
+    rest = f"; and {len(patches) - _PATCHES:,} more" if len(patches) > _PATCHES else ""
+    subject = "1 resolved instance has a doubtful patch"
+    if len(patches) > 1:
+        subject = f"{len(patches):,} resolved instances have doubtful patches"
+    return f"{subject}, to be read before the result is used: {shown}{rest}"
+
+
 _PARSER = (
     "the server's reasoning parser took the answer for reasoning: set the parser of this model (vLLM and"
     " SGLang: --reasoning-parser), or turn reasoning off on the server"
@@ -105,7 +126,7 @@ _LIMIT = "reasoning used up the token limit: raise it with --llm-max-tokens"
 
 
 def reply_notes(records: Iterable[Record]) -> Iterator[str]:
-    """Yield notes on reasoning without an answer, filtered and refused replies, and missing modules.
+    """Yield notes on lost or refused replies, missing modules and doubtful patches.
 
     There is one line per result and kind. Records that are left out of results, records of other
     scorers of the same response, and content-free prompts are ignored.
@@ -144,6 +165,8 @@ def reply_notes(records: Iterable[Record]) -> Iterator[str]:
             yield f"{name}: the model refused to answer in {refused:,} of {total:,} replies"
         if modules := missing_modules(programs.get(key, ())):
             yield f"{name}: {missing_modules_note(modules)}"
+        if patches := doubtful_patches(programs.get(key, ())):
+            yield f"{name}: {doubtful_patches_note(patches)}"
 
 
 def _kinds(record: Record) -> Iterator[str]:

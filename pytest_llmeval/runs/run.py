@@ -36,6 +36,7 @@ from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import count_answers
 from pytest_llmeval.runs.measurement import hybrid_scores
 from pytest_llmeval.runs.measurement import measure
+from pytest_llmeval.runs.reply_problems import doubtful_patches
 from pytest_llmeval.runs.reply_problems import error_groups
 from pytest_llmeval.runs.reply_problems import missing_modules
 from pytest_llmeval.storage.folder import RunFolder
@@ -129,11 +130,13 @@ def _by_measurement(
 
 
 def _optional_entries(records: Sequence[Record]) -> dict[str, Any]:
-    """Return the optional entries of a result: reasons of errors, missing modules."""
+    """Return the optional entries of a result: reasons of errors, missing modules, doubts."""
     failures, modules = error_groups(records)[:_FAILURES], missing_modules(records)
+    doubtful = doubtful_patches(records)
     return {
         **({"failures": [asdict(failure) for failure in failures]} if failures else {}),
         **({"lacked_modules": modules} if modules else {}),
+        **({"doubtful": doubtful} if doubtful else {}),
     }
 
 
@@ -338,7 +341,9 @@ def _outcomes(records: Iterable[Record]) -> Iterator[tuple[str, ItemOutcomes]]:
                 encoded_apart=first.encoded_apart > 0,
                 tie=first.tie,
                 all_tied=[record.all_tied_answer for record in samples].count(True),
-                details=tuple(record.detail for record in samples) if first.detail else (),
+                details=tuple(record.detail for record in samples)
+                if any(record.detail for record in samples)
+                else (),
             ),
         )
 

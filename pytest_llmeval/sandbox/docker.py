@@ -28,6 +28,7 @@ _CAPABILITIES = ("SETUID", "SETGID", "KILL")
 _NANO_CPUS = 1_500_000_000
 """One CPU and a half: a cell's processes work one after the other, but do overlap."""
 _START_SECONDS = 60.0
+_OTHERWISE = ", or use another kind of sandbox (bubblewrap)"
 _FRAME = 8
 _STDERR = 2
 _USERS = (10_000, 60_000, 100)
@@ -38,7 +39,7 @@ class DockerCells:
     """Starts cells from one image."""
 
     def __init__(self, limits: Limits) -> None:
-        self._client = connect()
+        self._client = connect(_OTHERWISE)
         self._limits = limits
         self._image = find_image(self._client, limits.image)
         self._first_user = random.SystemRandom().randrange(*_USERS[:2], 10 * _USERS[2])
@@ -174,16 +175,19 @@ class FramedOutput:
         return bytes(output)
 
 
-def connect() -> Any:
-    """Return a client of the Docker engine; `ConfigError` where there is none."""
+def connect(otherwise: str = "") -> Any:
+    """Return a client of the Docker engine; `ConfigError` where there is none.
+
+    `otherwise`: advice to a user without an engine, in addition to starting it.
+    """
     docker = docker_package()
     try:
         client = docker.from_env(timeout=60)
         client.ping()
     except (docker.errors.DockerException, OSError) as error:
         raise ConfigError(
-            f"sandbox docker: no Docker engine answers at {_address()} ({reason(error)}): start "
-            "it, or take another kind of sandbox (bubblewrap)"
+            f"sandbox docker: no Docker engine answers at {_address()} ({reason(error)}): start it"
+            f"{otherwise}"
         ) from None
     return client
 
@@ -274,6 +278,21 @@ def reason(error: BaseException) -> str:
                 return one.strerror
         cause = cause.__cause__ or cause.__context__
     return str(getattr(error, "explanation", None) or error).splitlines()[0][:200]
+
+
+def remove_unstarted(client: Any) -> None:
+    """Remove containers that a killed session had created and not yet started.
+
+    A container that has started ends with its session, and is not touched.
+    """
+    docker = docker_package()
+    filters = {"label": f"{LABEL}=1", "status": "created"}
+    for container in client.containers.list(all=True, filters=filters, ignore_removed=True):
+        owned_by = container.labels.get(OWNER, "")
+        if owned_by and owner_lives(owned_by) is False:
+            # Another session may remove it at the same time, or have started it.
+            with contextlib.suppress(docker.errors.APIError):
+                container.remove()
 
 
 def remove_left(client: Any, everything: bool = False) -> tuple[int, int]:

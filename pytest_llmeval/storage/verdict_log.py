@@ -41,7 +41,13 @@ class VerdictLog:
     def put(self, digest: str, score: Score) -> None:
         """Store a score. Raises RunError if it cannot be written."""
         self._scores[digest] = score
-        line = {"job": digest, "outcome": score.outcome, "answer": score.answer, "log": score.log}
+        line = {
+            "job": digest,
+            "outcome": score.outcome,
+            "answer": score.answer,
+            "detail": score.detail,
+            "log": score.log,
+        }
         self._writer.write(json.dumps(line).encode("ascii") + b"\n")
 
     @contextmanager
@@ -76,7 +82,12 @@ class VerdictLog:
                         return
                     self._read_to += len(line)
                     value = json.loads(line)
-                    score = Score(Outcome(value["outcome"]), value["answer"], log=value["log"])
+                    score = Score(
+                        Outcome(value["outcome"]),
+                        value["answer"],
+                        detail=value["detail"],
+                        log=value["log"],
+                    )
                     self._scores[value["job"]] = score
         except FileNotFoundError:
             return

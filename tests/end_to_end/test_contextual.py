@@ -277,7 +277,9 @@ def test_labels_without_log_probabilities_calibrate_nothing(planted):
     found = results(planted)
     assert found["letter"]["errors"] == 0
     assert found["letter+contextual"]["errors"] == 41
-    result.stdout.fnmatch_lines(["planted?letter+contextual?: 41 items are errors: their content-free prompt*"])
+    result.stdout.fnmatch_lines(
+        ["planted?letter+contextual?: 41 items are errors: their content-free prompt*"]
+    )
 
 
 def test_a_text_model_gets_no_content_free_prompts(planted):

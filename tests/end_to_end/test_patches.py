@@ -312,6 +312,9 @@ def test_without_an_engine_one_line_is_printed_before_anything_runs(patches, mon
     assert result.ret == 4
     (line,) = [line for line in result.errlines if line]
     assert "test_mini.py::test_mini runs code that models wrote, and" in line
+    assert "no Docker engine answers at unix:///nowhere/docker.sock" in line
+    # Instances have no other sandbox.
+    assert line.endswith(": start it")
 
 
 def test_the_page_shows_patch_and_log(patches):
@@ -322,6 +325,33 @@ def test_the_page_shows_patch_and_log(patches):
     assert "1 of all 2 resolved (50.0%)" in page
     answers = patches.project.document("export.json")["answers"]
     assert any("failing tests:" in (one["log"] or "") for one in answers)
+
+
+def test_a_resolved_patch_that_changes_comparisons_is_doubtful(patches):
+    """In summary, metrics, Markdown and page; also where its verdict is read from the run folder."""
+    pytest.importorskip("jinja2")
+    patches.rows, patches.predictions = patches.rows[:2], patches.predictions[:2]
+    for prediction in patches.predictions:  # One is resolved.
+        prediction["model_patch"] = patch("    def __eq__(self, other):", "calc/core.py")
+    reason = "calc/core.py changes comparisons"
+    result = patches.run("--llm-report=html,markdown")
+    assert result.ret == 0
+    text = " ".join(result.stdout.str().split())
+    assert (
+        f"1 resolved instance has a doubtful patch, to be read before the result is used: mini__calc-1: {reason}"
+        in text
+    )
+    assert patches.project.metrics()["doubtful"] == {"mini__calc-1": reason}
+    assert "extraction" not in patches.project.metrics()
+    for name in ("report.html", "report.md"):
+        assert reason in (patches.project.run_folder / name).read_text().replace("\\_", "_")
+    file = patches.project.run_folder / "records.jsonl"
+    left = [line for line in file.read_text().splitlines() if "has not been run" in line]
+    file.write_text("\n".join(left) + "\n")
+    ran = len(patches.ran)
+    assert patches.run("--llm-resume").ret == 0
+    assert len(patches.ran) == ran
+    assert patches.records()["1"]["detail"] == f"doubtful: {reason}"
 
 
 # Recorded logs -------------------------------------------------------------------------

@@ -185,6 +185,7 @@ def test_a_missing_engine_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path:
     with pytest.raises(ConfigError, match="no Docker engine answers") as caught:
         open_sandbox("docker")
     assert "\n" not in str(caught.value)
+    assert str(caught.value).endswith("start it, or use another kind of sandbox (bubblewrap)")
 
 
 def test_a_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

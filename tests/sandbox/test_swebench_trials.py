@@ -28,22 +28,20 @@ from pytest_llmeval.sandbox.swebench import Trials
 from pytest_llmeval.sandbox.swebench import open_trials
 from pytest_llmeval.sandbox.swebench import trials_identity
 from pytest_llmeval.sandbox.types import IMAGE
-from pytest_llmeval.scorers.swebench.grading import grade
-from pytest_llmeval.scorers.swebench.grading import grade_official
 from support import swebench_hostile as hostile
-from support.swebench_data import expected_of
-from support.swebench_miniature import Reset
 from support.swebench_miniature import clone
-from support.swebench_miniature import expected
 from support.swebench_miniature import miniature_image
 from support.swebench_miniature import patch_of
 from support.swebench_miniature import predictions
 from support.swebench_miniature import row
 from support.swebench_miniature import trial
-
-_LIMITS = {"workers": 3, "memory_mb": 512, "disk_mb": 300, "processes": 256}
-_HANGING = 4.0
-"""Seconds of tests that never end; the others have more than they need."""
+from support.swebench_table import KINDS
+from support.swebench_table import LIMITS
+from support.swebench_table import check_guarded_verdicts
+from support.swebench_table import check_official_verdicts
+from support.swebench_table import hostile_trials
+from support.swebench_table import is_resolved
+from support.tiny_image import tiny_image
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +51,7 @@ def image() -> str:
 
 @pytest.fixture(scope="module")
 def trials(image: str) -> Iterator[Trials]:
-    with open_trials(**_LIMITS) as trials:
+    with open_trials(**LIMITS) as trials:
         yield trials
     assert _containers() == []
 
@@ -71,64 +69,13 @@ def _containers() -> list[Any]:
         client.close()
 
 
-def _cases(image: str, *, guarded: bool, reset: Reset) -> Iterator[Trial]:
-    for case, patch in predictions().items():
-        if patch:
-            limit = _HANGING if case.startswith("hangs") else 60.0
-            yield trial(case, patch, image, guarded=guarded, reset=reset, timeout=limit)
-
-
-def _resolved(result: TrialResult, *, guarded: bool) -> bool:
-    if result.status != "finished":
-        return False
-    if not guarded:
-        return grade_official(expected_of(row()), result.log).resolved
-    graded = grade(expected_of(row()), result.log, result.exit_code)
-    return graded.resolved and graded.ended
-
-
-@pytest.mark.parametrize("reset", ["official", "fixed"])
-def test_the_official_verdicts_are_those_of_swebench(
-    trials: Trials, image: str, reset: Reset
-) -> None:
-    results = {each.id: each for each in trials.run(_cases(image, guarded=False, reset=reset))}
-    verdicts = expected(reset)
-    assert set(verdicts) - set(results) == {"empty", "none"}
-    assert [each for each in results.values() if each.status == "error"] == []
-    wrong = {
-        case: result.status
-        for case, result in results.items()
-        if _resolved(result, guarded=False) != (verdicts[case]["bucket"] == "resolved")
-    }
-    assert wrong == {}
-    # The official harness has these as errors, which count as not resolved.
-    assert {case for case, verdict in verdicts.items() if verdict["bucket"] == "error"} == {
-        case for case, result in results.items() if result.status != "finished"
-    }
+def test_official_verdicts_are_those_of_swebench(trials: Trials, image: str) -> None:
+    """One case of each kind; all of them are in tests/swebench."""
+    check_official_verdicts(trials, image, "official", KINDS)
 
 
 def test_guarded_verdicts_are_right(trials: Trials, image: str) -> None:
-    results = {each.id: each for each in trials.run(_cases(image, guarded=True, reset="official"))}
-    should_be = {case: verdict["should_be"] for case, verdict in expected("official").items()}
-    wrong = [
-        case
-        for case, result in results.items()
-        if _resolved(result, guarded=True) != (should_be[case] == "resolved")
-    ]
-    # An object that is equal to everything, made in the process of the tests: see docs/sandbox.md.
-    assert wrong == ["product_equal_to_all"]
-    statuses = {case: result.status for case, result in results.items()}
-    assert {case for case, status in statuses.items() if status == "timeout"} == {
-        "hangs",
-        "hangs_ignoring_term",
-    }
-    assert {case for case, status in statuses.items() if status == "patch_failed"} == {
-        *("blank", "no_diff", "not_applying", "half_applies", "writes_git_hook")
-    }
-    assert "error" not in statuses.values()
-    # Its log has all results, and lacks the runner's last line.
-    forged = results["product_forges"]
-    assert grade(expected_of(row()), forged.log, forged.exit_code).resolved
+    check_guarded_verdicts(trials, image, KINDS)
 
 
 @pytest.fixture(scope="module")
@@ -139,48 +86,17 @@ def repository(image: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_hostile_and_unusual_patches(trials: Trials, repository: Path) -> None:
     image = miniature_image(runners=True)
     cases = {**hostile.HOSTILE, **hostile.RIGHT}
-    results = {each.id: each for each in trials.run(_hostile_trials(cases, repository, image))}
+    results = {each.id: each for each in trials.run(hostile_trials(cases, repository, image))}
     assert set(results) == set(cases)
     wrong = {
         case: (results[case].status, results[case].exit_code, results[case].detail)
         for case, wanted in cases.items()
         if results[case].status not in wanted.statuses
         or wanted.detail not in results[case].detail
-        or _resolved(results[case], guarded=True) != wanted.resolved
+        or is_resolved(results[case], guarded=True) != wanted.resolved
     }
     assert wrong == {}
     assert max(len(result.log) for result in results.values()) < 17_000_000
-
-
-def test_without_the_guard_most_are_resolved(trials: Trials, repository: Path) -> None:
-    """The attacks work: by the official rules each of these is a resolved instance."""
-    image = miniature_image(runners=True)
-    effective = {
-        case: wanted
-        for case, wanted in hostile.HOSTILE.items()
-        if wanted.statuses == {"finished"} and case not in hostile.NOT_OFFICIAL
-    }
-    results = trials.run(_hostile_trials(effective, repository, image, guarded=False))
-    assert {each.id: each for each in results if not _resolved(each, guarded=False)} == {}
-
-
-def _hostile_trials(
-    cases: dict[str, hostile.Case], repository: Path, image: str, *, guarded: bool = True
-) -> Iterator[Trial]:
-    for name, case in cases.items():
-        patch = case.change if isinstance(case.change, str) else patch_of(repository, case.change)
-        script = row("fixed")["eval_script"]
-        script = script.replace(hostile.PYTEST, case.runner)
-        script = script.replace("git status\n", f"git status\n{case.setup}\n", 1)
-        yield trial(
-            name,
-            patch,
-            image,
-            guarded=guarded,
-            reset="fixed",
-            timeout=case.timeout,
-            eval_script=script,
-        )
 
 
 def test_configuration_that_the_gold_patch_touches_is_not_restored(
@@ -213,7 +129,7 @@ def test_a_command_of_the_setup_that_fails_is_named(trials: Trials, image: str) 
     (result,) = trials.run([gold])
     assert result.status == "finished"
     assert result.detail == "setup failed: make no-such-target (exit 127)"
-    assert _resolved(result, guarded=True)
+    assert is_resolved(result, guarded=True)
 
 
 @pytest.mark.parametrize(
@@ -237,6 +153,26 @@ def test_a_row_that_does_not_fit_is_an_error(
 def test_an_image_that_is_no_instance_is_an_error(trials: Trials) -> None:
     (result,) = trials.run([trial("gold", "x", IMAGE, guarded=True)])
     assert (result.status, result.detail) == ("error", "the image has no folder /testbed")
+
+
+_TOOLS = ("cmp", "find", "git", "patch", "tar", "xargs")
+
+
+@pytest.mark.parametrize(
+    ("bash", "tools", "lacking"),
+    [(False, (), "bash"), (True, (), "cmp"), (True, _TOOLS, "timeout")],
+    ids=["nothing", "only bash", "all but one"],
+)
+def test_an_image_without_a_tool_is_an_error(
+    trials: Trials, bash: bool, tools: tuple[str, ...], lacking: str
+) -> None:
+    client = connect()
+    try:
+        with tiny_image(client, bash=bash, tools=tools) as reference:
+            (result,) = trials.run([trial("gold", "x", reference, guarded=True)])
+    finally:
+        client.close()
+    assert (result.status, result.detail) == ("error", f"the image has no {lacking}")
 
 
 def test_an_image_that_is_not_here_is_an_error(image: str) -> None:
@@ -354,6 +290,25 @@ def test_nothing_is_left_behind_a_killed_session(image: str, end: signal.Signals
         client.close()
 
 
+def test_what_a_killed_session_had_not_started_is_removed(image: str) -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        gone = owner(process.pid)
+        process.kill()
+    client = connect()
+    left, used = (
+        client.containers.create(image, command="true", labels={LABEL: "1", OWNER: label})
+        for label in (gone, owner())
+    )
+    try:
+        open_trials().close()
+        assert [each.id for each in _containers()] == [used.id]
+        with pytest.raises(docker.errors.NotFound):
+            left.reload()
+    finally:
+        used.remove()
+        client.close()
+
+
 def test_an_engine_that_goes_away_is_an_error(
     image: str, forwarded_engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -382,11 +337,11 @@ def _eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
 
 
 def test_the_identity_has_what_moves_a_verdict(trials: Trials) -> None:
-    assert trials.identity == trials_identity(**_LIMITS)
+    assert trials.identity == trials_identity(**LIMITS)
     assert "no network" in trials.identity
     for name, value in (("network", True), ("memory_mb", 1), ("disk_mb", 1), ("processes", 1)):
-        assert trials_identity(**{**_LIMITS, name: value}) != trials.identity
-    assert trials_identity(**{**_LIMITS, "workers": 9}) == trials.identity
+        assert trials_identity(**{**LIMITS, name: value}) != trials.identity
+    assert trials_identity(**{**LIMITS, "workers": 9}) == trials.identity
 
 
 def test_an_unknown_runtime_is_one_line(image: str) -> None:

@@ -13,7 +13,7 @@ from pytest_llmeval.core import RunError
 from pytest_llmeval.core import Score
 from pytest_llmeval.storage.verdict_log import VerdictLog
 
-WRONG = Score(Outcome.WRONG, answer="x", log="é\n\ud800\0")
+WRONG = Score(Outcome.WRONG, answer="x", detail="d", log="é\n\ud800\0")
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from pytest_llmeval.core import Record
 from pytest_llmeval.reports.formatting import shorten
 from pytest_llmeval.reports.wording import extraction_reason
 from pytest_llmeval.scorers.likelihood import per_character
+from pytest_llmeval.scorers.swebench.doubts import PREFIX
 from pytest_llmeval.storage.prompts import StoredPrompt
 
 CLOZE = "cloze"
@@ -156,6 +157,7 @@ def _sample(
         "why": extraction_reason(record, None if prompt is None else prompt.prompt.question),
         "text": _limited(record.text),
         "reasoning": _limited(record.reasoning),
+        "doubt": record.detail.removeprefix(PREFIX) if record.detail.startswith(PREFIX) else None,
         "log": record.log or None,
         "finish": record.finish_reason,
         "prompt_tokens": record.prompt_tokens,

@@ -261,6 +261,7 @@
       ...about,
       ["answer", sample.answer ?? (sample.outcome === "error" || result.gold[n] === "" ? null : "none could be extracted")],
       ["extraction", sample.why],
+      ["doubtful", sample.doubt],
       ["other scorers", also && make("span", "", ...also)],
       ["error", sample.error],
       ["ended by", sample.finish === "length" ? "length (cut off at the token limit)" : sample.finish],

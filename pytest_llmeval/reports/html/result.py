@@ -36,6 +36,7 @@ from pytest_llmeval.reports.wording import truncated_words
 from pytest_llmeval.reports.wording import weakest_subjects
 from pytest_llmeval.runs.judging import result_key
 from pytest_llmeval.runs.measurement import Measurement
+from pytest_llmeval.runs.reply_problems import doubtful_patches_note
 from pytest_llmeval.runs.reply_problems import error_groups
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import samples_of
@@ -157,6 +158,7 @@ def result_data(
     prompts = _prompts_of(sources.prompts, measurement)
     owner = next((n for n, m in enumerate(all_measured) if measured.scores_again(m)), None)
     subjects, weakest = weakest_subjects(numbers, _WEAKEST)
+    doubtful = stored.get("doubtful")
     return {
         "name": measurement.name,
         "numbers": numbers,
@@ -181,6 +183,7 @@ def result_data(
         "outcomes": _breakdown(records),
         "audit": stored.get("audit"),
         "extraction": stored.get("extraction"),
+        "doubtful": doubtful_patches_note(doubtful) if doubtful else None,
         "items": item_index(measured.items, _flips(compared), _before(sources, compared)),
         "details_of": all_measured.index(measured) if owner is None else owner,
         "details": item_details(measured.items, others, prompts, shots) if owner is None else None,

@@ -20,6 +20,7 @@ from pytest_llmeval.sandbox.docker import check_runtime
 from pytest_llmeval.sandbox.docker import connect
 from pytest_llmeval.sandbox.docker import docker_package
 from pytest_llmeval.sandbox.docker import reason
+from pytest_llmeval.sandbox.docker import remove_unstarted
 from pytest_llmeval.sandbox.parallel import in_parallel
 from pytest_llmeval.sandbox.swebench.commands import KILL_AFTER
 from pytest_llmeval.sandbox.swebench.commands import KILLED
@@ -70,6 +71,7 @@ class Trials:
     def __init__(self, limits: TrialLimits) -> None:
         self._client = connect()
         check_runtime(self._client, limits.runtime)
+        remove_unstarted(self._client)
         self._limits = limits
         self.identity = _identity(limits)
         """All that can move a verdict but the images, whose digests are in the results."""
@@ -154,9 +156,16 @@ class Trials:
                 finally:
                     running.close()
         except LaunchError as error:
-            return TrialResult(trial.id, "error", detail=f"no container starts: {error}")
+            return TrialResult(trial.id, "error", detail=_why_none_starts(str(error)))
         except (docker.errors.DockerException, OSError) as error:
             return TrialResult(trial.id, "error", detail=f"Docker: {reason(error)}")
+
+
+def _why_none_starts(reason: str) -> str:
+    """Why no container starts; the runtime's words for a program that is missing vary."""
+    if "bash" in reason and "executable file" in reason:
+        return "the image has no bash"
+    return f"no container starts: {reason}"
 
 
 class _Containers:

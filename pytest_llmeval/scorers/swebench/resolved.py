@@ -23,6 +23,7 @@ from pytest_llmeval.sandbox.swebench.trial import Trial
 from pytest_llmeval.sandbox.swebench.trial import TrialResult
 from pytest_llmeval.scorers.response_text import scoring_fault
 from pytest_llmeval.scorers.response_text import without_reasoning
+from pytest_llmeval.scorers.swebench.doubts import doubt_detail
 from pytest_llmeval.scorers.swebench.grading import Expected
 from pytest_llmeval.scorers.swebench.grading import Grade
 from pytest_llmeval.scorers.swebench.grading import grade
@@ -98,7 +99,8 @@ def score_of(item: Item, trial: Trial, result: TrialResult) -> Score:
     """Return the score of a patch whose trial has ended.
 
     Whatever the candidate did is wrong, with the reason; the machinery's failure is an error. The
-    answer is one line; the log of the score has the tests that fail and the end of their output.
+    answer is one line; the log of the score has the tests that fail and the end of their output. The
+    detail of a resolved instance has the reasons to read its patch, if there are any.
     """
     if result.status == "error":
         return Score(Outcome.ERROR, error=result.detail or "the trial failed")
@@ -117,7 +119,8 @@ def score_of(item: Item, trial: Trial, result: TrialResult) -> Score:
     if trial.guarded and not graded.ended:
         answer = "all tests pass, and the runner did not end: its last line is missing"
         return Score(Outcome.WRONG, answer=answer, log=_log((), result.log))
-    return Score(Outcome.CORRECT, answer="resolved")
+    doubt = doubt_detail(trial.patch, trial.gold_patch)
+    return Score(Outcome.CORRECT, answer="resolved", detail=doubt)
 
 
 def expected_tests(item: Item) -> Expected:
