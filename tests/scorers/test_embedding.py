@@ -55,7 +55,7 @@ def test_batches_and_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         sizes.append(len(texts))
         return lengths(texts)
 
-    monkeypatch.setattr(embedding, "_KEPT", 3)
+    monkeypatch.setattr(embedding, "_CACHED", 3)
     embed = Embedder(encode, "lengths")
     embed(["x" * n for n in range(1, 151)])
     assert sizes == [64, 64, 22]
