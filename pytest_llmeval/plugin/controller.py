@@ -218,7 +218,7 @@ class ControllerPlugin:
     def give_up(self, nodeids: list[str]) -> None:
         """Report the tests of a chunk that crashed several workers as errors."""
         for nodeid in nodeids:
-            message = "not answered: the the items of its chunk crashed several workers"
+            message = "not answered: the items of its chunk crashed several workers"
             file = nodeid.split("::")[0]
             report = pytest.TestReport(
                 nodeid=nodeid,

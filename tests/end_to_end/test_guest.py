@@ -134,7 +134,7 @@ def test_a_data_folder_that_pytest_takes_for_a_test_path_is_reported(project):
     other.mkdir()
     moved = project.run("--llm-data", str(other), "test_bench.py")
     moved.stdout.fnmatch_lines(
-        [f"*rootdir is {project.path.parent}, because pytest takes the value of --llm-data for*"]
+        [f"*rootdir is {project.path.parent}, because pytest takes the value of --llm-data*"]
     )
     fixed = project.run(f"--llm-data={other}", "test_bench.py")
     fixed.stdout.no_fnmatch_line("*because pytest takes*")

@@ -112,7 +112,7 @@ def test_the_most_that_may_be_spent_is_of_all_sessions(endpoint):
         assert 0 < paid < 60
         result = endpoint.run(*options(server, "--llm-max-cost=1.0", "--llm-resume"))
         assert result.ret == 1
-        result.stdout.fnmatch_lines(["*--llm-max-cost 1 is used up*with a higher limit*"])
+        result.stdout.fnmatch_lines(["*--llm-max-cost 1 is used up*", "*and a higher limit*"])
         assert len(server.arrivals) == paid
         assert endpoint.run(*options(server, "--llm-max-cost=9", "--llm-resume")).ret == 0
     assert len(server.arrivals) == 60

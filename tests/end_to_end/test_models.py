@@ -26,7 +26,7 @@ def test_a_plain_function_is_a_text_model(project):
     project.thresholds("[benchmarks.bench]\naccuracy = 0.9")
     result = project.run()
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["bench?choice?*9*1.0000*", "PASS bench::accuracy: 1.0000*"])
+    result.stdout.fnmatch_lines(["PASS bench::accuracy: 1.0000*", "bench?choice?*9*1.0000*"])
     metrics = project.metrics()
     assert (metrics["scorer"], metrics["correct"], metrics["model"]) == ("choice", 9, "my_system")
 
@@ -142,10 +142,10 @@ def test_several_models_are_in_test_ids_and_have_separate_results(project):
         [
             "test_bench.py::test_bench[[]one-art-0000] WRONG*",
             "test_bench.py::test_bench[[]two-art-0000] PASSED*",
-            "model replay:one.jsonl",
-            "model replay:two.jsonl",
             "PASS replay:one.jsonl::bench::accuracy: 0.0000*",
             "PASS replay:two.jsonl::bench::accuracy: 1.0000*",
+            "model replay:one.jsonl",
+            "model replay:two.jsonl",
         ]
     )
     correct = {r.model: r.counts.correct for r in load_run(project.run_folder).results()}

@@ -99,7 +99,7 @@ def test_one_subject_that_got_worse_is_named_although_the_average_rose(mmlu_proj
     assert size < 150_000
     judged = llmeval("llmeval", "gate", mmlu_project.run_folder, "--baseline", "last-release")
     assert judged.ret == 1
-    assert [text for text in judged.outlines if text.startswith("FAIL")] == [line]
+    assert [text for text in judged.outlines if text.startswith("FAIL ")] == [line]
     again = mmlu_project.run(
         *arguments, "--llm-model=replay:after.jsonl", "--llm-baseline=last-release"
     )
@@ -130,7 +130,7 @@ def test_a_drop_that_may_be_chance_warns_and_passes(project):
     project.model(one=worse.format(wrong=6))
     result = project.run(f"--llm-baseline={baseline}")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["WARN bench::regression::max_drop: 0.1250*", "*not significant*"])
+    result.stdout.fnmatch_lines(["WARN bench::regression::max_drop: 0.1250*", "*but not*"])
     project.model(one=worse.format(wrong=7))
     result = project.run(f"--llm-baseline={baseline}")
     assert result.ret == 1
