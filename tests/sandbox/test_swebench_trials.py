@@ -44,9 +44,15 @@ from support.swebench_table import is_resolved
 from support.tiny_image import tiny_image
 
 
+_others: set[str] = set()
+"""Ids of the containers that this process had before: cells of sandboxes that other tests keep."""
+
+
 @pytest.fixture(scope="module")
 def image() -> str:
-    return miniature_image()
+    image = miniature_image()
+    _others.update(container.id for container in _containers())
+    return image
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +63,15 @@ def trials(image: str) -> Iterator[Trials]:
 
 
 def _containers() -> list[Any]:
-    """This process's."""
+    """This process's, of trials."""
     client = connect()
     try:
-        return client.containers.list(
+        containers = client.containers.list(
             all=True,
             filters={"label": [f"{LABEL}=1", f"{OWNER}={owner()}"]},
             ignore_removed=True,
         )
+        return [container for container in containers if container.id not in _others]
     finally:
         client.close()
 
