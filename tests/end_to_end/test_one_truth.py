@@ -202,8 +202,6 @@ def test_choices_encoded_apart_are_counted_on_disk_and_in_reports(project, worke
         """
     )
     result = project.run("-n", workers, "--llm-report", "html")
-    result.stdout.fnmatch_lines(
-        ["*3 items were scored with choices encoded separately*"]
-    )
+    result.stdout.fnmatch_lines(["*3 items were scored with choices encoded separately*"])
     assert told(project)["encoded_apart"] == 3
     assert "3 items were scored with choices" in (project.run_folder / "report.html").read_text()

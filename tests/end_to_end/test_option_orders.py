@@ -131,7 +131,9 @@ def test_gates_without_an_audit_are_undecided(planted):
     project.thresholds("[benchmarks.planted]\nconsistency = 0.9")
     result = project.run()
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["UNDECIDED*", "*no permutation audit: run it with --llm-permutations*"])
+    result.stdout.fnmatch_lines(
+        ["UNDECIDED*", "*no permutation audit: run it with --llm-permutations*"]
+    )
 
 
 @pytest.mark.parametrize(

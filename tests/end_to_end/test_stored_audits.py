@@ -112,7 +112,9 @@ def test_recorded_samples_are_no_answers_to_other_orders(planted):
     assert project.run("--llm-model=replay:said.jsonl").ret == 0
     result = project.run("--llm-model=replay:said.jsonl", "--llm-permutations=cyclic")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["*no answer to 3 of 4 prompts:*", "*recorded answer for item-00, cyclic@1*"])
+    result.stdout.fnmatch_lines(
+        ["*no answer to 3 of 4 prompts:*", "*recorded answer for item-00, cyclic@1*"]
+    )
 
 
 def test_a_recorded_audit_is_replayed(planted):

@@ -43,7 +43,6 @@ from support.swebench_table import hostile_trials
 from support.swebench_table import is_resolved
 from support.tiny_image import tiny_image
 
-
 _others: set[str] = set()
 """Ids of the containers that this process had before: cells of sandboxes that other tests keep."""
 
