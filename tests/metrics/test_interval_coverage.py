@@ -13,7 +13,7 @@ from pytest_llmeval.metrics import bootstrap_interval
 from pytest_llmeval.metrics import macro_interval
 from pytest_llmeval.metrics import stratified_interval
 from pytest_llmeval.metrics import tally_interval
-from support.metric_results import single
+from support.metric_results import single_answers
 
 
 def covered(seed: int, repetitions: int, one: Any) -> float:
@@ -30,9 +30,9 @@ def test_the_macro_interval_covers(subjects: int, items: int, least: float, most
 
     def one(rng: np.random.Generator) -> tuple[float, float, float]:
         rights = rng.binomial(items, rates)
-        return *macro_interval({str(i): single(int(c), items) for i, c in enumerate(rights)}), (
-            float(rates.mean())
-        )
+        return *macro_interval(
+            {str(i): single_answers(int(c), items) for i, c in enumerate(rights)}
+        ), (float(rates.mean()))
 
     assert 0.93 <= covered(1, 600, one) / 600 <= 0.98
 
@@ -54,7 +54,7 @@ def test_the_stratified_interval_covers_where_a_subject_is_heavy(
 
     def one(rng: np.random.Generator) -> tuple[float, float, float]:
         rights = rng.binomial(drawn, rates)
-        subjects = {str(i): single(int(c), drawn) for i, c in enumerate(rights)}
+        subjects = {str(i): single_answers(int(c), drawn) for i, c in enumerate(rights)}
         return *stratified_interval(subjects, populations, finite=False), truth
 
     assert 0.93 <= covered(4, 600, one) / 600 <= 0.98
@@ -67,7 +67,8 @@ def test_the_macro_interval_covers_where_sizes_differ(sizes: list[int]) -> None:
     def one(rng: np.random.Generator) -> tuple[float, float, float]:
         rights = rng.binomial(sizes, rates)
         subjects = {
-            str(i): single(int(c), n) for i, (c, n) in enumerate(zip(rights, sizes, strict=True))
+            str(i): single_answers(int(c), n)
+            for i, (c, n) in enumerate(zip(rights, sizes, strict=True))
         }
         return *macro_interval(subjects), sum(rates) / len(rates)
 
@@ -94,7 +95,7 @@ def test_the_stratified_interval_covers_the_benchmark_and_the_model(size: int, d
     def one(rng: np.random.Generator, finite: bool) -> tuple[float, float, float]:
         whole = rng.binomial(size, rates)
         rights = rng.hypergeometric(whole, size - whole, drawn)
-        subjects = {str(i): single(int(c), drawn) for i, c in enumerate(rights)}
+        subjects = {str(i): single_answers(int(c), drawn) for i, c in enumerate(rights)}
         truth = whole.sum() / (20 * size) if finite else rates.mean()
         return *stratified_interval(subjects, sizes, finite=finite), truth
 

@@ -30,7 +30,7 @@ from pytest_llmeval.metrics import stratified_interval
 from pytest_llmeval.metrics import tally_interval
 from pytest_llmeval.metrics import wilson_interval
 from support.metric_results import mean
-from support.metric_results import single
+from support.metric_results import single_answers
 from support.metric_results import totals
 
 NAN = float("nan")
@@ -47,7 +47,9 @@ cell = st.integers(1, 5).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, 
 tallies = st.dictionaries(cell, st.integers(1, 40), min_size=1, max_size=6)
 
 
-singles = st.integers(1, 300).flatmap(lambda n: st.integers(0, n).map(lambda c: single(c, n)))
+singles = st.integers(1, 300).flatmap(
+    lambda n: st.integers(0, n).map(lambda c: single_answers(c, n))
+)
 
 
 subject_sets = st.dictionaries(
@@ -181,21 +183,29 @@ def test_the_order_of_subjects_does_not_matter(subjects: dict[str, Tally], rando
 
 
 def test_the_macro_size_is_that_of_the_weights() -> None:
-    assert macro_effective_size({"a": single(9, 9), "b": single(3, 9)}) == pytest.approx(18)
-    assert macro_effective_size({"a": single(1, 1), "b": single(0, 1)}) == pytest.approx(2)
-    assert macro_effective_size({"a": single(5, 5), "b": single(9, 20)}) == pytest.approx(16)
-    assert macro_interval({"a": single(9, 9), "b": single(9, 9)})[0] == pytest.approx(
-        wilson_interval(18, 18)[0]
-    )
+    assert macro_effective_size(
+        {"a": single_answers(9, 9), "b": single_answers(3, 9)}
+    ) == pytest.approx(18)
+    assert macro_effective_size(
+        {"a": single_answers(1, 1), "b": single_answers(0, 1)}
+    ) == pytest.approx(2)
+    assert macro_effective_size(
+        {"a": single_answers(5, 5), "b": single_answers(9, 20)}
+    ) == pytest.approx(16)
+    assert macro_interval({"a": single_answers(9, 9), "b": single_answers(9, 9)})[
+        0
+    ] == pytest.approx(wilson_interval(18, 18)[0])
 
 
 def test_a_heavy_subject_that_is_all_right_is_not_certain() -> None:
     """Twenty of 10,000 items all right: about as wide as Wilson's interval of those twenty."""
     low, _ = stratified_interval(
-        {"a": single(20, 20), "b": single(10, 20)}, {"a": 10_000, "b": 60}, finite=False
+        {"a": single_answers(20, 20), "b": single_answers(10, 20)},
+        {"a": 10_000, "b": 60},
+        finite=False,
     )
     assert low == pytest.approx(wilson_interval(20, 20)[0], abs=0.01)
-    worse, best = ({"a": single(6, 6), "b": single(c, 100)} for c in (99, 100))
+    worse, best = ({"a": single_answers(6, 6), "b": single_answers(c, 100)} for c in (99, 100))
     assert macro_interval(worse)[0] < macro_interval(best)[0] < 0.9
 
 
@@ -239,18 +249,18 @@ def test_equal_samples_are_weighted_by_their_populations(drawn: list[Tally]) -> 
 
 
 def test_a_subject_without_a_draw_leaves_the_benchmark_unknown() -> None:
-    for subjects in ({"a": single(1, 2)}, {"a": single(1, 2), "b": {}}, {}):
+    for subjects in ({"a": single_answers(1, 2)}, {"a": single_answers(1, 2), "b": {}}, {}):
         sizes = {"a": 9, "b": 9}
         assert stratified_accuracy(subjects, sizes) is None
         assert stratified_interval(subjects, sizes, finite=True) == (0.0, 1.0)
         assert stratified_effective_size(subjects, sizes) == 0
-    assert stratified_accuracy({"a": single(1, 2), "b": {}}, {"a": 9, "b": 0}) == 0.5
+    assert stratified_accuracy({"a": single_answers(1, 2), "b": {}}, {"a": 9, "b": 0}) == 0.5
     assert stratified_accuracy({}, {}) is None
 
 
 @pytest.mark.parametrize("sizes", [{}, {"a": 1}, {"a": -2}, {"a": 2.0}])
 def test_populations_that_cannot_be(sizes: dict[str, int]) -> None:
-    subjects = {"a": single(1, 2)}
+    subjects = {"a": single_answers(1, 2)}
     with pytest.raises(ValueError, match=r"population"):
         stratified_accuracy(subjects, sizes)
     with pytest.raises(ValueError, match=r"population"):
@@ -260,16 +270,17 @@ def test_populations_that_cannot_be(sizes: dict[str, int]) -> None:
 @pytest.mark.parametrize("population", [1, -1, 2.5])
 def test_a_population_smaller_than_its_draw(population: int) -> None:
     with pytest.raises(ValueError, match="population"):
-        effective_size(single(1, 2), population)
+        effective_size(single_answers(1, 2), population)
     with pytest.raises(ValueError, match="population"):
         macro_interval(
-            {"a": single(1, 2), "b": single(1, 2)}, populations={"a": population, "b": 2}
+            {"a": single_answers(1, 2), "b": single_answers(1, 2)},
+            populations={"a": population, "b": 2},
         )
 
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, -1, 95, NAN])
 def test_a_confidence_outside_is_refused_with_and_without_items(confidence: float) -> None:
-    for tally in ({}, single(1, 2), {(2, 1): 2, (2, 2): 1}):
+    for tally in ({}, single_answers(1, 2), {(2, 1): 2, (2, 2): 1}):
         subjects, sizes = {"a": tally}, {"a": 9}
         with pytest.raises(ValueError, match="confidence"):
             tally_interval(tally, confidence)
@@ -307,15 +318,16 @@ def test_the_bootstrap_is_a_function_of_the_seed_not_of_the_order(
 
 def test_another_seed_is_another_draw() -> None:
     first, second = (
-        bootstrap_interval([single(317, 1000)], rate, seed=seed, resamples=50) for seed in (1, 2)
+        bootstrap_interval([single_answers(317, 1000)], rate, seed=seed, resamples=50)
+        for seed in (1, 2)
     )
     assert first != second
 
 
 def test_the_bootstrap_of_a_mean_is_close_to_its_normal_interval() -> None:
-    low, high = bootstrap_interval([single(500, 1000)], rate)
+    low, high = bootstrap_interval([single_answers(500, 1000)], rate)
     assert (low, high) == pytest.approx((0.5 - 0.03099, 0.5 + 0.03099), abs=0.002)
-    subjects = {"a": single(500, 1000), "b": single(20, 100)}
+    subjects = {"a": single_answers(500, 1000), "b": single_answers(20, 100)}
     error = defined(macro_standard_error(subjects))
     low, high = bootstrap_interval(list(subjects.values()), rate)
     assert (low, high) == pytest.approx((0.35 - 1.96 * error, 0.35 + 1.96 * error), abs=0.003)
@@ -323,20 +335,22 @@ def test_the_bootstrap_of_a_mean_is_close_to_its_normal_interval() -> None:
 
 def test_the_bootstrap_without_spread_is_no_certainty() -> None:
     assert bootstrap_interval([], rate) == bootstrap_interval([{}], rate) == (0.0, 1.0)
-    assert bootstrap_interval([single(25, 25)], rate) == pytest.approx(wilson_interval(25, 25))
+    assert bootstrap_interval([single_answers(25, 25)], rate) == pytest.approx(
+        wilson_interval(25, 25)
+    )
     assert bootstrap_interval([{(4, 2): 20}], rate) == pytest.approx(wilson_interval(10, 20))
     # Half of 20 items whatever the order of all right and all wrong subjects.
-    both = bootstrap_interval([single(10, 10), single(0, 10)], rate)
+    both = bootstrap_interval([single_answers(10, 10), single_answers(0, 10)], rate)
     assert both == pytest.approx(wilson_interval(10, 20))
 
 
 def test_the_bootstrap_refuses_nonsense() -> None:
     with pytest.raises(ValueError, match="resamples"):
-        bootstrap_interval([single(1, 2)], rate, resamples=0)
+        bootstrap_interval([single_answers(1, 2)], rate, resamples=0)
     with pytest.raises(ValueError, match="seed"):
-        bootstrap_interval([single(1, 2)], rate, seed=-1)
+        bootstrap_interval([single_answers(1, 2)], rate, seed=-1)
     with pytest.raises(ValueError, match=r"value\(1, 0\)"):
-        bootstrap_interval([single(1, 2)], lambda n, c: NAN)
+        bootstrap_interval([single_answers(1, 2)], lambda n, c: NAN)
 
 
 @given(

@@ -73,7 +73,7 @@ def total(items: list[ItemOutcomes], sizes: dict[str, int], **more: Any) -> Resu
     )
 
 
-def single(correct: int, total: int) -> dict[tuple[int, int], int]:
+def single_answers(correct: int, total: int) -> dict[tuple[int, int], int]:
     return {(1, 1): correct, (1, 0): total - correct}
 
 
