@@ -13,6 +13,7 @@
     ├── PromptError                item error     models/hf/encoding.py
     ├── RequestFailedError         item error     models/openai/faults.py
     ├── LaunchError                item error     sandbox/cell.py
+    ├── BatchFailedError           item error     evaluation/evaluator.py
     ├── CellLostError              handled        sandbox/cell.py
     └── UnsupportedModelError      handled        models/hf/packed_attention.py
 
@@ -22,6 +23,7 @@
   A ConfigError that is first raised while items are answered, for example because the disk is
   full, has the same consequence: it becomes an UnanswerableError.
 - ``item error``: one item has no answer. Its record has the outcome ``error`` and the message.
+  A batch of requests that failed is halved and sent again, until one request is the cause.
 - ``handled``: caught by the caller, without a consequence of its own. A program whose cell was
   lost runs a second time and then counts as failed; an unsupported model is computed by
   transformers itself.

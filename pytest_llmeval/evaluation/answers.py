@@ -23,16 +23,19 @@ class AwaitedAnswers:
 
     def __init__(self, requests: Iterable[tuple[Request, Record]]) -> None:
         #: By item id and answer key, in the order of the requests; items without blanks are removed.
-        self._blanks: dict[str, dict[AnswerKey, Record]] = {}
+        self._awaited: dict[str, dict[AnswerKey, tuple[Request, Record]]] = {}
         for request, blank in requests:
-            self._blanks.setdefault(request.id, {})[blank.answer_key] = blank
+            self._awaited.setdefault(request.id, {})[blank.answer_key] = (request, blank)
 
     def __bool__(self) -> bool:
-        return bool(self._blanks)
+        return bool(self._awaited)
 
     def __iter__(self) -> Iterator[Record]:
-        for blanks in self._blanks.values():
-            yield from blanks.values()
+        return (blank for _, blank in self.requests())
+
+    def requests(self) -> list[tuple[Request, Record]]:
+        """Return the requests that have no response yet, with their blank records."""
+        return [pair for pairs in self._awaited.values() for pair in pairs.values()]
 
     def pop(self, response: Response) -> Record | None:
         """Remove and return the blank record that a response answers; None if none is awaited.
@@ -40,10 +43,10 @@ class AwaitedAnswers:
         Raises ValueError if the response is ambiguous: it names no arm, several arms are possible,
         and it does not follow the order of the requests.
         """
-        blanks = self._blanks.get(response.id, {})
+        awaited = self._awaited.get(response.id, {})
         possible = [
             (arm, sample)
-            for arm, sample in blanks
+            for arm, sample in awaited
             if response.arm in (None, arm) and response.sample in (None, sample)
         ]
         if not possible:
@@ -53,15 +56,15 @@ class AwaitedAnswers:
                 "responses to one item in several option orders do not follow the order of the requests:"
                 " set the arm of each, Response(…, arm=request.arm)"
             )
-        blank = blanks.pop(possible[0])
-        if not blanks:
-            del self._blanks[response.id]
+        _, blank = awaited.pop(possible[0])
+        if not awaited:
+            del self._awaited[response.id]
         return blank
 
     def _is_next(self, item: str, answer: AnswerKey) -> bool:
         """Return true if an answer is the first of the awaited ones."""
-        first = next(iter(self._blanks))
-        return item == first and answer == next(iter(self._blanks[first]))
+        first = next(iter(self._awaited))
+        return item == first and answer == next(iter(self._awaited[first]))
 
 
 class ReusableAnswers:

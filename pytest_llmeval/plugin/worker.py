@@ -26,11 +26,12 @@ from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.evaluation.answers import Arrivals
 from pytest_llmeval.evaluation.code_executor import Executors
 from pytest_llmeval.evaluation.evaluator import Evaluator
-from pytest_llmeval.evaluation.evaluator import RecoveredRecords
 from pytest_llmeval.evaluation.jobs import JobKind
 from pytest_llmeval.evaluation.jobs import Runner
 from pytest_llmeval.evaluation.recorder import Recorder
 from pytest_llmeval.evaluation.recorder import UnanswerableError
+from pytest_llmeval.evaluation.requests import ChunkRequests
+from pytest_llmeval.evaluation.requests import RecoveredRecords
 from pytest_llmeval.models import load_model
 from pytest_llmeval.plugin.collection import CollectedTests
 from pytest_llmeval.plugin.controller import current_run_folder
@@ -203,13 +204,9 @@ class WorkerPlugin:
             self._usage = UsageLog(folder.usage)
             executors = Executors(self._open_runner, arrivals.note, VerdictLog(folder.verdicts))
             recorder = Recorder(*selection, RecordWriter(folder.records), executors)
+            requests = ChunkRequests(*selection, recorder, self._recover)
             self._evaluator = Evaluator(
-                *selection,
-                recorder,
-                arrivals,
-                self._recover,
-                self._assigned_chunks,
-                self._write_usage,
+                self._plan, requests, recorder, arrivals, self._assigned_chunks, self._write_usage
             )
         return self._evaluator
 
@@ -269,7 +266,7 @@ class WorkerPlugin:
             report.wasxfail = wrong_reason(answer)
         else:
             report = pytest.TestReport.from_item_and_call(item, call)
-        remarks = [REUSED] if item.nodeid in self._get_evaluator().reused else []
+        remarks = [REUSED] if item.nodeid in self._get_evaluator().requests.reused else []
         if contradicted:
             remarks.append(SAMPLES_CONTRADICTED if len(records) > 1 else CONTRADICTED)
         if outcome is Outcome.ERROR and item.nodeid not in self._answered:
@@ -308,7 +305,9 @@ class WorkerPlugin:
         else:
             # No answer was requested: the test uses only `item` and `model`, or its setup failed.
             model = getattr(item, "funcargs", {}).get("model")
-            blank = self._get_evaluator().blank(item.nodeid, self.models.used_model_name(model))
+            blank = self._get_evaluator().requests.blank(
+                item.nodeid, self.models.used_model_name(model)
+            )
             records = (replace(blank, outcome=outcome),)
         scored = Answer(self.collected.items[item.nodeid], records).outcome
         if outcome is Outcome.WRONG and scored is Outcome.UNPARSED:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from support.run_checks import check_consistent
@@ -59,6 +61,35 @@ def test_models_that_answer_too_much_or_too_little(project, answering, errors):
     )
     project.run()
     assert project.metrics()["errors"] == errors
+    check_consistent(project)
+
+
+POISONED = "if {}.id == 'zoo-0001': raise MemoryError(len(requests))"
+
+
+@pytest.mark.parametrize(
+    "answering",
+    [
+        f"for r in requests:\n            {POISONED.format('r')}\n            yield self.one(r)",
+        f"for r in requests:\n            {POISONED.format('r')}\n        return map(self.one, requests)",
+        f"for r in requests:\n            {POISONED.format('r')}\n"
+        "        return [self.one(r) for r in requests]",
+    ],
+    ids=["one by one", "as a batch", "as a list"],
+)
+def test_an_exception_costs_only_the_item_that_causes_it(project, answering):
+    conftest = project.path / "conftest.py"
+    head, _, rest = conftest.read_text().partition("    def answer(self, requests):")
+    _, one, tail = rest.partition("    def one(self")
+    conftest.write_text(
+        f"{head}    def answer(self, requests):\n        {answering}\n\n{one}{tail}"
+    )
+    project.run()
+    metrics = project.metrics()
+    assert [metrics[name] for name in ("correct", "wrong", "errors")] == [5, 3, 1]
+    records = map(json.loads, (project.run_folder / "records.jsonl").open())
+    failed = {(each["item"], each["error"]) for each in records if each["outcome"] == "error"}
+    assert failed == {("zoo-0001", "MemoryError: 1")}
     check_consistent(project)
 
 
