@@ -120,13 +120,17 @@ class Measurement:
         """Return how answers were extracted, by level and confidence; empty if the scorer has no details."""
         if counts_all_items(self.result.scorer):
             return {}  # The details of patches are doubts.
+        if not any(item.details for item in self.items.values()):
+            return {}
         details = [
             (detail, outcome is Outcome.CORRECT)
             for item in self.items.values()
-            for detail, outcome in zip(item.details, item.outcomes, strict=False)
+            # An item whose answers are all unparsed has no details.
+            for detail, outcome in zip(
+                item.details or ("",) * len(item.outcomes), item.outcomes, strict=True
+            )
+            if outcome is not Outcome.ERROR
         ]
-        if not details:
-            return {}
         levels: dict[str, dict[str, int]] = {}
         for detail, correct in details:
             reading = MatchedReading.from_text(detail)

@@ -44,6 +44,7 @@ class DockerCells:
         self._image = find_image(self._client, limits.image)
         self._first_user = random.SystemRandom().randrange(*_USERS[:2], 10 * _USERS[2])
         check_runtime(self._client, limits.runtime)
+        remove_unstarted(self._client)
 
     @property
     def identity(self) -> str:

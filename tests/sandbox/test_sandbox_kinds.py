@@ -149,6 +149,24 @@ def test_clean_removes_what_has_no_owner_and_keeps_the_rest(sandbox: Sandbox) ->
     client.close()
 
 
+def test_opening_removes_what_a_killed_session_had_not_started(sandbox: Sandbox) -> None:
+    client = connect()
+    ended = subprocess.Popen(["true"])
+    owners = [owner(ended.pid), owner()]
+    ended.wait()
+    made = [
+        client.containers.create(IMAGE, command=["python3"], labels={LABEL: "1", OWNER: each})
+        for each in owners
+    ]
+    try:
+        with opened("docker", timeout_scale=1.0, workers=1):
+            listed = client.containers.list(all=True, ignore_removed=True)
+        assert [each.id in {container.id for container in listed} for each in made] == [False, True]
+    finally:
+        made[1].remove()
+        client.close()
+
+
 def test_an_owner_is_a_process_and_not_its_number() -> None:
     assert owner_lives(owner()) is True
     host, pid, started = owner().split()
