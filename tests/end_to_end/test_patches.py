@@ -240,6 +240,27 @@ def test_workers_share_what_was_run(patches, workers):
     assert len([one for one in patches.ran if not one["gold"]]) == 4
 
 
+def test_shards_merge_to_the_whole_run_and_run_only_their_own_gold(patches):
+    patches.predictions.pop()
+    patches.rows.pop()
+    for part in (1, 2):
+        before = len(patches.ran)
+        assert patches.run(f"--llm-shard={part}/2").ret == 0
+        ran = patches.ran[before:]
+        own = {each["instance"] for each in ran if not each["gold"]}
+        assert len(own) == 2
+        assert {each["instance"] for each in ran if each["gold"]} == own
+    folder = patches.project.path
+    shards = sorted((folder / "runs").glob("*/"))
+    merged = patches.project.pytester.run("llmeval", "merge", *shards, "--out", "whole")
+    assert merged.ret == 0
+    assert patches.run("--llm-runs=undivided").ret == 0
+    (undivided,) = (folder / "undivided").glob("*/")
+    assert json.loads((folder / "whole" / "metrics.json").read_text()) == json.loads(
+        (undivided / "metrics.json").read_text()
+    )
+
+
 def test_a_list_and_an_object_by_id_are_predictions_too(patches):
     folder = patches.project.path
     for name, value in (
