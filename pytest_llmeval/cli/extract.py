@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core import ConfigError
+from pytest_llmeval.reports.extraction import candidate_words
 from pytest_llmeval.reports.formatting import one_line
 from pytest_llmeval.reports.terminal.summary import print_line
-from pytest_llmeval.reports.wording import candidate_words
 from pytest_llmeval.scorers.choice.reader import Candidate
 from pytest_llmeval.scorers.choice.reader import Extraction
 from pytest_llmeval.scorers.choice.reader import explain_choice

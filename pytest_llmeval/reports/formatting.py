@@ -7,14 +7,16 @@ import re
 import textwrap
 from collections.abc import Mapping
 from collections.abc import Sequence
-
-import pytest
+from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.prices import Prices
 from pytest_llmeval.runs.usage import cost
 from pytest_llmeval.storage.usage_log import Counts
 from pytest_llmeval.storage.usage_log import Rows
 from pytest_llmeval.storage.usage_log import sum_usage
+
+if TYPE_CHECKING:
+    import pytest
 
 _COMMAND = re.compile(r"((?:\A|[\r\n])\s*):(?=:)|(?<=##)\[")
 """Workflow commands in a log, which GitHub's runner executes whatever program printed them.

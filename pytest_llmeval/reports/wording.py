@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 from typing import NamedTuple
 
-from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Record
 from pytest_llmeval.gates import State
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.metrics import ALL_TIED_LIMIT
 from pytest_llmeval.metrics import ALL_TIED_SHOWN
 from pytest_llmeval.reports.formatting import count
-from pytest_llmeval.reports.formatting import one_line
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import exclusions
 from pytest_llmeval.runs.measurement import extraction_summary
@@ -27,9 +24,6 @@ from pytest_llmeval.runs.reply_problems import error_groups
 from pytest_llmeval.runs.reply_problems import reply_notes
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.scorers import counts_all_items
-from pytest_llmeval.scorers.choice.reader import Candidate
-from pytest_llmeval.scorers.choice.reader import explain_choice
-from pytest_llmeval.scorers.number import explain_number
 
 _FAILURES = 10  # reasons of errors in a list
 
@@ -72,35 +66,6 @@ def model_fingerprints(measurements: Iterable[Measurement]) -> dict[str, str]:
         model = measurement.result.model
         fingerprints[model] = measurement.model_fingerprint or fingerprints.get(model, "")
     return fingerprints
-
-
-_OPTION = re.compile(r"(?:^|\n)[ \t]*\(?([A-Z])[).:][ \t]+(.+)")
-
-
-def candidate_words(candidate: Candidate) -> str:
-    """Return role and rule of an answer candidate."""
-    return one_line(f"{candidate.role} ({candidate.rule})")
-
-
-def extraction_reason(record: Record, question: str | None) -> str | None:
-    """Return role and rule of the candidate that decided the answer of a record.
-
-    It is computed again from the response, with the options that ``question`` lists line by line.
-    None if that gives a different answer, for example because the options are not listed.
-    """
-    if record.text is None:
-        return None
-    if record.scorer == "choice":
-        listed = dict(_OPTION.findall(question or ""))
-        options = [listed.get(label, "") for label in LABELS[: max(len(listed), 10)]]
-        explanation = explain_choice(record.text, options)
-    elif record.scorer == "number":
-        explanation = explain_number(record.text)
-    else:
-        return None
-    if not explanation.candidates or explanation.answer != record.answer:
-        return None
-    return candidate_words(explanation.candidates[0])
 
 
 _SCORERS = {

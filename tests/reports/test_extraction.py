@@ -7,7 +7,7 @@ import io
 import pytest
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.reports.wording import extraction_reason
+from pytest_llmeval.reports.extraction import extraction_reason
 from support.report_runs import compared
 from support.report_runs import question
 

@@ -15,8 +15,8 @@ from typing import Any
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
+from pytest_llmeval.reports.extraction import extraction_reason
 from pytest_llmeval.reports.formatting import shorten
-from pytest_llmeval.reports.wording import extraction_reason
 from pytest_llmeval.scorers.likelihood import per_character
 from pytest_llmeval.scorers.swebench.doubts import PREFIX
 from pytest_llmeval.storage.prompts import StoredPrompt
