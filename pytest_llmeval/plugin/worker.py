@@ -77,6 +77,7 @@ class WorkerPlugin:
         self.collected = CollectedTests(config, self.settings)
         self._plan = Plan()
         self._evaluator: Evaluator | None = None
+        self._running: pytest.Item | None = None
         self.models = ModelPool(config, self.settings, lambda: current_run_folder(config))
         self._usage: UsageLog | None = None
         self._termination: Termination | None = None
@@ -162,8 +163,9 @@ class WorkerPlugin:
         return True if item.nodeid in self._plan.by_nodeid else None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(self) -> Generator[None, object, object]:
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Drop the records of a test after its report, to save memory; they are on disk."""
+        self._running = item
         try:
             return (yield)
         finally:
@@ -173,8 +175,10 @@ class WorkerPlugin:
         """Return the value of the `model` fixture: the model of a spec, by default the first."""
         return self.models.load(spec or self.settings.models[0])
 
-    def answer(self, node: pytest.Item, model: object) -> Answer:
-        """Return the value of the `answer` fixture; fail the test (an error) without an answer."""
+    def answer(self, model: object) -> Answer:
+        """Return the `answer` fixture of the running test; fail it (an error) without an answer."""
+        node = self._running
+        assert node is not None
         answered = self._answered.get(node.nodeid)
         if answered is None:
             records = self._answer_records(node, model)
