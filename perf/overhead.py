@@ -146,11 +146,14 @@ def write_items(folder: Path, items: int) -> None:
 def run(folder: Path, arguments: list[str], workers: int) -> Cost:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += ["-p", "xdist", "-n", str(workers), *arguments]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    # Otherwise every run compiles the package, which installing it has done already.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     before, start = processor_seconds(), time.perf_counter()
     process = subprocess.Popen(
         command,
         cwd=folder,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -49,17 +49,20 @@ class _Table:
     def __init__(self) -> None:
         self.whole: dict[str, list[str]] = {}
         self.begun: dict[str, list[str]] = {}
+        self._longest_begun = 0
 
     def add(self, word: str, value: str) -> None:
         table = self.begun if word.endswith("*") else self.whole
         for form in _forms(word.rstrip("*")):
             table.setdefault(form, []).append(value)
+            if table is self.begun:
+                self._longest_begun = max(self._longest_begun, len(form))
 
     def find(self, word: str) -> Iterator[str]:
         """Yield the values of a word in normal form: longest entry first, then latest first."""
         for form in _forms(word):
             yield from reversed(self.whole.get(form, ()))
-            for length in range(len(form), 0, -1):
+            for length in range(min(len(form), self._longest_begun), 0, -1):
                 yield from reversed(self.begun.get(form[:length], ()))
         _, apostrophe, rest = word.rpartition("'")
         if apostrophe and rest:  # l'option
