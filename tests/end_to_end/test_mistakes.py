@@ -25,7 +25,7 @@ def mistake(result: pytest.RunResult) -> str:
     return lines[0]
 
 
-@pytest.mark.parametrize("xdist", [(), ("-n", "2")])
+@pytest.mark.parametrize("xdist", [(), ("-n", "1")])
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
@@ -112,7 +112,7 @@ def test_names_in_an_ini_file_that_are_another_plugins(bare):
     assert "no such option" not in mistake(bare.run())
 
 
-@pytest.mark.parametrize("xdist", [(), ("-n", "2")])
+@pytest.mark.parametrize("xdist", [(), ("-n", "1")])
 @pytest.mark.parametrize(
     ("text", "line"),
     [

@@ -85,7 +85,7 @@ def test_a_resumed_run_of_an_own_model_keeps_no_stale_error(project):
     assert project.pytester.run("llmeval", "gate", project.run_folder).ret == 0
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", ["0", "1"])
 def test_an_empty_shard_is_a_shard(project, workers):
     for part in range(1, 11):
         result = project.run(f"--llm-shard={part}/10", "-n", workers)

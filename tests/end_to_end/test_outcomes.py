@@ -109,7 +109,7 @@ def test_a_response_with_an_error_is_an_error_of_its_item_alone(project):
     assert (metrics["accuracy_answered"], metrics["accuracy_with_errors"]) == (1.0, 8 / 9)
 
 
-def test_a_model_that_raises_costs_the_rest_of_its_chunk(project):
+def test_a_model_that_raises_costs_the_item_that_causes_it(project):
     project.model(
         one="""
         def one(self, request):
@@ -120,7 +120,7 @@ def test_a_model_that_raises_costs_the_rest_of_its_chunk(project):
     )
     result = project.run()
     assert result.ret == 1
-    result.assert_outcomes(passed=7, errors=2)
+    result.assert_outcomes(passed=8, errors=1)
     assert project.metrics()["errors"] == 2
 
 

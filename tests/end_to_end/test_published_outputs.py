@@ -117,7 +117,6 @@ def test_commonsenseqa(project, data: Path, variant: str, correct: int) -> None:
     ("name", "text", "scorer", "correct", "answered"),
     [
         ("Llama-2-7b-hf", "generated_text", "mmlu_pro_official_first", 2207, 12032),
-        ("Meta-Llama-3-8B", "generated_text", "mmlu_pro_official_first", 4112, 12032),
         ("gemini-1.5-flash-002", "model_outputs", "mmlu_pro_official", 7699, 12012),
     ],
 )

@@ -70,7 +70,7 @@ def test_one_subject_that_got_worse_is_named_although_the_average_rose(mmlu_proj
     before, after = planted(seed=20)
     for name, right in (("before", before), ("after", after)):
         write_answers(mmlu_project.path / f"{name}.jsonl", right)
-    arguments = ["--llm-data=data", "-n", "2"]
+    arguments = ["--llm-data=data"]
     result = mmlu_project.run(*arguments, "--llm-model=replay:before.jsonl", "--llm-runs=old")
     # Without a baseline a regression gate is undecided, which is red.
     result.stdout.fnmatch_lines(["UNDECIDED mmlu::regression:*", "*no baseline to compare with*"])
@@ -100,10 +100,6 @@ def test_one_subject_that_got_worse_is_named_although_the_average_rose(mmlu_proj
     judged = llmeval("llmeval", "gate", mmlu_project.run_folder, "--baseline", "last-release")
     assert judged.ret == 1
     assert [text for text in judged.outlines if text.startswith("FAIL ")] == [line]
-    again = mmlu_project.run(
-        *arguments, "--llm-model=replay:after.jsonl", "--llm-baseline=last-release"
-    )
-    assert again.ret == 1
     compared = llmeval("llmeval", "compare", baseline, mmlu_project.run_folder)
     assert compared.ret == 0
     compared.stdout.fnmatch_lines([f"*{WORSE}*0.6000*0.4500*"])

@@ -39,9 +39,9 @@ def _programs() -> Iterator[Program]:
             yield Program(f"{name} {number}", hostile.RIGHT, hostile.CHECKS, "", "f", _ROOMY)
 
 
-@pytest.mark.parametrize("number", [1, 2, 3], ids="round {}".format)
+@pytest.mark.parametrize("number", [1, 2], ids="round {}".format)
 def test_hostile_programs(sandbox: Sandbox, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three rounds in the same containers: what one leaves, the next would find."""
+    """Two rounds in the same containers: what one leaves, the next would find."""
     monkeypatch.setenv("LLMEVAL_HOST_SECRET", "host secret")
     found = {one.id: one for one in sandbox.run(_programs())}
     unexpected = [
