@@ -121,7 +121,7 @@ def test_a_model_that_raises_costs_the_item_that_causes_it(project):
     result = project.run()
     assert result.ret == 1
     result.assert_outcomes(passed=8, errors=1)
-    assert project.metrics()["errors"] == 2
+    assert project.metrics()["errors"] == 1
 
 
 def test_scores_that_are_no_numbers_are_errors(project):
