@@ -349,6 +349,7 @@ API = {
     "pytest_llmeval.sources": "Rows of files or of the hub as items.",
     "pytest_llmeval.prompts": "Published prompt formats as templates.",
     "pytest_llmeval.models": "Models by their specification, and the base class of backends.",
+    "pytest_llmeval.models.ray": "Custom models that run as replicas.",
     "pytest_llmeval.testing": "A model with scripted answers.",
     "pytest_llmeval.scorers": "Answers in texts, and the registry of scorers.",
     "pytest_llmeval.metrics": "Metrics and intervals: pure functions.",

@@ -13,6 +13,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class ReplicaSettings:
+    """Replicas of models on Ray. None: as many as fit, and one GPU each if there are GPUs."""
+
+    #: ``local``, or HOST:PORT of the head node.
+    address: str
+    replicas: int | None = None
+    #: GPUs per replica.
+    gpus: float | None = None
+    #: Allow replicas on different kinds of GPU.
+    allow_mixed: bool = False
+
+
+@dataclass(frozen=True)
 class Settings:
     """The settings of the user, from the command line or the ini file.
 
@@ -26,6 +39,7 @@ class Settings:
 
     models: tuple[str, ...]
     endpoint: Mapping[str, Any]
+    replicas: ReplicaSettings | None
     prices: Prices
     dry_run: bool
     cache: Path | None

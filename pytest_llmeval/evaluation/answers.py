@@ -1,70 +1,13 @@
-"""Answers that are expected, are arriving, or are already on disk."""
+"""Answers that are arriving, or are already on disk."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Iterator
 from typing import Any
 
 from pytest_llmeval.core import Record
-from pytest_llmeval.core import Request
-from pytest_llmeval.core import Response
-from pytest_llmeval.core.record import AnswerKey
-
-
-class AwaitedAnswers:
-    """The blank records of the requests of one model call that have no response yet.
-
-    They belong to one call, so that a response without sample and arm (from a custom model) can be
-    matched with a request of that call.
-    """
-
-    def __init__(self, requests: Iterable[tuple[Request, Record]]) -> None:
-        #: By item id and answer key, in the order of the requests; items without blanks are removed.
-        self._awaited: dict[str, dict[AnswerKey, tuple[Request, Record]]] = {}
-        for request, blank in requests:
-            self._awaited.setdefault(request.id, {})[blank.answer_key] = (request, blank)
-
-    def __bool__(self) -> bool:
-        return bool(self._awaited)
-
-    def __iter__(self) -> Iterator[Record]:
-        return (blank for _, blank in self.requests())
-
-    def requests(self) -> list[tuple[Request, Record]]:
-        """Return the requests that have no response yet, with their blank records."""
-        return [pair for pairs in self._awaited.values() for pair in pairs.values()]
-
-    def pop(self, response: Response) -> Record | None:
-        """Remove and return the blank record that a response answers; None if none is awaited.
-
-        Raises ValueError if the response is ambiguous: it names no arm, several arms are possible,
-        and it does not follow the order of the requests.
-        """
-        awaited = self._awaited.get(response.id, {})
-        possible = [
-            (arm, sample)
-            for arm, sample in awaited
-            if response.arm in (None, arm) and response.sample in (None, sample)
-        ]
-        if not possible:
-            return None
-        if len({arm for arm, _ in possible}) > 1 and not self._is_next(response.id, possible[0]):
-            raise ValueError(
-                "responses to one item in several option orders do not follow the order of the requests:"
-                " set the arm of each, Response(…, arm=request.arm)"
-            )
-        _, blank = awaited.pop(possible[0])
-        if not awaited:
-            del self._awaited[response.id]
-        return blank
-
-    def _is_next(self, item: str, answer: AnswerKey) -> bool:
-        """Return true if an answer is the first of the awaited ones."""
-        first = next(iter(self._awaited))
-        return item == first and answer == next(iter(self._awaited[first]))
 
 
 class ReusableAnswers:

@@ -28,12 +28,12 @@ from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import PlannedItem
 from pytest_llmeval.core.record import AnswerKey
 from pytest_llmeval.evaluation.answers import Arrivals
-from pytest_llmeval.evaluation.answers import AwaitedAnswers
 from pytest_llmeval.evaluation.recorder import Recorder
 from pytest_llmeval.evaluation.recorder import UnanswerableError
 from pytest_llmeval.evaluation.requests import Batch
 from pytest_llmeval.evaluation.requests import ChunkRequests
 from pytest_llmeval.models import Model
+from pytest_llmeval.models.awaited import AwaitedAnswers
 from pytest_llmeval.models.base import ArrivingResponses
 from pytest_llmeval.models.base import CloseableResponses
 

@@ -68,6 +68,8 @@ class Model(ABC):
     name: str = ""
     #: Kinds of request that the model supports.
     asks: frozenset[Ask] = frozenset({"choices", "text"})
+    #: True if the model of a spec may run as several copies on other machines.
+    replicable: bool = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -92,6 +94,11 @@ class Model(ABC):
         None if unknown: runs of such a model cannot be resumed after they have finished.
         """
         return None
+
+    @cached_property
+    def dtype(self) -> str:
+        """Data type of the weights, such as ``bfloat16``; empty if unknown."""
+        return ""
 
     @cached_property
     def prefetch(self) -> int:

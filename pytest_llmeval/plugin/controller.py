@@ -203,7 +203,13 @@ class ControllerPlugin:
         self._subjects = (
             SubjectCases(config, run.plan) if run.settings.junit == "subjects" else None
         )
-        self._progress = Progress.start(config, run.folder.records, run.plan)
+        worker = config.pluginmanager.get_plugin(WORKER_PLUGIN)
+        models = None if worker is None else worker.models
+        self._progress = Progress.start(
+            config, run.folder.records, run.plan, lambda: "" if models is None else models.activity
+        )
+        if models is not None:
+            run.record_replicas(models.descriptions())
 
     def crashed(self, nodeid: str) -> None:
         """Publish a crash to the other workers, before they get the chunks of the crashed one."""
@@ -296,6 +302,7 @@ class ControllerPlugin:
             worker = self.config.pluginmanager.get_plugin(WORKER_PLUGIN)
             if worker is not None:
                 worker.stop()
+                self.run.record_replicas(worker.models.descriptions())
                 self._warnings = worker.warnings
                 with no_garbage_collection():
                     worker.keep_prompts()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Collection
 from dataclasses import asdict
+from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
@@ -12,10 +14,15 @@ from pytest_llmeval.core.settings import Settings
 from pytest_llmeval.models import Model
 from pytest_llmeval.models import as_model
 from pytest_llmeval.models import load_model
+from pytest_llmeval.models.ray.factory import ModelFactory
+from pytest_llmeval.plugin.replica_pools import ReplicaPools
 from pytest_llmeval.plugin.worker_channel import WorkerChannel
 from pytest_llmeval.runs.usage import total_cost
 from pytest_llmeval.sources.data_warnings import abbreviate
 from pytest_llmeval.storage.folder import RunFolder
+
+if TYPE_CHECKING:
+    from pytest_llmeval.models.ray.cluster import Cluster
 
 
 class ModelPool:
@@ -31,6 +38,11 @@ class ModelPool:
         #: By ``id()``: the value of a project's fixture need not be hashable.
         self._models: dict[int, Model] = {}
         self._specs: dict[int, str] = {}
+        self._replicas = ReplicaPools(settings.replicas)
+        #: Values of fixtures that were replaced, kept so that no other object gets their ``id()``.
+        self._factories: list[ModelFactory] = []
+        #: Names of custom models that run in this process only.
+        self._unpooled: list[str] = []
         self._shared_spending: object = None
 
     def load(self, spec: str) -> Model:
@@ -45,6 +57,8 @@ class ModelPool:
         if "max_cost" in options:
             options["spend_state"] = self._spending()
         model = load_model(spec, **options)
+        if model.replicable and self._settings.replicas is not None:
+            model = self._replicas.get(spec, spec)
         self._specs[id(model)] = spec
         return model
 
@@ -63,8 +77,43 @@ class ModelPool:
     def model(self, value: object) -> Model:
         """Return the fixture's value as a model, always the same object for the same value."""
         if id(value) not in self._models:
-            self._models[id(value)] = as_model(value)
+            if isinstance(value, ModelFactory):
+                self._factories.append(value)
+                self._models[id(value)] = self._made(value)
+            else:
+                self._models[id(value)] = model = as_model(value)
+                if id(value) not in self._specs:
+                    self._unpooled.append(model.name)
         return self._models[id(value)]
+
+    def _made(self, factory: ModelFactory) -> Model:
+        if self._settings.replicas is None:
+            return as_model(factory.make())
+        return self._replicas.get(factory, factory.make)
+
+    def start_replicas(self) -> None:
+        """Start the replicas of the first model that can have some; raise ConfigError in one line."""
+        if self._settings.replicas is None:
+            return
+        for spec in self._settings.models:
+            if load_model(spec, **self._settings.endpoint).replicable:
+                self._replicas.get(spec, spec)
+                return
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """The cluster of other machines in ``--llm-ray``; None if there is none."""
+        settings = self._settings.replicas
+        return None if settings is None or settings.address == "local" else self._replicas.cluster
+
+    @property
+    def activity(self) -> str:
+        """State of the replicas, for the progress; empty without replicas."""
+        return self._replicas.activity
+
+    def descriptions(self) -> dict[str, dict[str, Any]]:
+        """Return, by spec or name of a model with replicas, where it runs."""
+        return self._replicas.descriptions()
 
     def used_model_name(self, value: object) -> str | None:
         """Return the name of a model that was used; None for any other value."""
@@ -88,6 +137,11 @@ class ModelPool:
         ``item_ids``: those of all benchmarks of the session.
         """
         lines = [line for model in self._models.values() for line in model.warnings]
+        if self._settings.replicas is not None and self._unpooled:
+            lines.append(
+                f"--llm-ray: no effect on {', '.join(self._unpooled)}: to have replicas, a `model`"
+                " fixture returns pytest_llmeval.models.ray.pooled(make)"
+            )
         recorded = [model for model in self._models.values() if model.recorded_items]
         planned_ids = item_ids() if recorded else ()
         for model in recorded:
@@ -103,3 +157,4 @@ class ModelPool:
         """Close all models."""
         for model in self._models.values():
             model.close()
+        self._replicas.close()

@@ -18,6 +18,7 @@ from pytest_llmeval.bias.debiasing import AVERAGING
 from pytest_llmeval.bias.debiasing import METHODS
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core.errors import suggestion
+from pytest_llmeval.core.settings import ReplicaSettings
 from pytest_llmeval.core.settings import Settings
 from pytest_llmeval.plugin import ini
 from pytest_llmeval.plugin.project_fixtures import project_fixture
@@ -49,6 +50,21 @@ _OPTIONS = (
     _Option("tokens-per-minute", "count", None, "most tokens per minute to an endpoint", "N"),
     _Option(
         "timeout", "amount", None, "seconds after which a request fails (default: 300)", "SECONDS"
+    ),
+    _Option(
+        "ray",
+        "text",
+        None,
+        "run models with weights as replicas on Ray: local, or the head node",
+        "local|HOST:PORT",
+    ),
+    _Option("replicas", "count", None, "number of replicas on Ray (default: as many as fit)", "N"),
+    _Option(
+        "gpus-per-replica",
+        "amount",
+        None,
+        "GPUs of a replica (default: 1 on a cluster with GPUs); 0.5: two share one",
+        "G",
     ),
     _Option("prices", "path", None, "TOML file with the token prices of endpoints", "FILE"),
     _Option("max-cost", "amount", None, "stop the run before it costs more than AMOUNT", "AMOUNT"),
@@ -178,6 +194,7 @@ def read_settings(config: pytest.Config) -> Settings:
     return Settings(
         models=tuple(dict.fromkeys(value["model"])),
         endpoint={**_set_options(value, _ENDPOINT_OPTIONS), "prices": prices.models},
+        replicas=_replicas(config, value),
         prices=prices,
         dry_run=value["dry-run"],
         cache=value["cache"],
@@ -206,6 +223,24 @@ def read_settings(config: pytest.Config) -> Settings:
         wrong_fails=value["wrong"] == "fail",
         allow_undecided=value["allow-undecided"],
     )
+
+
+def _replicas(config: pytest.Config, value: Mapping[str, Any]) -> ReplicaSettings | None:
+    """Return the settings of replicas; None without ``--llm-ray``."""
+    address, replicas, gpus = value["ray"], value["replicas"], value["gpus-per-replica"]
+    if address is None:
+        for name in ("replicas", "gpus-per-replica"):
+            if value[name] is not None:
+                raise ConfigError(f"--llm-{name} needs --llm-ray local, or --llm-ray HOST:PORT")
+        return None
+    if hasattr(config, "workerinput"):
+        raise ConfigError(
+            f"--llm-ray {address} and -n: every worker of -n would start replicas of its own: leave"
+            " out -n, and set their number with --llm-replicas"
+        )
+    if gpus is not None and gpus > 1 and gpus != int(gpus):
+        raise ConfigError(f"--llm-gpus-per-replica {gpus:g}: above 1, only whole GPUs")
+    return ReplicaSettings(address, replicas, gpus, allow_mixed=value["allow-mismatch"])
 
 
 def _set_options(value: Mapping[str, Any], flags: Iterable[str]) -> dict[str, Any]:
@@ -299,7 +334,7 @@ def _read(config: pytest.Config, option: _Option) -> Any:
     if option.kind == "count":
         return _count(value, source, lowest=0 if option.flag in ("seed", "shots") else 1)
     if option.kind == "amount":
-        return _amount(value, source, zero=option.flag == "temperature")
+        return _amount(value, source, zero=option.flag in ("temperature", "gpus-per-replica"))
     if option.flag == "baseline" and os.path.exists(start / value):
         return str(start / value)
     return value

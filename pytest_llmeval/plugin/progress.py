@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from collections.abc import Iterable
 from dataclasses import dataclass
 from dataclasses import field
@@ -189,10 +190,12 @@ class Progress:
         tty: bool,
         loads: bool = False,
         loading: LoadingTimer = LOADING,
+        activity: Callable[[], str] = str,
     ) -> None:
         """Read the records of earlier sessions.
 
         ``loads``: whether weights have to be loaded. ``loading``: timer of loading in this process.
+        ``activity``: state of a model's replicas, empty if there are none.
         """
         self._stream = stream
         self._records = records
@@ -201,6 +204,7 @@ class Progress:
         self._several = len({group.model for group in tracking.groups}) > 1
         self._offset = 0
         self._loads, self._loading = loads, loading
+        self._activity = activity
         self._read(earlier=True)
         self._begin()
         self._printed_records: dict[int, int] = {}
@@ -209,8 +213,13 @@ class Progress:
         self._thread = threading.Thread(target=self._watch, name="llmeval-progress", daemon=True)
 
     @classmethod
-    def start(cls, config: pytest.Config, records: Path, plan: Plan) -> Progress | None:
-        """Start printing progress; return None with ``-q`` or without stdout."""
+    def start(
+        cls, config: pytest.Config, records: Path, plan: Plan, activity: Callable[[], str] = str
+    ) -> Progress | None:
+        """Start printing progress; return None with ``-q`` or without stdout.
+
+        ``activity``: state of a model's replicas, empty if there are none.
+        """
         if config.get_verbosity() < 0 or not config.pluginmanager.hasplugin("terminalreporter"):
             return None
         try:
@@ -220,7 +229,9 @@ class Progress:
             return None
         kinds = {spec.partition(":")[0] for spec in plan.models}
         loads = not plan.own_model and bool(kinds & _WITH_WEIGHTS)
-        progress = cls(stream, records, RunProgress(plan), stream.isatty(), loads)
+        progress = cls(
+            stream, records, RunProgress(plan), stream.isatty(), loads, activity=activity
+        )
         progress._thread.start()
         return progress
 
@@ -315,7 +326,8 @@ class Progress:
             rate = (done - self._first) / elapsed
             seconds = int((total - done) / rate)
             text += f", {rate:.1f}/s, {seconds // 60}:{seconds % 60:02d} left"
-        return text
+        activity = self._activity()
+        return f"{text}, {activity}" if activity else text
 
     def _name(self, group: ResultProgress) -> str:
         return f"{group.model} {group.name}" if self._several else group.name

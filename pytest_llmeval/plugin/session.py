@@ -89,11 +89,15 @@ class RunSession:
         self._template_dates: dict[str, str] = {}
         #: True if a model takes requests of several chunks at a time.
         self.prefetches = False
+        #: True if a model can run as replicas; unknown for the model of a fixture.
+        self._replicable = plan.own_model
         self.usage: Rows = {}
         self._start_time = time.monotonic()
         self._is_resumed = False
         self._check_models()
         self.notes += plan_notes(plan, settings)
+        if settings.replicas is not None and not self._replicable:
+            self.notes.append("--llm-ray: no replicas, because no model of this run has weights")
         self.thresholds = self._read_thresholds()
         self._baseline_name = baseline_choice(settings.baseline, self.thresholds)
         self.baseline = self._read_baseline()
@@ -115,6 +119,7 @@ class RunSession:
             if model.template_date:
                 self._template_dates[spec] = model.template_date
             self.prefetches |= model.prefetch > 0
+            self._replicable |= model.replicable
             names: dict[tuple[str, str], str] = {}
             for number, result in enumerate(self.plan.results):
                 if result.responses_of is not None:
@@ -226,6 +231,13 @@ class RunSession:
         """Return the manifest with prices and hybrid weights, which a killed run has as well."""
         priced = with_prices(manifest, self.plan.models, self.settings.prices)
         return {**priced, "hybrid": dict(self.settings.hybrid)}
+
+    def record_replicas(self, descriptions: Mapping[str, Mapping[str, Any]]) -> None:
+        """Add to the manifest where models run as replicas. Raises RunError."""
+        if descriptions:
+            manifest = self.folder.read("run.json")
+            replicas = {**manifest.get("replicas", {}), **descriptions}
+            self.folder.write("run.json", {**manifest, "replicas": replicas})
 
     # Outcomes --------------------------------------------------------------------------
 

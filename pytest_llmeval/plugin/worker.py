@@ -26,6 +26,7 @@ from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.evaluation.answers import Arrivals
 from pytest_llmeval.evaluation.code_executor import Executors
 from pytest_llmeval.evaluation.evaluator import Evaluator
+from pytest_llmeval.evaluation.jobs import KINDS
 from pytest_llmeval.evaluation.jobs import JobKind
 from pytest_llmeval.evaluation.jobs import Runner
 from pytest_llmeval.evaluation.recorder import Recorder
@@ -128,7 +129,16 @@ class WorkerPlugin:
             self._channel.publish_plan(self._plan)
             self._channel.register_worker(self._worker["workerid"])
         else:
-            start_session(self.config, self._plan, self.settings)
+            self._start_main_session()
+
+    def _start_main_session(self) -> None:
+        """Start replicas and the session, in a session without xdist. Raises pytest.UsageError."""
+        if self._plan.items and not self._plan.own_model:
+            try:
+                self.models.start_replicas()
+            except ConfigError as error:
+                raise pytest.UsageError(str(error)) from error
+        start_session(self.config, self._plan, self.settings)
 
     def _refuse_problems(self, tests: Sequence[pytest.Item]) -> None:
         """Raise ConfigError for a selected test without items, if only marked tests are selected.
@@ -223,7 +233,19 @@ class WorkerPlugin:
             raise UnanswerableError(str(error)) from None
 
     def _open_runner(self, kind: JobKind) -> Runner:
-        """Open a runner that uses this xdist worker's share of the machine."""
+        """Open a runner on the nodes of a cluster that have sandboxes, else on this machine.
+
+        It uses this xdist worker's share of the machine.
+        """
+        cluster = self.models.cluster
+        if cluster is not None:
+            # It loads the connection to a cluster, which no other session needs.
+            from pytest_llmeval.evaluation.node_jobs import NodeJobs
+            from pytest_llmeval.evaluation.node_jobs import places_of
+
+            if places_of(cluster):
+                name = next(name for name, other in KINDS.items() if other is kind)
+                return NodeJobs(cluster, name, self.settings)
         return kind.open(self.settings, int(self._worker.get("workercount", 1)))
 
     def _assigned_chunks(self) -> Iterable[int]:
@@ -365,9 +387,9 @@ class WorkerPlugin:
             except RunError as error:
                 warnings.append(str(error))
             self.config.workeroutput["llmeval_warnings"] = warnings
-        self.models.close()
         if self._evaluator is not None:
             self._evaluator.recorder.close()
+        self.models.close()  # after the sandboxes, which may be on the cluster of the replicas
         if self._usage is not None:
             self._usage.close()
         if self._channel is not None:

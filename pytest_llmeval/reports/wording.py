@@ -32,6 +32,7 @@ def run_notes(run: Run) -> list[str]:
     """Return notes on excluded items, scorers that disagree, unread replies and hybrid scores."""
     measurements = run.measurements()
     return [
+        *replica_lines(run.manifest),
         *run.incomplete_debiasing(),
         *exclusions(measurements),
         *scorer_disagreements(measurements),
@@ -39,6 +40,18 @@ def run_notes(run: Run) -> list[str]:
         *reply_notes(run.records),
         *hybrid_lines(measurements, run.hybrid),
     ]
+
+
+def replica_lines(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Yield, for every model that ran as replicas, how many and where."""
+    for model, where in manifest.get("replicas", {}).items():
+        places = ", ".join(
+            f"{place['node']} ({place['device']})" for place in where.get("places", ())
+        )
+        dtype = f", {where['dtype']}" if where.get("dtype") else ""
+        yield (
+            f"{model} ran as {where['replicas']} replicas on Ray ({where['address']}): {places}{dtype}"
+        )
 
 
 def failure_lines(records: Iterable[Record]) -> Iterator[str]:

@@ -46,6 +46,8 @@ def mistake(result: pytest.RunResult) -> str:
         ((MODEL, f"--llm-baseline={LONG}"), "File name too long"),
         ((f"--llm-model=replay:{LONG}",), "no such file"),
         ((MODEL, "--llm-hybrid=leter=1"), "unknown scorer 'leter'; did you mean 'letter'?"),
+        ((MODEL, "--llm-replicas=2"), "--llm-replicas needs --llm-ray local"),
+        ((MODEL, "--llm-gpus-per-replica=1"), "--llm-gpus-per-replica needs --llm-ray local"),
         ((MODEL, "-o", "llm_seed=x"), "-o llm_seed: 'x' is not a whole number"),
     ],
 )
@@ -53,6 +55,16 @@ def test_options(bare, arguments, line, xdist):
     result = bare.run(*arguments, *xdist)
     assert line in mistake(result)
     assert not (bare.path / "runs").exists()
+
+
+def test_replicas_of_each_worker_are_refused(bare):
+    result = bare.run(MODEL, "--llm-ray=local", "-n", "2")
+    assert "leave out -n, and set their number with --llm-replicas" in mistake(result)
+
+
+def test_a_gpu_cannot_be_chosen_for_several_replicas(bare):
+    result = bare.run(MODEL, "--llm-ray=local", "--llm-gpus-per-replica=1.5")
+    assert "--llm-gpus-per-replica 1.5: above 1, only whole GPUs" in mistake(result)
 
 
 def test_an_empty_option_is_ignored(bare):

@@ -58,6 +58,14 @@ def test_items_and_accuracy_so_far(mmlu):
     assert made.groups[0].accuracy() == (6 / 8, wilson_interval(6, 8))
 
 
+def test_replicas_are_part_of_the_line(mmlu, tmp_path):
+    tracking = tracked(records_of(mmlu, "demo", ITEMS)[:8], (mmlu, ITEMS))
+    progress = Progress(
+        io.StringIO(), tmp_path / "none", tracking, False, activity=lambda: "7 of 8 replicas busy"
+    )
+    assert progress.line().startswith("8 of 10 (80%), 7 of 8 replicas busy; mmlu[")
+
+
 def test_an_item_is_done_with_its_last_sample():
     protocol = replace(PLAIN, ask="text", samples=3)
     result = planned(ITEMS, protocol)

@@ -23,6 +23,7 @@ from pytest_llmeval.models.base import Model
 from pytest_llmeval.models.hf.spec import HfSpec
 from pytest_llmeval.models.hf.spec import check_installed
 from pytest_llmeval.models.hf.spec import parse_spec
+from pytest_llmeval.models.hf.weights_fingerprint import dtype_used
 from pytest_llmeval.models.hf.weights_fingerprint import fingerprint
 from pytest_llmeval.models.hf.weights_fingerprint import template_date
 
@@ -78,6 +79,7 @@ class HfModel(Model):
     """Causal language model that the first ``answer`` loads: log-likelihoods and text."""
 
     asks: frozenset[Ask] = frozenset({"choices", "text"})
+    replicable = True
 
     def __init__(self, spec: HfSpec) -> None:
         self._spec = spec
@@ -91,6 +93,11 @@ class HfModel(Model):
     def fingerprint(self) -> str:
         """16 hex digits for weights, tokenizer, chat template with its date, revision and dtype."""
         return fingerprint(self._spec)
+
+    @cached_property
+    def dtype(self) -> str:
+        """Data type of the weights."""
+        return dtype_used(self._spec)
 
     @cached_property
     def template_date(self) -> str:

@@ -28,12 +28,12 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.core.installation import install_hint
 from pytest_llmeval.core.usage import Price
 from pytest_llmeval.core.usage import Usage
+from pytest_llmeval.models.awaited import ResponseBatch
 from pytest_llmeval.models.base import Model
 from pytest_llmeval.models.base import ResponseStore
 from pytest_llmeval.models.openai.background_loop import ConcurrencyWindow
 from pytest_llmeval.models.openai.background_loop import Job
 from pytest_llmeval.models.openai.background_loop import JobRunner
-from pytest_llmeval.models.openai.background_loop import ResponseBatch
 from pytest_llmeval.models.openai.client import Client
 from pytest_llmeval.models.openai.client import RetryPolicy
 from pytest_llmeval.models.openai.limits import Budget

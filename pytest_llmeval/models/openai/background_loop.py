@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import queue
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Coroutine
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_llmeval.core import ModelError
 from pytest_llmeval.core import Response
+from pytest_llmeval.models.awaited import ResponseBatch
 from pytest_llmeval.models.openai.limits import Lease
 from pytest_llmeval.models.openai.limits import SpendLimitError
 
@@ -135,55 +134,6 @@ Job = Callable[[], Coroutine[Any, Any, Sequence[Response]]]
 _RENEWAL_SECONDS = 0.1
 # Seconds to wait for the thread to end.
 _END_SECONDS = 5
-
-
-class ResponseBatch(Iterator[Response]):
-    """Iterator over the responses of jobs that were submitted together, as they complete.
-
-    ``next`` blocks until a response is ready and raises ModelError if the model cannot be used. If
-    the consumer closes or drops the iterator, jobs that have not started are cancelled.
-    """
-
-    def __init__(self, jobs: int, ready: Iterable[Response] = ()) -> None:
-        self.cancelled = False
-        self._jobs = jobs
-        self._ready = deque(ready)
-        self._done: queue.SimpleQueue[Sequence[Response] | ModelError] = queue.SimpleQueue()
-        self._arrived: Callable[[], None] = lambda: None
-
-    def put(self, result: Sequence[Response] | ModelError) -> None:
-        self._done.put(result)
-        self._arrived()
-
-    def listen(self, arrived: Callable[[], None]) -> None:
-        """Call ``arrived``, in the loop's thread, whenever ``available`` may have changed."""
-        self._arrived = arrived
-        arrived()
-
-    @property
-    def available(self) -> bool:
-        """True if ``next`` would not block: a response is ready, or the iterator is exhausted."""
-        return bool(self._ready) or self._jobs == 0 or not self._done.empty()
-
-    def __next__(self) -> Response:
-        while not self._ready:
-            if self._jobs == 0:
-                self.close()
-                raise StopIteration
-            result = self._done.get()
-            if isinstance(result, ModelError):
-                self.close()
-                raise ModelError(str(result))
-            self._jobs -= 1
-            self._ready.extend(result)
-        return self._ready.popleft()
-
-    def close(self) -> None:
-        self.cancelled = True
-        self._jobs = 0
-
-    def __del__(self) -> None:
-        self.close()
 
 
 class JobRunner:

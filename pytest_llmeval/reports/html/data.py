@@ -24,6 +24,7 @@ from pytest_llmeval.reports.terminal.audit import pair_words
 from pytest_llmeval.reports.wording import gate_words
 from pytest_llmeval.reports.wording import model_fingerprints
 from pytest_llmeval.reports.wording import model_words
+from pytest_llmeval.reports.wording import replica_lines
 from pytest_llmeval.reports.wording import undecided_words
 from pytest_llmeval.reports.wording import unfinished_words
 from pytest_llmeval.reports.wording import verdict_words
@@ -114,6 +115,7 @@ def _facts(manifest: Mapping[str, Any]) -> list[list[str]]:
         ("seed", manifest.get("seed")),
         ("limit", manifest.get("limit") and f"{manifest['limit']} items of every subject"),
         ("shard", shard and f"{shard[0]} of {shard[1]}"),
+        ("replicas", "; ".join(replica_lines(manifest))),
         ("git commit", manifest.get("git")),
         ("platform", manifest.get("platform")),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),

@@ -9,7 +9,7 @@ from pytest_llmeval.core import Prompt
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
-from pytest_llmeval.evaluation.answers import AwaitedAnswers
+from pytest_llmeval.models.awaited import AwaitedAnswers
 
 ARMS = ("", "cyclic@1", "cyclic@2")
 
@@ -18,7 +18,7 @@ def blank(item: str, arm: str = "", sample: int = 0) -> Record:
     return Record("m", "b", "s", item, "t", Outcome.ERROR, None, "A", sample=sample, arm=arm)
 
 
-def awaited(*blanks: Record) -> AwaitedAnswers:
+def awaited(*blanks: Record) -> AwaitedAnswers[Record]:
     prompt = Prompt("", (), "q")
     return AwaitedAnswers(
         (Request(one.item, prompt, arm=one.arm, sample=one.sample), one) for one in blanks
