@@ -19,6 +19,8 @@ from functools import cached_property
 from typing import Any
 from typing import NamedTuple
 
+from pytest_llmeval.core.seeded_random import order_key
+
 CONTENT_FREE = "free"
 """The family of the arms with content-free prompts."""
 
@@ -137,6 +139,20 @@ class Plan:
     problem: str | None = None
     #: The model is a fixture of the project.
     own_model: bool = False
+    #: Wave of every chunk, from 0; empty if the run has no waves.
+    chunk_waves: tuple[int, ...] = ()
+
+    def wave_of(self, item: PlannedItem) -> int:
+        """Return the wave of an item; 0 if the run has no waves."""
+        return self.chunk_waves[item.chunk] if self.chunk_waves else 0
+
+    def random_order(self, model: int, result: int) -> list[PlannedItem]:
+        """Return the items of a model and planned result in the random order of a sequential run."""
+        planned = self.results[result]
+        protocol = planned.ways[0].fingerprint
+        keys = (self.seed, planned.data_hash, protocol, self.models[model])
+        items = [item for item in self.items if (item.model, item.result) == (model, result)]
+        return sorted(items, key=lambda item: order_key(*keys, item.item))
 
     @cached_property
     def by_nodeid(self) -> dict[str, PlannedItem]:
@@ -192,6 +208,7 @@ class Plan:
                 "shard": self.shard,
                 "problem": self.problem,
                 "own_model": self.own_model,
+                "chunk_waves": self.chunk_waves,
             }
         )
 
@@ -207,6 +224,7 @@ class Plan:
             shard=value["shard"] and tuple(value["shard"]),
             problem=value["problem"],
             own_model=value["own_model"],
+            chunk_waves=tuple(value["chunk_waves"]),
         )
 
 

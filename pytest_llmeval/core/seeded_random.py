@@ -11,9 +11,20 @@ from collections.abc import Sequence
 from random import Random
 from typing import TypeVar
 
-from pytest_llmeval.core import canonical_json
+from pytest_llmeval.core.hashing import canonical_json
 
 T = TypeVar("T")
+
+
+def order_key(seed: int, data: str, protocol: str, model: str, item: str) -> bytes:
+    """Return the key by which the items of a benchmark are sorted into a random order.
+
+    It is the hash of everything that a user could vary until a gate passes, after words that
+    distinguish it from all other random choices: items that were used for tuning (``--llm-limit``)
+    are no more likely to come first. ``data`` and ``protocol`` are hashes, ``model`` is its spec.
+    """
+    text = "\n".join(["llmeval sequential order 1", str(seed), data, protocol, model, item])
+    return hashlib.sha256(text.encode()).digest()
 
 
 class SeededRandom:

@@ -62,6 +62,7 @@ class Settings:
     trials: Mapping[str, Any]
     runs: Path
     resume: bool
+    sequential: bool
     reports: tuple[str, ...]
     junit: str
     wrong_fails: bool

@@ -49,27 +49,18 @@ def make_plan(
     own_model: bool,
     seed: int = 0,
     shard: tuple[int, int] | None = None,
+    wave: int | None = None,
 ) -> Plan:
     """Divide the selected items into chunks of one model, protocol and subject.
 
     The items of a subject share their shots, so a chunk shares a prompt prefix; a subject with
-    more than CHUNK_SIZE items is divided into chunks of equal size.
+    more than CHUNK_SIZE items is divided into chunks of equal size. With ``wave``, the items of each
+    model and protocol are in random order, of which every ``wave`` items form a wave: a chunk then
+    has items of one wave.
     """
     evaluations = list(suite)
     index = {id(evaluation): number for number, evaluation in enumerate(evaluations)}
-    groups: dict[tuple[int, int, str], list[SelectedTest]] = {}
-    for test in selected:
-        key = (test.model, index[id(test.evaluation)], test.item.subject)
-        groups.setdefault(key, []).append(test)
-    chunk_of: dict[str, int] = {}
-    costs: list[int] = []
-    for members in groups.values():
-        size = math.ceil(len(members) / math.ceil(len(members) / CHUNK_SIZE))
-        for start in range(0, len(members), size):
-            block = members[start : start + size]
-            chunk_of.update((test.nodeid, len(costs)) for test in block)
-            costs.append(sum(_cost(test.item) for test in block))
-    return Plan(
+    plan = Plan(
         models=tuple(models),
         results=_planned_results(evaluations, seed),
         items=tuple(
@@ -79,15 +70,48 @@ def make_plan(
                 index[id(test.evaluation)],
                 test.item.id,
                 test.item.subject,
-                chunk_of[test.nodeid],
+                chunk=0,
             )
             for test in selected
         ),
-        costs=tuple(costs),
         seed=seed,
         shard=shard,
         own_model=own_model,
     )
+    wave_of = {} if wave is None else _waves(plan, wave)
+    groups: dict[tuple[int, int, int, str], list[SelectedTest]] = {}
+    for test in selected:
+        key = (wave_of.get(test.nodeid, 0), test.model, index[id(test.evaluation)])
+        groups.setdefault((*key, test.item.subject), []).append(test)
+    chunk_of: dict[str, int] = {}
+    costs: list[int] = []
+    chunk_waves: list[int] = []
+    # The sort is stable: without waves chunks have the order of their first tests.
+    for (number, *_), members in sorted(groups.items(), key=lambda group: group[0][0]):
+        size = math.ceil(len(members) / math.ceil(len(members) / CHUNK_SIZE))
+        for start in range(0, len(members), size):
+            block = members[start : start + size]
+            chunk_of.update((test.nodeid, len(costs)) for test in block)
+            costs.append(sum(_cost(test.item) for test in block))
+            chunk_waves.append(number)
+    items = [item._replace(chunk=chunk_of[item.nodeid]) for item in plan.items]
+    if wave is not None:
+        items.sort(key=lambda item: item.chunk)
+    return replace(
+        plan,
+        items=tuple(items),
+        costs=tuple(costs),
+        chunk_waves=() if wave is None else tuple(chunk_waves),
+    )
+
+
+def _waves(plan: Plan, size: int) -> dict[str, int]:
+    """Return node id → wave, from 0, of all items of a plan."""
+    return {
+        item.nodeid: place // size
+        for model, result in {(item.model, item.result) for item in plan.items}
+        for place, item in enumerate(plan.random_order(model, result))
+    }
 
 
 def variants(protocol: Protocol) -> tuple[ProtocolVariant, ...]:

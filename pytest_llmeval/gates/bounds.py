@@ -101,7 +101,7 @@ class Bound(Table):
     With ``confidence`` the two-sided interval of that level decides instead of the estimate: the
     gate passes if the whole interval is inside the bound, fails if the whole interval is outside,
     and is undecided otherwise. With ``chance`` the interval (95 % by default) must contain the
-    chance level.
+    chance level. Without ``sequential`` the gate needs all items under ``--llm-sequential``.
     """
 
     empty = "needs min or max"
@@ -110,6 +110,7 @@ class Bound(Table):
     max: float | None = None
     confidence: Annotated[float, AfterValidator(_probability("confidence"))] | None = None
     chance: bool = False
+    sequential: bool = True
 
     def merged(self, over: Self) -> Self:
         """Return ``over``: a bound replaces another bound as a whole."""
@@ -194,6 +195,12 @@ def _drop(value: float) -> float:
     return value
 
 
+def _level(value: float) -> float:
+    if not 0 < value < 0.5:
+        raise table_error(f"alpha = {value:.12g} is not between 0 and 0.5")
+    return value
+
+
 def _fraction(value: float) -> str:
     """Suggest the proportion to write in place of a percentage (28 → 0.28)."""
     return f"; write {value / 100:.12g} for {value:.12g} %" if 1 < value <= 100 else ""
@@ -215,5 +222,6 @@ PlainShare = Annotated[Share, AfterValidator(_without_interval)]
 PlainRate = Annotated[Rate, AfterValidator(_without_interval)]
 Errors = Annotated[int, Field(ge=0)]
 Drop = Annotated[float, AfterValidator(_drop)]
+Level = Annotated[float, AfterValidator(_level)]
 Alpha = Annotated[float, AfterValidator(_probability("alpha"))]
 NotEmpty = Field(min_length=1)

@@ -293,7 +293,7 @@ def _judge_table(
     ``incomplete``: the reason if there were more errors than allowed.
     """
     for metric, bound in gates.bounds().items():
-        yield _judge_metric(scope, metric, bound, result, incomplete)
+        yield judge_metric(scope, metric, bound, result, incomplete)
     if gates.max_errors is not None:
         yield _judge_errors(scope, gates.max_errors, result)
 
@@ -327,9 +327,10 @@ def _judge_errors(scope: Scope, limit: int, result: Result) -> Verdict:
     )
 
 
-def _judge_metric(
-    scope: Scope, metric: str, bound: Bound, result: Result, incomplete: str | None
+def judge_metric(
+    scope: Scope, metric: str, bound: Bound, result: Result, incomplete: str | None = None
 ) -> Verdict:
+    """Judge one metric of a result; ``incomplete``: the reason if there were too many errors."""
     if metric in AUDITED:
         return _judge_audited(scope, metric, bound, result, incomplete)
     counts = result.counts

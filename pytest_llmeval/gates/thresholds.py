@@ -29,6 +29,7 @@ from pytest_llmeval.gates.bounds import Bound
 from pytest_llmeval.gates.bounds import Drop
 from pytest_llmeval.gates.bounds import Errors
 from pytest_llmeval.gates.bounds import Gain
+from pytest_llmeval.gates.bounds import Level
 from pytest_llmeval.gates.bounds import NotEmpty
 from pytest_llmeval.gates.bounds import PlainRate
 from pytest_llmeval.gates.bounds import PlainShare
@@ -60,6 +61,19 @@ class RegressionGates(Table):
     max_drop: Drop | None = None
     max_subject_drop: Drop | None = None
     alpha: Alpha = 0.05
+    sequential: bool = True
+    """False: the gates need all items under ``--llm-sequential``."""
+
+
+class Sequential(Table):
+    """Certainty of the verdicts of ``--llm-sequential``."""
+
+    empty: ClassVar[str] = "needs alpha or wave"
+
+    alpha: Level = 0.01
+    """Probability that a verdict differs from that of a full run, over all gates of a model."""
+    wave: Annotated[int, Field(ge=1)] = 512
+    """Number of items between two decisions."""
 
 
 class _Gates(Table):
@@ -196,6 +210,7 @@ class Thresholds(Table):
     """A validated thresholds file."""
 
     version: int
+    sequential: Sequential = Field(default_factory=lambda: Sequential(alpha=0.01))
     benchmarks: dict[str, BenchmarkGates] = Field(default_factory=dict)
     models: dict[str, ModelGates] = Field(default_factory=dict)
     _file: str = "thresholds.toml"

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import replace
 from typing import Any
@@ -244,12 +245,22 @@ class Verdict:
     """Warning on a gate that passed."""
     line: int | None = None
     """Line of the gate in its file, from 1."""
+    sequential: Mapping[str, float | None] | None = None
+    """Of a gate that was decided, or cut short, before all items (``--llm-sequential``): ``asked`` and
+    ``population`` (numbers of items), ``log_e`` (log evidence; None if certain or undecided), ``alpha``."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Verdict:
         """Read an entry of ``gates.json``; raises TypeError for anything else."""
         interval = value.get("interval")
         return cls(**{**value, "interval": None if interval is None else tuple(interval)})
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the entry of ``gates.json``; ``sequential`` is left out unless it is set."""
+        value = asdict(self)
+        if self.sequential is None:
+            del value["sequential"]
+        return value
 
     @property
     def state(self) -> State:

@@ -173,6 +173,9 @@ class Result:
     ties: int = 0
     #: The audit with reordered options, if requested.
     audit: Audit | None = None
+    #: Of a sequential run: True if its items are the first of the benchmark's random order, False if
+    #: some subjects stopped before others; None of any other run.
+    first_of_order: bool | None = None
 
     def __post_init__(self) -> None:
         if self.chance is not None:
@@ -212,6 +215,11 @@ class Result:
             counts.attempted == self.samples * self.drawn.get(subject, 0)
             for subject, counts in self.subjects.items()
         )
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a sequential run stopped before all items."""
+        return self.first_of_order is not None and self.counts.missing > 0
 
     def items(self, subject: str) -> int:
         """Return the number of items of a subject in the benchmark."""

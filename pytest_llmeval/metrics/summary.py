@@ -33,12 +33,15 @@ def summarize(result: Result) -> dict[str, Any]:
     ``accuracy_answered`` (without errors) and ``accuracy_with_errors`` (errors in the denominator)
     are given. ``accuracy`` is None also if the result is not a measurement, because most answers
     are all tied. If items were not run, ``accuracy`` is over the others and ``complete`` is false;
-    ``sampled`` has the estimates for the whole benchmark from a random sample. With several samples
-    there are also ``pass@k``, ``pass^k``, ``by_sample`` (accuracy by sample) and ``variance``
+    ``sampled`` has the estimates for the whole benchmark from a random sample. ``stopped`` has the
+    numbers of items of a sequential run that stopped early; its intervals are confidence sequences
+    for the whole benchmark, which hold whenever it stopped, or None. With several samples there are
+    also ``pass@k``, ``pass^k``, ``by_sample`` (accuracy by sample) and ``variance``
     (between and within items).
     """
     counts = result.counts
     has_accuracy = result.accuracy is not None
+    has_interval = has_accuracy and not result.stopped
     tallies = {name: subject.tally for name, subject in result.subjects.items()}
     return {
         "model": result.model,
@@ -48,14 +51,17 @@ def summarize(result: Result) -> dict[str, Any]:
         "samples": result.samples,
         "items": sum(map(result.items, result.subjects)),
         "measurement": counts.is_measurement,
-        **_core(counts, counts.is_measurement),
+        **_core(
+            counts, counts.is_measurement, _stop_interval(result, counts, result.first_of_order)
+        ),
         "macro_accuracy": result.macro_accuracy,
-        "macro_standard_error": macro_standard_error(tallies) if has_accuracy else None,
-        "macro_interval95": list(macro_interval(tallies)) if has_accuracy else None,
+        "macro_standard_error": macro_standard_error(tallies) if has_interval else None,
+        "macro_interval95": list(macro_interval(tallies)) if has_interval else None,
         "normalized_gain": result.normalized_gain,
         "chance": result.chance,
         "sampled": _sampled(result, tallies) if has_accuracy else None,
-        **(_several_samples(result, has_accuracy) if result.samples > 1 else {}),
+        **(_several_samples(result, has_interval) if result.samples > 1 else {}),
+        **({"stopped": _stopped(result)} if result.stopped else {}),
         "dropped_shots": result.dropped_shots,
         **({"encoded_apart": result.encoded_apart} if result.encoded_apart else {}),
         "ties": result.ties,
@@ -63,17 +69,46 @@ def summarize(result: Result) -> dict[str, Any]:
         "subjects": {
             name: {
                 "items": result.items(name),
-                **_core(result.subjects[name], counts.is_measurement),
+                **_core(part, counts.is_measurement, _stop_interval(result, part, True)),
             }
-            for name in sorted(result.subjects)
+            for name, part in sorted(result.subjects.items())
         },
     }
 
 
-def _core(counts: Counts, measurement: bool) -> dict[str, Any]:
+def _stopped(result: Result) -> dict[str, int]:
+    counts = result.counts
+    return {
+        "asked": counts.attempted // result.samples,
+        "population": counts.total // result.samples,
+    }
+
+
+_PLAIN = object()
+"""The interval of a run that did not stop early."""
+
+
+def _stop_interval(result: Result, counts: Counts, in_order: bool | None) -> Any:
+    """Return the 95 % confidence sequence of the accuracy of a stopped run; None if it has none.
+
+    ``in_order``: whether the items are the first of a random order; those of a subject always are.
+    """
+    if not result.stopped:
+        return _PLAIN
+    if not in_order or result.samples > 1 or not counts.total:
+        return None
+    # Imported here because it imports numpy, which only sequential runs need.
+    from pytest_llmeval.metrics.sequential.counts import count_interval
+
+    ends = count_interval(counts.total, counts.answered, counts.correct, 0.05)
+    return [end / counts.total for end in ends]
+
+
+def _core(counts: Counts, measurement: bool, interval: Any) -> dict[str, Any]:
     """Return the fields that a result and its subjects have in common.
 
     ``measurement``: whether the whole result is a measurement; otherwise no subject is.
+    ``interval``: as ``_stop_interval`` returns it.
     """
     usable = measurement and counts.is_measurement and not counts.error
     value = accuracy(counts.correct, counts.answered) if usable else None
@@ -91,8 +126,12 @@ def _core(counts: Counts, measurement: bool) -> dict[str, Any]:
         "missing": counts.missing,
         "complete": counts.complete,
         "accuracy": value,
-        "standard_error": clustered_standard_error(tally) if has_accuracy else None,
-        "wilson95": list(tally_interval(tally)) if has_accuracy else None,
+        "standard_error": clustered_standard_error(tally)
+        if has_accuracy and interval is _PLAIN
+        else None,
+        "wilson95": (list(tally_interval(tally)) if interval is _PLAIN else interval)
+        if has_accuracy
+        else None,
         "accuracy_answered": accuracy(counts.correct, counts.answered),
         "accuracy_with_errors": accuracy(counts.correct, counts.attempted),
         "unparsed_rate": accuracy(counts.unparsed, counts.answered),

@@ -15,6 +15,7 @@ from pytest_llmeval.core.settings import Settings
 from pytest_llmeval.evaluation.planner import SelectedTest
 from pytest_llmeval.evaluation.planner import make_plan
 from pytest_llmeval.evaluation.suite import Suite
+from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.models import load_model
 from pytest_llmeval.plugin.project_fixtures import project_fixture
 from pytest_llmeval.plugin.project_fixtures import source_location
@@ -141,4 +142,11 @@ class CollectedTests:
             own_model is not None,
             self._settings.seed,
             self._settings.shard,
+            self._wave(),
         )
+
+    def _wave(self) -> int | None:
+        """Return the number of items of a wave; None if the run has no waves."""
+        if not self._settings.sequential or self._settings.thresholds is None:
+            return None
+        return load_thresholds(self._settings.thresholds).sequential.wave

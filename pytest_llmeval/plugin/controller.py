@@ -5,10 +5,7 @@ Registered in the main process, or in the xdist controller, once there is a plan
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
-import time
 from typing import Any
 
 import pytest
@@ -20,16 +17,15 @@ from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.settings import Settings
 from pytest_llmeval.evaluation.planner import CHUNK_SIZE
 from pytest_llmeval.gates import STATUSES_WITHOUT_VALUE
-from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import count_states
 from pytest_llmeval.gates import group_subject_verdicts
-from pytest_llmeval.gates import verdict_line
 from pytest_llmeval.plugin.junit_subjects import SubjectCases
 from pytest_llmeval.plugin.keys import COLLECTION_COMPLETE
 from pytest_llmeval.plugin.keys import CONTROLLER_PLUGIN
 from pytest_llmeval.plugin.keys import WORKER_PLUGIN
 from pytest_llmeval.plugin.options import read_settings
 from pytest_llmeval.plugin.options import rootdir_warning
+from pytest_llmeval.plugin.outcomes import GateReport
 from pytest_llmeval.plugin.outcomes import ItemErrors
 from pytest_llmeval.plugin.outcomes import outcome_of
 from pytest_llmeval.plugin.process import Termination
@@ -37,13 +33,13 @@ from pytest_llmeval.plugin.process import no_garbage_collection
 from pytest_llmeval.plugin.progress import Progress
 from pytest_llmeval.plugin.scheduler import LEAST_PENDING
 from pytest_llmeval.plugin.scheduler import ChunkScheduling
+from pytest_llmeval.plugin.scheduler import WaveScheduling
 from pytest_llmeval.plugin.session import RunSession
+from pytest_llmeval.plugin.waves import Skips
 from pytest_llmeval.plugin.worker_channel import WorkerChannel
 from pytest_llmeval.reports.ci import report_to_job
 from pytest_llmeval.reports.formatting import WIDTH
 from pytest_llmeval.reports.formatting import bound_report_texts
-from pytest_llmeval.reports.formatting import bounded_text
-from pytest_llmeval.reports.formatting import display_nodeid
 from pytest_llmeval.reports.formatting import escape_workflow_commands
 from pytest_llmeval.reports.formatting import wrap_text
 from pytest_llmeval.reports.terminal.summary import summary_parts
@@ -129,6 +125,8 @@ def start_from_worker_plan(node: Any) -> None:
     controller = _controller_plugin(config)
     assert controller is not None
     controller.channel = channel
+    if controller.waves is not None:
+        controller.waves.channel = channel
     channel.publish_run_folder(controller.run.folder.path)
 
 
@@ -156,6 +154,14 @@ def current_run_folder(config: pytest.Config) -> RunFolder:
     return controller.run.folder
 
 
+def end_waves(config: pytest.Config, number: int) -> Skips:
+    """Decide the gates after a number of complete waves, in the main process."""
+    controller = _controller_plugin(config)
+    assert controller is not None
+    assert controller.waves is not None
+    return controller.waves.end_waves(number)
+
+
 def _controller_plugin(config: pytest.Config) -> ControllerPlugin | None:
     plugin: ControllerPlugin | None = config.pluginmanager.get_plugin(CONTROLLER_PLUGIN)
     return plugin
@@ -165,15 +171,19 @@ def make_scheduler(config: pytest.Config, default: Any) -> ChunkScheduling:
     """Return the scheduler that replaces xdist's in a session with planned tests."""
     controller = _controller_plugin(config)
     assert controller is not None
-    return ChunkScheduling(
+    arguments = (
         default.numnodes,  # all workers, including those that have not reported yet
         controller.run.plan,
         config.getoption("dist"),
         controller.crashed,
         controller.give_up,
         controller.assign,
-        2 * CHUNK_SIZE if controller.run.prefetches else LEAST_PENDING,
+        2 * CHUNK_SIZE if controller.run.models.prefetches else LEAST_PENDING,
     )
+    if controller.waves is None:
+        return ChunkScheduling(*arguments)
+    waves = controller.waves
+    return WaveScheduling(*arguments, needed=waves.needed, skip=waves.skip)
 
 
 class ControllerPlugin:
@@ -203,6 +213,8 @@ class ControllerPlugin:
         self._subjects = (
             SubjectCases(config, run.plan) if run.settings.junit == "subjects" else None
         )
+        #: Decisions at the ends of waves; None if the run has no waves.
+        self.waves = run.wave_decisions(config)
         worker = config.pluginmanager.get_plugin(WORKER_PLUGIN)
         models = None if worker is None else worker.models
         self._progress = Progress.start(
@@ -296,7 +308,7 @@ class ControllerPlugin:
         if self._progress is not None:
             self._progress.stop()
         if self.channel is not None:
-            _end_workers(self.channel)
+            self.channel.end_workers(_WORKERS_END_SECONDS)
             self.channel.remove()
         try:
             worker = self.config.pluginmanager.get_plugin(WORKER_PLUGIN)
@@ -314,6 +326,8 @@ class ControllerPlugin:
                 self.run.finish(cut_short, self._failed)
         except RunError as error:
             self._failed_to_write = str(error)
+        if self.waves is not None and self.waves.problem is not None:
+            self._failed_to_write = self.waves.problem
         empty = self._failed_to_write is None and self.run.is_empty
         self._is_void = empty and interrupted and not self._reported
         if not self._is_void:
@@ -410,38 +424,3 @@ class ControllerPlugin:
             terminalreporter.write_line(annotation)
         if self._failed_to_write is not None:
             terminalreporter.write_line(escape_workflow_commands(self._failed_to_write), red=True)
-
-
-def _end_workers(channel: WorkerChannel) -> None:
-    """Terminate the running workers of an interrupted session, before the run is judged.
-
-    On SIGTERM they write their last records and remove their sandboxes, which no other process can.
-    """
-    deadline = time.monotonic() + _WORKERS_END_SECONDS
-    signal_number = signal.SIGTERM
-    while workers := channel.worker_pids():
-        for pid in workers:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal_number)
-        if signal_number != signal.SIGTERM:
-            return
-        while channel.worker_pids() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        signal_number = signal.SIGKILL
-
-
-class GateReport(pytest.TestReport):
-    """Report of a gate as a test, such as ``thresholds.toml::mmlu::accuracy``."""
-
-    def __init__(self, file: str, verdict: Verdict, outcome: Any, when: Any) -> None:
-        text = bounded_text(verdict_line(verdict))
-        longrepr: Any = {"passed": None, "failed": text, "skipped": (file, 0, text)}[outcome]
-        super().__init__(
-            nodeid=display_nodeid(f"{file}::{verdict.id}"),
-            location=(file, None, display_nodeid(verdict.id)),
-            keywords={},
-            outcome=outcome,
-            longrepr=longrepr,
-            when=when,
-        )
-        self.category = f"gates {verdict.state}"

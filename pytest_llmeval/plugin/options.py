@@ -107,6 +107,12 @@ _OPTIONS = (
     ),
     _Option("runs", "path", "runs", "folder in which the run folders are created", "DIR"),
     _Option("resume", "flag", False, "continue the newest run of the same plan"),
+    _Option(
+        "sequential",
+        "flag",
+        False,
+        "request items in random order, and stop a benchmark when its gates are decided",
+    ),
     _Option("sandbox", "docker|bubblewrap|none", "docker", "sandbox for generated code"),
     _Option(
         "trials",
@@ -218,6 +224,7 @@ def read_settings(config: pytest.Config) -> Settings:
         trials=_trials(value["trials"]),
         runs=value["runs"],
         resume=value["resume"],
+        sequential=value["sequential"],
         reports=read_formats(value["report"]),
         junit=value["junit"],
         wrong_fails=value["wrong"] == "fail",

@@ -13,6 +13,9 @@ import pytest
 
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core.plan import Plan
+from pytest_llmeval.gates import Verdict
+from pytest_llmeval.gates import verdict_line
+from pytest_llmeval.reports.formatting import bounded_text
 from pytest_llmeval.reports.formatting import display_nodeid
 from pytest_llmeval.reports.wording import failure_line
 from pytest_llmeval.runs.reply_problems import ErrorGroup
@@ -31,9 +34,13 @@ UNANSWERED = "unanswered"
 """Remark: an error before a request was sent, for example when loading the model."""
 
 
-def attach_outcome(report: pytest.TestReport, outcome: Outcome, remarks: list[str]) -> None:
+NOT_NEEDED = "not needed"
+"""Outcome of an item that was not requested, because its gates were decided without it."""
+
+
+def attach_outcome(report: pytest.TestReport, outcome: str, remarks: list[str]) -> None:
     """Attach the outcome of an item to the report of its test; xdist transfers both."""
-    report.llmeval = outcome.value  # type: ignore[attr-defined]
+    report.llmeval = str(outcome)  # type: ignore[attr-defined]
     if remarks:
         report.llmeval_remarks = remarks  # type: ignore[attr-defined]
 
@@ -170,3 +177,20 @@ def _reason(report: pytest.TestReport) -> str:
         marked = [line[1:] for line in text.splitlines() if line.startswith("E ")]
         text = marked[0] if marked else text
     return f"teardown: {text}" if report.when == "teardown" else text
+
+
+class GateReport(pytest.TestReport):
+    """Report of a gate as a test, such as ``thresholds.toml::mmlu::accuracy``."""
+
+    def __init__(self, file: str, verdict: Verdict, outcome: Any, when: Any) -> None:
+        text = bounded_text(verdict_line(verdict))
+        longrepr: Any = {"passed": None, "failed": text, "skipped": (file, 0, text)}[outcome]
+        super().__init__(
+            nodeid=display_nodeid(f"{file}::{verdict.id}"),
+            location=(file, None, display_nodeid(verdict.id)),
+            keywords={},
+            outcome=outcome,
+            longrepr=longrepr,
+            when=when,
+        )
+        self.category = f"gates {verdict.state}"

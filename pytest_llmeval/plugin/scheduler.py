@@ -167,8 +167,12 @@ class ChunkScheduling:
             for node in active:
                 sent = self._send_unit(node) or sent
         if not self._queue:
-            for node in active:
-                node.shutdown()  # the worker then runs its last test as well
+            self._when_sent(active)
+
+    def _when_sent(self, active: list[Node]) -> None:
+        """End the workers, as all units are sent; they then run their last tests as well."""
+        for node in active:
+            node.shutdown()
 
     def _send_unit(self, node: Node) -> bool:
         """Send a worker one unit if it has few pending tests; return whether one was sent."""
@@ -176,17 +180,155 @@ class ChunkScheduling:
         if not self._queue or len(pending) > self._low:
             return False
         unit = self._queue.popleft()
-        if isinstance(unit.key, int):
-            # Before the tests are sent, so that the worker can look up their chunk.
-            self._assign(node.gateway.id, unit.key)
-        try:
-            node.send_runtest_some(unit.indices)
-        except OSError:
-            # The worker has crashed, which xdist will report.
+        self._publish(node, unit)
+        if not self._send(node, unit, unit.indices):
             self._queue.appendleft(unit)
             return False
-        pending.update(dict.fromkeys(unit.indices, unit))
         return True
+
+    def _publish(self, node: Node, unit: _Unit) -> None:
+        """Assign a chunk to a worker before its tests are sent, so that the worker can look it up."""
+        if isinstance(unit.key, int):
+            self._assign(node.gateway.id, unit.key)
+
+    def _send(self, node: Node, unit: _Unit, indices: list[int]) -> bool:
+        """Send a worker tests of a unit; return whether it could be reached."""
+        try:
+            node.send_runtest_some(indices)
+        except OSError:
+            return False  # the worker has crashed, which xdist will report
+        self._assigned[node].pending.update(dict.fromkeys(indices, unit))
+        return True
+
+
+class WaveScheduling(ChunkScheduling):
+    """Scheduler that sends no chunk of a wave before the gates are decided on all earlier waves.
+
+    A worker runs a test only once it knows the next one. At the end of a wave it is therefore sent
+    the first test of a chunk of the next wave, which it does not start until it is sent another
+    test, and by then the gates are decided (unless another worker crashes meanwhile: then it may
+    start before, which no decision uses). ``needed(number, nodeids)`` decides them after that
+    number of complete waves and returns the node ids that are still needed; ``skip(nodeids)`` reports
+    the others, which no worker has.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        needed: Callable[[int, list[str]], set[str]],
+        skip: Callable[[list[str]], None],
+        **options: Any,
+    ) -> None:
+        super().__init__(*arguments, **options)
+        self._needed = needed
+        self._skip = skip
+        self._wave = 0
+        #: Units of the waves that have not begun.
+        self._later: deque[list[_Unit]] = deque()
+        #: Worker → the unit of the next wave of which it has the first test.
+        self._ahead: dict[Node, _Unit] = {}
+
+    @property
+    def tests_finished(self) -> bool:
+        return not self._later and not self._ahead and super().tests_finished
+
+    @property
+    def has_pending(self) -> bool:
+        return bool(self._later) or super().has_pending
+
+    def mark_test_complete(self, node: Node, item_index: int, duration: float = 0) -> None:
+        unit = self._ahead.get(node)
+        if unit is not None and item_index == unit.indices[0]:  # it was not held back
+            del self._ahead[node]
+            if rest := unit.indices[1:]:
+                self._wave_after().append(_Unit(unit.key, rest, unit.cost, unit.crashes))
+        super().mark_test_complete(node, item_index, duration)
+
+    def remove_node(self, node: Node) -> str | None:
+        """Remove a worker; its unit of the next wave returns to that wave."""
+        unit = self._ahead.pop(node, None)
+        if unit is not None:
+            self._assigned[node].pending.pop(unit.indices[0], None)
+            self._wave_after().append(unit)
+        return super().remove_node(node)
+
+    def _start(self) -> bool:
+        started = super()._start()
+        waves = self._plan.chunk_waves
+        by_wave: dict[int, list[_Unit]] = {
+            number: [] for number in range(max(waves, default=0) + 1)
+        }
+        for unit in self._queue:  # ordinary tests run in the first wave
+            by_wave[waves[unit.key] if isinstance(unit.key, int) else 0].append(unit)
+        first, *later = by_wave.values()
+        self._queue, self._later = deque(first), deque(later)
+        return started
+
+    def _refill(self, *nodes: Node) -> None:
+        while self._is_wave_over() and (self._later or self._ahead):
+            self._begin_wave()
+            nodes = tuple(self._assigned)
+        super()._refill(*nodes)
+
+    def _when_sent(self, active: list[Node]) -> None:
+        """Release the last test of each worker at the end of a wave; end the workers after the last."""
+        if not self._later and not self._ahead:
+            super()._when_sent(active)
+            return
+        for node in active:
+            if len(self._assigned[node].pending) != 1 or node in self._ahead:
+                continue
+            units = self._wave_after()
+            if not units:
+                node.shutdown()  # it runs its last test, and there is no other that may follow it
+                continue
+            unit = units.pop(0)
+            if not self._send(node, unit, unit.indices[:1]):
+                units.insert(0, unit)
+                continue
+            self._ahead[node] = unit
+
+    def _is_wave_over(self) -> bool:
+        if self._ids is None or self._queue:
+            return False
+        return all(
+            not queue.pending.keys() - self._ahead_of(node)
+            for node, queue in self._assigned.items()
+        )
+
+    def _ahead_of(self, node: Node) -> set[int]:
+        return {self._ahead[node].indices[0]} if node in self._ahead else set()
+
+    def _wave_after(self) -> list[_Unit]:
+        """Return the units of the next wave, without those that a worker has begun to receive."""
+        if not self._later:
+            self._later.append([])
+        return self._later[0]
+
+    def _begin_wave(self) -> None:
+        """Decide the gates, skip what no gate needs, and send the rest of the units of a wave."""
+        assert self._ids is not None
+        units, ahead = self._later.popleft() if self._later else [], self._ahead
+        self._ahead = {}
+        self._wave += 1
+        nodeids = [self._ids[index] for unit in (*units, *ahead.values()) for index in unit.indices]
+        needed = self._needed(self._wave, nodeids)
+        skipped: list[str] = []
+        for unit in units:
+            if self._ids[unit.indices[0]] in needed:
+                self._queue.append(unit)
+            else:
+                skipped += [self._ids[index] for index in unit.indices]
+        for node, unit in ahead.items():
+            # The worker reports the first test, which it has, as skipped.
+            rest = unit.indices[1:]
+            if self._ids[unit.indices[0]] not in needed:
+                skipped += [self._ids[index] for index in rest]
+                continue
+            self._publish(node, unit)
+            if rest and not self._send(node, unit, rest):
+                self._queue.append(_Unit(unit.key, rest, unit.cost, unit.crashes))
+        self._skip(skipped)
 
 
 def ordinary_unit(nodeid: str, dist: str) -> str:

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core.plan import Plan
-from pytest_llmeval.core.plan import ProtocolVariant
 from pytest_llmeval.core.settings import Settings
 from pytest_llmeval.gates import NO_BASELINE
 from pytest_llmeval.gates import CollectedBenchmark
@@ -23,9 +24,11 @@ from pytest_llmeval.gates import Thresholds
 from pytest_llmeval.gates import collected_benchmarks
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
-from pytest_llmeval.models import load_model
 from pytest_llmeval.plugin.outcomes import UNANSWERED
 from pytest_llmeval.plugin.outcomes import Outcomes
+from pytest_llmeval.plugin.planned_models import check_models
+from pytest_llmeval.plugin.waves import WaveDecisions
+from pytest_llmeval.plugin.waves import check_sequential
 from pytest_llmeval.reports.formatting import usage_lines
 from pytest_llmeval.reports.registry import ReportInput
 from pytest_llmeval.reports.registry import write_report
@@ -77,30 +80,25 @@ class RunSession:
         self.judged: JudgedRun | None = None
         #: Note for a session without gates.
         self.no_gates_note = "nothing was gated: no thresholds.toml"
-        #: Protocol variant that the model supports, by index of model and planned result.
-        self._variants: dict[tuple[int, int], ProtocolVariant] = {}
-        #: Spec of a model → its name in reports.
-        self._model_names: dict[str, str] = {}
         #: Folders with earlier runs, for model and benchmark names that thresholds may have.
         self._earlier_folders = (settings.runs, settings.baselines)
-        #: Spec of a model → its request modes for choices and text.
-        self._request_modes: dict[str, dict[str, str]] = {}
-        #: Spec of a model → the date in its chat template, if there is one.
-        self._template_dates: dict[str, str] = {}
-        #: True if a model takes requests of several chunks at a time.
-        self.prefetches = False
-        #: True if a model can run as replicas; unknown for the model of a fixture.
-        self._replicable = plan.own_model
         self.usage: Rows = {}
         self._start_time = time.monotonic()
         self._is_resumed = False
-        self._check_models()
+        self.models = check_models(plan, settings)
         self.notes += plan_notes(plan, settings)
-        if settings.replicas is not None and not self._replicable:
+        if settings.replicas is not None and not self.models.replicable:
             self.notes.append("--llm-ray: no replicas, because no model of this run has weights")
         self.thresholds = self._read_thresholds()
         self._baseline_name = baseline_choice(settings.baseline, self.thresholds)
         self.baseline = self._read_baseline()
+        #: Entry ``sequential`` of ``run.json``; None if the run has no waves.
+        self._sequential: dict[str, Any] | None = None
+        if settings.sequential:
+            self._sequential, notes = check_sequential(
+                plan, settings, self.thresholds, self.baseline, self.models.variants
+            )
+            self.notes += notes
         if self.settings.shard is not None:
             part, parts = self.settings.shard
             self.notes.append(
@@ -109,37 +107,6 @@ class RunSession:
             )
         self.folder = self._open_folder(list(command))
         self._writer = RecordWriter(self.folder.records)
-
-    def _check_models(self) -> None:
-        """Open every model; raise ConfigError if it does not support a planned protocol."""
-        for spec in () if self.plan.own_model else self.settings.models:
-            model = load_model(spec, **self.settings.endpoint)
-            self._model_names[spec] = model.name
-            self._request_modes[spec] = dict(model.request_modes.items())
-            if model.template_date:
-                self._template_dates[spec] = model.template_date
-            self.prefetches |= model.prefetch > 0
-            self._replicable |= model.replicable
-            names: dict[tuple[str, str], str] = {}
-            for number, result in enumerate(self.plan.results):
-                if result.responses_of is not None:
-                    continue
-                planned = result.ways[0].name
-                supported = (variant for variant in result.ways if variant.ask in model.asks)
-                variant = next(supported, None)
-                if variant is None:
-                    raise ConfigError(
-                        f"--llm-model {spec} cannot generate text, which protocol"
-                        f" {planned!r} of {result.benchmark} needs: choose another protocol"
-                    )
-                self._variants[self.settings.models.index(spec), number] = variant
-                other = names.setdefault((result.benchmark, variant.scorer), planned)
-                if other != planned:
-                    raise ConfigError(
-                        f"--llm-model {spec} supports only text, so protocols {other!r} and"
-                        f" {planned!r} would both give the result"
-                        f" ({result.benchmark}, {variant.scorer}): run one of them"
-                    )
 
     def _read_thresholds(self) -> Thresholds | None:
         if self.settings.thresholds is None:
@@ -150,7 +117,7 @@ class RunSession:
             for item in self.plan.items
             for result in [self.plan.results[item.result]]
         }
-        names = None if self.plan.own_model else self._model_names
+        names = None if self.plan.own_model else self.models.names
         check_thresholds(thresholds, self._gate_inputs(), self._earlier_folders, names, tests)
         # The noise is that of the sampled items.
         self.notes += noise_warnings(thresholds, self._gate_inputs(sampled=True))
@@ -172,7 +139,9 @@ class RunSession:
     def _samples(self, result: int) -> int:
         """Return the maximum number of answers per item, over the models of the run."""
         planned = self.plan.results[result]
-        variants = [variant for (_, number), variant in self._variants.items() if number == result]
+        variants = [
+            variant for (_, number), variant in self.models.variants.items() if number == result
+        ]
         return max(variant.samples for variant in variants or planned.ways)
 
     def _read_baseline(self) -> Run | None:
@@ -189,8 +158,8 @@ class RunSession:
                 " first run, give --llm-baseline none"
             ) from None
         # If models have different request modes, the comparison at the end raises an error.
-        modes = next(iter(self._request_modes.values()), {})
-        dates = set(self._template_dates.values())
+        modes = next(iter(self.models.request_modes.values()), {})
+        dates = set(self.models.template_dates.values())
         template_date = dates.pop() if len(dates) == 1 else ""
         planned = [
             replace(
@@ -205,10 +174,22 @@ class RunSession:
         check_comparable(baseline, planned, models, self.settings.allow_mismatch)
         return baseline
 
+    def wave_decisions(self, config: pytest.Config) -> WaveDecisions | None:
+        """Return the decisions at the ends of waves; None if the run has no waves."""
+        if self._sequential is None or self.thresholds is None:
+            return None
+        return WaveDecisions(config, self.plan, self.folder, self.thresholds, self.baseline)
+
     def _open_folder(self, command: list[str]) -> RunFolder:
         root = self.settings.runs
         if self.settings.resume:
             resumable = find_resumable(root, self.plan)
+            other = isinstance(resumable, RunFolder) and self._sequential not in (
+                None,
+                resumable.read("run.json").get("sequential"),
+            )
+            if isinstance(resumable, RunFolder) and other:
+                resumable = f"{resumable.path.name} has other gates, alpha or waves"
             if isinstance(resumable, RunFolder):
                 reopen(resumable)
                 resumable.write("run.json", self._with_settings(resumable.read("run.json")))
@@ -220,11 +201,17 @@ class RunSession:
             self.plan,
             command,
             limit=self.settings.limit,
-            asked=self._request_modes,
-            template_dates=self._template_dates,
+            asked=self.models.request_modes,
+            template_dates=self.models.template_dates,
         )
+        if self._sequential is not None:
+            manifest["sequential"] = self._sequential
         folder = create_run(root, self.plan, self._with_settings(manifest))
         folder.claim()
+        if self._sequential is not None:
+            from pytest_llmeval.runs.sequential import order_document
+
+            folder.write("order.json", order_document(self.plan))
         return folder
 
     def _with_settings(self, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -253,7 +240,7 @@ class RunSession:
         """Yield the error records of an item, for the maximum number of samples."""
         planned = self.plan.by_nodeid[nodeid]
         result = self.plan.results[planned.result]
-        variant = self._variants.get((planned.model, planned.result), result.ways[0])
+        variant = self.models.variants.get((planned.model, planned.result), result.ways[0])
         error = Record(
             model=self.plan.models[planned.model],
             benchmark=result.benchmark,

@@ -33,13 +33,11 @@ from pytest_llmeval.evaluation.recorder import Recorder
 from pytest_llmeval.evaluation.recorder import UnanswerableError
 from pytest_llmeval.evaluation.requests import ChunkRequests
 from pytest_llmeval.evaluation.requests import RecoveredRecords
-from pytest_llmeval.models import load_model
 from pytest_llmeval.plugin.collection import CollectedTests
 from pytest_llmeval.plugin.controller import current_run_folder
+from pytest_llmeval.plugin.controller import end_waves
 from pytest_llmeval.plugin.controller import start_session
-from pytest_llmeval.plugin.dry_run import DryRun
-from pytest_llmeval.plugin.dry_run import estimates
-from pytest_llmeval.plugin.dry_run import lacking_jobs
+from pytest_llmeval.plugin.dry_run import make_dry_run
 from pytest_llmeval.plugin.item_answer import Answer
 from pytest_llmeval.plugin.item_answer import wrong_reason
 from pytest_llmeval.plugin.keys import COLLECTION_COMPLETE
@@ -53,6 +51,9 @@ from pytest_llmeval.plugin.outcomes import UNANSWERED
 from pytest_llmeval.plugin.outcomes import attach_outcome
 from pytest_llmeval.plugin.process import GarbageCollection
 from pytest_llmeval.plugin.process import Termination
+from pytest_llmeval.plugin.waves import Skips
+from pytest_llmeval.plugin.waves import WaveRunner
+from pytest_llmeval.plugin.waves import order_tests
 from pytest_llmeval.plugin.worker_channel import WorkerChannel
 from pytest_llmeval.storage.prompts import PromptedItems
 from pytest_llmeval.storage.prompts import write_prompts
@@ -88,6 +89,7 @@ class WorkerPlugin:
         #: ``workerinput`` of an xdist worker; empty in any other process.
         self._worker: Mapping[str, Any] = getattr(config, "workerinput", {})
         self._channel = WorkerChannel.current(config)
+        self._waves: WaveRunner | None = None
         self._garbage = GarbageCollection()
         self._garbage.pause()
         config.add_cleanup(self._garbage.restore)
@@ -123,13 +125,22 @@ class WorkerPlugin:
             return  # no marked test is selected
         shorten_comparisons(self.config, self._plan.by_nodeid)
         if self.settings.dry_run:
-            self.config.pluginmanager.register(self._dry_run())
+            selection = (self._plan, list(self.collected.suite), self.collected.items)
+            try:
+                dry_run = make_dry_run(*selection, self.settings)
+            except ConfigError as error:
+                raise pytest.UsageError(str(error)) from error
+            self.config.pluginmanager.register(dry_run)
         elif self._channel is not None:
             self._termination = Termination(self.config)
             self._channel.publish_plan(self._plan)
             self._channel.register_worker(self._worker["workerid"])
         else:
             self._start_main_session()
+        if self._plan.chunk_waves and not self.settings.dry_run:
+            order_tests(self._plan, session.items)
+            self._waves = WaveRunner(self._plan, self._skips)
+            self.config.pluginmanager.register(self._waves)
 
     def _start_main_session(self) -> None:
         """Start replicas and the session, in a session without xdist. Raises pytest.UsageError."""
@@ -140,6 +151,12 @@ class WorkerPlugin:
                 raise pytest.UsageError(str(error)) from error
         start_session(self.config, self._plan, self.settings)
 
+    def _skips(self, ended: int) -> Skips:
+        """Return the items that are not needed after a number of complete waves."""
+        if self._channel is not None:
+            return self._channel.read_skips()  # decided before this test was released
+        return end_waves(self.config, ended)
+
     def _refuse_problems(self, tests: Sequence[pytest.Item]) -> None:
         """Raise ConfigError for a selected test without items, if only marked tests are selected.
 
@@ -149,18 +166,6 @@ class WorkerPlugin:
         selected = [problems[test.nodeid] for test in tests if test.nodeid in problems]
         if selected and all(test.get_closest_marker("llmeval") for test in tests):
             raise ConfigError(selected[0])
-
-    def _dry_run(self) -> DryRun:
-        specs = () if self._plan.own_model else self.settings.models
-        prices = self.settings.prices
-        try:
-            models = {n: load_model(spec, **self.settings.endpoint) for n, spec in enumerate(specs)}
-            selection = (self._plan, list(self.collected.suite), self.collected.items)
-            benchmark_estimates = estimates(*selection, models, prices)
-            lacking = lacking_jobs(*selection, self.settings)
-        except ConfigError as error:
-            raise pytest.UsageError(str(error)) from error
-        return DryRun(benchmark_estimates, prices, lacking)
 
     # Running ---------------------------------------------------------------------------
 
@@ -251,7 +256,10 @@ class WorkerPlugin:
     def _assigned_chunks(self) -> Iterable[int]:
         """Return the chunks of this process: all, or those that the xdist worker has been sent."""
         if self._channel is None:
-            return self._plan.chunks
+            if self._waves is None:
+                return self._plan.chunks
+            wave = self._waves.wave
+            return [n for n, of in enumerate(self._plan.chunk_waves) if of == wave]
         return self._channel.assigned_chunks(self._worker["workerid"])
 
     def _recover(self) -> RecoveredRecords:

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import shutil
+import signal
 import tempfile
+import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -78,6 +82,24 @@ class WorkerChannel:
                 pids.append(int(file.read_text(encoding="utf-8")))
         return pids
 
+    def end_workers(self, seconds: float) -> None:
+        """Terminate the running workers of an interrupted session, before the run is judged.
+
+        On SIGTERM they write their last records and remove their sandboxes, which no other process
+        can. After ``seconds`` they are killed.
+        """
+        deadline = time.monotonic() + seconds
+        signal_number = signal.SIGTERM
+        while workers := self.worker_pids():
+            for pid in workers:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal_number)
+            if signal_number != signal.SIGTERM:
+                return
+            while self.worker_pids() and time.monotonic() < deadline:
+                time.sleep(0.02)
+            signal_number = signal.SIGKILL
+
     def limits_file(self, spec: str) -> Path:
         """Return the file through which workers share an endpoint's limits."""
         return self.path / f"limits-{hashlib.sha256(spec.encode()).hexdigest()[:16]}"
@@ -99,6 +121,18 @@ class WorkerChannel:
         except FileNotFoundError:
             return []
         return [int(line) for line in text.split("\n")[:-1]]
+
+    def publish_skips(self, skips: Mapping[str, str]) -> None:
+        """Write the items of a sequential run that are not needed any more, with the reasons."""
+        self._write("skips", json.dumps(skips))
+
+    def read_skips(self) -> dict[str, str]:
+        """Return the items that are not needed any more; none before the end of the first wave."""
+        try:
+            skips: dict[str, str] = json.loads((self.path / "skips").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        return skips
 
     def record_crash(self, nodeid: str) -> None:
         """Record for all workers that one of them has crashed in a test."""

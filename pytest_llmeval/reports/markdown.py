@@ -30,6 +30,7 @@ from pytest_llmeval.reports.wording import all_tied_words
 from pytest_llmeval.reports.wording import failure_words
 from pytest_llmeval.reports.wording import resolved_words
 from pytest_llmeval.reports.wording import sampled_words
+from pytest_llmeval.reports.wording import stopped_words
 from pytest_llmeval.reports.wording import truncated_words
 from pytest_llmeval.reports.wording import undecided_words
 from pytest_llmeval.reports.wording import unfinished_words
@@ -186,6 +187,8 @@ def _remarks(result: Mapping[str, Any]) -> Iterator[str]:
     """Yield the sample size, the reasons of lost answers, and the options that help."""
     if result["sampled"] is not None:
         yield sampled_words(result)
+    if stopped := stopped_words(result):
+        yield stopped
     yield from islice(failure_words(result), _FAILURES)
     if resolved := resolved_words(result):
         yield resolved
@@ -234,9 +237,14 @@ def _regressed(run: JudgedRun) -> Iterator[str]:
     if run.comparison is None:
         return
     baseline = gfm.code_span(truncate(str(run.comparison["baseline"]), _NAME, "comparison.json"))
-    if any(not comparison["comparable"] for comparison in run.comparison["comparisons"]):
-        yield f"Protocols or data differ from those of the baseline {baseline}: no verdict on them."
     worse = run.regressions()
+    if any(not comparison["comparable"] for comparison in run.comparison["comparisons"]):
+        yield (
+            f"Protocols, data or answered items differ from those of the baseline {baseline}: no"
+            " verdict on them."
+        )
+        if not worse:
+            return
     if not worse:
         yield f"No subject is significantly worse than in the baseline {baseline}."
         return

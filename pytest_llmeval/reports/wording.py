@@ -292,6 +292,17 @@ def sampled_words(numbers: Mapping[str, Any]) -> str:
     )
 
 
+def stopped_words(numbers: Mapping[str, Any]) -> str | None:
+    """Describe at how many items a sequential run stopped; None of another run.
+
+    ``numbers``: as of ``truncated_words``.
+    """
+    stopped = numbers.get("stopped")
+    if stopped is None:
+        return None
+    return f"stopped at {stopped['asked']:,} of {stopped['population']:,} items (--llm-sequential)"
+
+
 def resolved_words(numbers: Mapping[str, Any]) -> str | None:
     """Return the official rate of a result of patches, over all instances; None of another result.
 

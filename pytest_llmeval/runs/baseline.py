@@ -66,9 +66,17 @@ def save_baseline(run: Run, file: Path) -> None:
     """Write the outcomes of a run to ``file`` atomically; the same run gives the same bytes.
 
     Items that do not count (their test had no verdict) are left out, and so are answers in other
-    option orders: audits are not compared. Raises RunError for a run without outcomes, or if the
-    file cannot be written.
+    option orders: audits are not compared. Raises RunError for a run that stopped early or has no
+    outcomes, or if the file cannot be written.
     """
+    for measurement in run.measurements():
+        if measurement.result.stopped:
+            counts = measurement.result.counts
+            raise RunError(
+                f"{run.path} stopped at {counts.attempted:,} of {counts.total:,} answers of"
+                f" {measurement.name}: complete it first, with --llm-resume and without"
+                " --llm-sequential"
+            )
     groups: dict[_Group, dict[str, dict[str, dict[int, Record]]]] = {}
     for _, records in run.answers():
         for record in records:

@@ -190,6 +190,8 @@ def _cut(text: str, start: int) -> str:
     return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
 
 
+STOPPED = "answers"  # field of the mismatch of a run that stopped early
+
 ALPHA = 0.05
 """Significance level, after Holm's adjustment."""
 
@@ -229,7 +231,13 @@ class RunComparison:
         comparisons: dict[tuple[str, str, str], Comparison | str] = {}
         for comparison in self.comparisons:
             key = (comparison.candidate, comparison.benchmark, comparison.scorer)
-            if differences := self.differences(comparison):
+            # A sequential run decides its own gates before it has all items.
+            differences = [
+                mismatch
+                for mismatch in self.differences(comparison)
+                if mismatch.field != STOPPED or "stopped" in str(mismatch.baseline)
+            ]
+            if differences:
                 texts = shortened_list(mismatch.text for mismatch in differences)
                 comparisons[key] = f"protocols or data differ ({texts}): no verdict"
             elif key in comparisons:
@@ -296,6 +304,7 @@ def compare(baseline: Run, candidate: Run, *, allow_mismatch: bool = False) -> R
     if mismatches and not allow_mismatch:
         raise mismatch_error(names[0], names[1], mismatches)
     mismatches += [unlike for pair in pairs if (unlike := _unmeasured(*pair))]
+    mismatches += [unlike for pair in pairs if (unlike := _stopped(*pair))]
     return RunComparison(
         *names,
         comparisons=tuple(compare_pair(*pair) for pair in pairs),
@@ -403,6 +412,15 @@ def _unmeasured(baseline: Measurement, candidate: Measurement) -> Mismatch | Non
         candidate_rate,
         models,
     )
+
+
+def _stopped(baseline: Measurement, candidate: Measurement) -> Mismatch | None:
+    """Return a mismatch if a run stopped early: its items were chosen by their outcomes."""
+    sides = baseline.result, candidate.result
+    if not any(side.stopped for side in sides):
+        return None
+    before, after = (f"stopped at {s.counts.attempted:,}" if s.stopped else "all" for s in sides)
+    return Mismatch(baseline.name, STOPPED, before, after, (sides[0].model, sides[1].model))
 
 
 # Comparing -------------------------------------------------------------------------------

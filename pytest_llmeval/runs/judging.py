@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import asdict
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -119,7 +118,7 @@ class JudgedRun:
                 "path": self.thresholds_path,
                 "verdict": self.verdict,
                 "items_failed": self.items_failed,
-                "gates": [asdict(verdict) for verdict in self.verdicts],
+                "gates": [verdict.as_json() for verdict in self.verdicts],
             },
         )
         if self.comparison is not None:
@@ -304,6 +303,13 @@ def judge_run(
             earlier=earlier,
             allow_undecided=allow_undecided,
         )
+        if "sequential" in run.manifest:
+            # Imported here because it imports numpy, which only sequential runs need.
+            from pytest_llmeval.runs.sequential import run_progress
+
+            earlier_run = None if isinstance(baseline, NotCompared) else baseline
+            progress = run_progress(run, thresholds, earlier_run)
+            verdicts = [progress.verdict(verdict) for verdict in verdicts]
     if failed_tests is None:
         failed_tests = run.manifest.get("failed_tests", 0)
     items_failed = _items_failed(thresholds, measurements) + failed_tests

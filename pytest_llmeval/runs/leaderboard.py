@@ -70,7 +70,11 @@ def leaderboards(runs: Sequence[Run], *, allow_mismatch: bool = False) -> list[L
             groups.setdefault(key, []).append((run_name(run.path), measurement))
     tables = []
     for (benchmark, scorer), entries in groups.items():
-        comparable = [entries] if allow_mismatch else _comparable(entries)
+        complete = [entry for entry in entries if not entry[1].result.stopped]
+        comparable = [complete] if allow_mismatch and complete else _comparable(complete)
+        for name, stopped in ((name, entry) for name, entry in entries if entry.result.stopped):
+            row = LeaderboardRow(name, stopped.result.model, stopped.result, None)
+            tables.append(Leaderboard(benchmark, scorer, (row,), apart=_STOPPED))
         for group in comparable:
             (_, first), *others = group
             mismatches = [
@@ -83,6 +87,9 @@ def leaderboards(runs: Sequence[Run], *, allow_mismatch: bool = False) -> list[L
             table = _standings(group)
             tables.append(Leaderboard(benchmark, scorer, table, tuple(mismatches), same, apart))
     return tables
+
+
+_STOPPED = "stopped when its gates were decided: not ranked with complete runs"
 
 
 def _comparable(entries: Sequence[Entry]) -> list[list[Entry]]:

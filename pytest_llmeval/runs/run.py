@@ -268,8 +268,31 @@ class Run:
         day = self.manifest.get("template_dates", {}).get(model, "")
         measurement = measure(planned, variant, model, dict(_outcomes(own)), weights)
         audit = self._audit(planned, variant, measurement)
-        result = replace(measurement.result, audit=audit)
+        first = self._first_of_order(model, planned, measurement)
+        result = replace(measurement.result, audit=audit, first_of_order=first)
         return replace(measurement, asked=asked, template_date=day, result=result)
+
+    def _first_of_order(
+        self, model: str, planned: PlannedResult, measurement: Measurement
+    ) -> bool | None:
+        """Return ``Result.first_of_order``, from the order of the items of a sequential run."""
+        if "sequential" not in self.manifest or not measurement.result.counts.missing:
+            return None
+        answered = measurement.items
+        for course in self._order["courses"]:
+            items = [item for item, _ in course["items"]]
+            index = course["model"]
+            name = model if self.manifest["own_model"] else self.manifest["models"][index]
+            other = self.planned[course["result"]]
+            if (name, other.benchmark) == (model, planned.benchmark) and answered.keys() <= {
+                *items
+            }:
+                return all(item in answered for item in items[: len(answered)])
+        return False
+
+    @cached_property
+    def _order(self) -> Mapping[str, Any]:
+        return RunFolder(self.path).read("order.json")
 
     def _debiased(self, model: str, planned: PlannedResult, first: Measurement) -> Measurement:
         records = self._records(model, planned.benchmark)

@@ -68,6 +68,12 @@ class _PlannedResult(_Document):
         return self
 
 
+class _Sequential(_Document):
+    alpha: float
+    wave: int
+    gates: str
+
+
 class _Manifest(_Document):
     models: list[str]
     own_model: bool
@@ -89,6 +95,7 @@ class _Manifest(_Document):
     versions: dict[str, str] = {}
     usage: list[Annotated[list[str | dict[str, float]], Field(min_length=3, max_length=3)]] = []
     prices: dict[str, Any] | None = None
+    sequential: _Sequential | None = None
 
 
 class _PassEstimate(_Document):
@@ -98,6 +105,11 @@ class _PassEstimate(_Document):
 
 class _Sample(_Document):
     items: int
+
+
+class _Stopped(_Document):
+    asked: int
+    population: int
 
 
 class _Counts(_Document):
@@ -125,6 +137,7 @@ class _Result(_Counts):
     normalized_gain: float | None
     chance: float | None
     sampled: _Sample | None
+    stopped: _Stopped | None = None
     subjects: dict[str, _Counts]
     pass_at_k: Annotated[dict[str, _PassEstimate | None] | None, Field(alias="pass@k")] = None
     pass_hat_k: Annotated[dict[str, _PassEstimate | None] | None, Field(alias="pass^k")] = None
@@ -153,6 +166,7 @@ class _Gate(_Document):
     max: float | None = None
     detectable: float | None = None
     warning: str | None = None
+    sequential: dict[str, float | None] | None = None
 
 
 class _Gates(_Document):
@@ -190,11 +204,22 @@ class _Comparison(_Document):
     comparisons: list[_ResultComparison]
 
 
+class _Course(_Document):
+    model: int
+    result: int
+    items: list[Annotated[list[str], Field(min_length=2, max_length=2)]]
+
+
+class _Order(_Document):
+    courses: list[_Course]
+
+
 _DOCUMENTS: Mapping[str, type[_Document]] = {
     "run.json": _Manifest,
     "metrics.json": _Metrics,
     "gates.json": _Gates,
     "comparison.json": _Comparison,
+    "order.json": _Order,
 }
 
 

@@ -8,8 +8,8 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Request
 from pytest_llmeval.core.prices import Prices
-from pytest_llmeval.plugin.dry_run import Estimate
 from pytest_llmeval.plugin.dry_run import dry_run_parts
+from pytest_llmeval.plugin.estimates import Estimate
 from pytest_llmeval.prompts import CLOZE
 from pytest_llmeval.prompts import LMEVAL_WINOGRANDE
 

@@ -14,6 +14,7 @@ PACKAGE = Path(pytest_llmeval.__file__).parent
 ALLOWED = PACKAGE / "plugin" / "pytest_internals.py"
 OTHER_LIBRARIES = {
     PACKAGE / "models" / "hf",  # torch and transformers
+    PACKAGE / "models" / "ray",  # the function with which Ray prints
     PACKAGE / "sandbox",  # a socket of docker's; nothing there runs beside pytest's objects
 }
 NAMED_TUPLE = {"_asdict", "_fields", "_replace"}

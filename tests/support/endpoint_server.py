@@ -54,7 +54,7 @@ HANG, RESET, GARBAGE, TORN = "hang", "reset", "garbage", "torn"
 class Script:
     """How the server behaves.
 
-    ``latency``: seconds before an answer. ``faults``: share of requests by fault: an HTTP status,
+    ``latency``: seconds before an answer, or before those to prompts with ``late``. ``faults``: share of requests by fault: an HTTP status,
     ``"429 after"`` (with Retry-After), ``hang``, ``reset``, ``garbage``, ``torn`` (JSON that breaks
     off). ``replies``: a mark that stands in the prompt → what the requests with it get, one after
     the other, the last for ever: an answer's JSON, a fault, or ``[status, JSON, headers]``.
@@ -68,6 +68,7 @@ class Script:
     """
 
     latency: float = 0.0
+    late: str = ""
     faults: Mapping[str, float] = field(default_factory=dict)
     retry_after: str = "0.2"
     replies: Mapping[str, list[Any]] = field(default_factory=dict)
@@ -178,7 +179,8 @@ class Server:
             self._busy -= 1
             self._start_queued()
 
-        if self.script.latency:
+        late = self.script.late
+        if self.script.latency and (not late or late in prompt_text(body)):
             asyncio.get_running_loop().call_later(self.script.latency, finish)
         else:
             finish()

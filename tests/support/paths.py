@@ -11,3 +11,6 @@ GOLDEN_FILES = REPOSITORY / "tests" / "golden"
 
 DATA = Path(os.environ.get("LLMEVAL_DATA") or REPOSITORY.parent / "shared" / "data")
 """Public benchmark files and recorded outputs; tests that need them are skipped without."""
+
+REFERENCE = DATA.parent / "reference"
+"""Numbers that other programs computed; tests that need them are skipped without."""

@@ -31,6 +31,7 @@ from pytest_llmeval.reports.wording import all_tied_words
 from pytest_llmeval.reports.wording import protocol_words
 from pytest_llmeval.reports.wording import resolved_words
 from pytest_llmeval.reports.wording import sampled_words
+from pytest_llmeval.reports.wording import stopped_words
 from pytest_llmeval.reports.wording import tie_words
 from pytest_llmeval.reports.wording import truncated_words
 from pytest_llmeval.reports.wording import weakest_subjects
@@ -174,7 +175,9 @@ def result_data(
             "truncated": truncated_words(numbers),
             "per_character": measurement.result.scorer == CLOZE,
         },
-        "sampled": sampled_words(numbers) if numbers["sampled"] is not None else None,
+        "sampled": sampled_words(numbers)
+        if numbers["sampled"] is not None
+        else stopped_words(numbers),
         "measured_subjects": subjects,
         "weakest": [[entry.subject, entry.text] for entry in weakest],
         "areas": _areas(measurement.result, compared),
@@ -216,7 +219,9 @@ def _areas(result: Result, compared: Mapping[str, Any] | None) -> list[dict[str,
                 "name": area,
                 "subjects": members,
                 "accuracy": counts.correct / counts.answered if defined else None,
-                "interval": list(tally_interval(counts.tally)) if defined else None,
+                "interval": list(tally_interval(counts.tally))
+                if defined and not result.stopped
+                else None,
                 "baseline": _area_baseline(members, compared),
             }
         )

@@ -22,6 +22,7 @@ from pytest_llmeval.reports.formatting import signed
 from pytest_llmeval.reports.terminal.tables import add_number_columns
 from pytest_llmeval.reports.terminal.tables import compact_table
 from pytest_llmeval.runs.comparison import ALPHA
+from pytest_llmeval.runs.comparison import STOPPED
 from pytest_llmeval.runs.comparison import Mismatch
 from pytest_llmeval.runs.comparison import RunComparison
 
@@ -31,6 +32,12 @@ FLIPS = 10
 _WORST = 10
 _COLUMNS = ("n", "baseline", "candidate", "drop", "p")
 NO_VERDICT = "protocols or data differ: no verdict"
+
+
+def no_verdict(mismatches: Sequence[Mismatch]) -> str:
+    """Return why a comparison has no verdict."""
+    only_stopped = all(mismatch.field == STOPPED for mismatch in mismatches)
+    return "a run stopped before all items: no verdict" if only_stopped else NO_VERDICT
 
 
 def comparison_parts(run_comparison: RunComparison, flips: int = FLIPS) -> Iterator[Any]:
@@ -44,9 +51,8 @@ def comparison_parts(run_comparison: RunComparison, flips: int = FLIPS) -> Itera
             if more := _more_worse(comparison):
                 yield Text(more, style="red")
         else:
-            yield Text(
-                f"{NO_VERDICT}: {fields(run_comparison.differences(comparison))}", style="yellow"
-            )
+            differences = run_comparison.differences(comparison)
+            yield Text(f"{no_verdict(differences)}: {fields(differences)}", style="yellow")
         yield Text(_totals(comparison))
         for line in _flip_lines(comparison, flips):
             yield Text(line)
@@ -224,8 +230,9 @@ def _markdown_details(
 ) -> Iterator[str]:
     name, verdict = _name(run_comparison, comparison), run_comparison.comparable(comparison)
     if not verdict:
-        differences = gfm.code_span(fields(run_comparison.differences(comparison)))
-        yield f"**{NO_VERDICT}** for {gfm.code_span(name)}: {differences}"
+        mismatches = run_comparison.differences(comparison)
+        differences = gfm.code_span(fields(mismatches))
+        yield f"**{no_verdict(mismatches)}** for {gfm.code_span(name)}: {differences}"
     worst = comparison.worst(_WORST)
     if worst and len(comparison.subjects) > 1:
         rows = [(gfm.code_cell(subject), *_cells(drop, verdict)) for subject, drop in worst]

@@ -21,6 +21,7 @@ from pytest_llmeval.reports.formatting import gain_interval
 from pytest_llmeval.reports.formatting import one_line
 from pytest_llmeval.reports.formatting import truncate
 from pytest_llmeval.reports.terminal.tables import open_table
+from pytest_llmeval.reports.wording import stopped_words
 from pytest_llmeval.runs.baseline import read_baseline
 from pytest_llmeval.runs.judging import JudgedRun
 from pytest_llmeval.runs.judging import read_judged_run
@@ -117,12 +118,18 @@ def baseline_names(folder: Path) -> dict[str, str]:
 
 
 def make_series(runs: Sequence[JudgedRun], baselines: Mapping[str, str]) -> list[Series]:
-    """Return a series for every metric of every result, in the order of appearance."""
+    """Return a series for every metric of every result, in the order of appearance.
+
+    Results of runs that stopped early are left out: they are no estimates of the same precision, and
+    on average too far from their bounds.
+    """
     lines: dict[_Key, list[Point]] = {}
     bounds: dict[_Key, SeriesBound | None] = {}
     names: dict[str, str] = {}  # fingerprint → name of the protocol, which may be renamed
     for run in runs:
         for result in run.results:
+            if result.get("stopped"):
+                continue
             key = (
                 result_name(result),
                 result["protocol_fingerprint"],
@@ -239,7 +246,9 @@ def _style(verdict: str) -> str:
 
 def _numbers(run: JudgedRun) -> str:
     return ", ".join(
-        f"{result_name(result)} " + ("-" if (a := result["accuracy"]) is None else f"{a:.4f}")
+        f"{result_name(result)} "
+        + ("-" if (a := result["accuracy"]) is None else f"{a:.4f}")
+        + (f" ({words})" if (words := stopped_words(result)) else "")
         for result in run.results
     )
 

@@ -39,6 +39,7 @@ from pytest_llmeval.reports.terminal.tables import open_table
 from pytest_llmeval.reports.wording import all_tied_words
 from pytest_llmeval.reports.wording import resolved_words
 from pytest_llmeval.reports.wording import sampled_words
+from pytest_llmeval.reports.wording import stopped_words
 from pytest_llmeval.reports.wording import tie_words
 from pytest_llmeval.reports.wording import truncated_words
 from pytest_llmeval.reports.wording import undecided_words
@@ -200,6 +201,8 @@ def _remarks(results: Iterable[tuple[Result, dict[str, Any]]]) -> Iterable[Text]
             yield Text(f"{name}: sampled {items:,} of {numbers['items']:,} items", style="yellow")
         elif numbers["sampled"] is not None:
             yield Text(f"{name}: {sampled_words(numbers)}", style="yellow")
+        elif stopped := stopped_words(numbers):
+            yield Text(f"{name}: {stopped}", style="yellow")
         elif counts.missing:
             yield Text(
                 f"{name}: only {counts.attempted:,} of {counts.total:,} {unit}", style="yellow"

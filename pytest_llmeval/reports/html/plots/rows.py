@@ -136,7 +136,7 @@ def _subject_bars(
             missing = "no answers" if not row["errors"] else "errors"
             parts.append(text(layout.left + 6, y + 4, missing, "tick"))
             continue
-        low, high = row["interval"]
+        low, high = row["interval"] or (value, value)
         title = f"{name}: {value:.4f} [{low:.4f}, {high:.4f}], {row['n']:,} answers"
         parts.append(box(layout.left, y - 6, place(value) - layout.left, 12, "bar", title))
         parts.append(_whisker(place(low), place(high), y))
