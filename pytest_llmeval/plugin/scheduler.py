@@ -205,7 +205,7 @@ class WaveScheduling(ChunkScheduling):
     """Scheduler that sends no chunk of a wave before the gates are decided on all earlier waves.
 
     A worker runs a test only once it knows the next one. At the end of a wave it is therefore sent
-    the first test of a chunk of the next wave, which it does not start until it is sent another
+    the first test of a chunk of a later wave, which it does not start until it is sent another
     test, and by then the gates are decided (unless another worker crashes meanwhile: then it may
     start before, which no decision uses). ``needed(number, nodeids)`` decides them after that
     number of complete waves and returns the node ids that are still needed; ``skip(nodeids)`` reports
@@ -222,11 +222,12 @@ class WaveScheduling(ChunkScheduling):
         super().__init__(*arguments, **options)
         self._needed = needed
         self._skip = skip
+        #: Number of the current wave, from 0.
         self._wave = 0
         #: Units of the waves that have not begun.
         self._later: deque[list[_Unit]] = deque()
-        #: Worker → the unit of the next wave of which it has the first test.
-        self._ahead: dict[Node, _Unit] = {}
+        #: Worker → the unit of a later wave of which it has the first test, and that wave.
+        self._ahead: dict[Node, tuple[int, _Unit]] = {}
 
     @property
     def tests_finished(self) -> bool:
@@ -237,19 +238,18 @@ class WaveScheduling(ChunkScheduling):
         return bool(self._later) or super().has_pending
 
     def mark_test_complete(self, node: Node, item_index: int, duration: float = 0) -> None:
-        unit = self._ahead.get(node)
-        if unit is not None and item_index == unit.indices[0]:  # it was not held back
-            del self._ahead[node]
+        if item_index in self._ahead_of(node):  # it was not held back
+            wave, unit = self._ahead.pop(node)
             if rest := unit.indices[1:]:
-                self._wave_after().append(_Unit(unit.key, rest, unit.cost, unit.crashes))
+                self._units_of(wave).append(_Unit(unit.key, rest, unit.cost, unit.crashes))
         super().mark_test_complete(node, item_index, duration)
 
     def remove_node(self, node: Node) -> str | None:
-        """Remove a worker; its unit of the next wave returns to that wave."""
-        unit = self._ahead.pop(node, None)
-        if unit is not None:
+        """Remove a worker; its unit of a later wave returns to that wave."""
+        if node in self._ahead:
+            wave, unit = self._ahead.pop(node)
             self._assigned[node].pending.pop(unit.indices[0], None)
-            self._wave_after().append(unit)
+            self._units_of(wave).append(unit)
         return super().remove_node(node)
 
     def _start(self) -> bool:
@@ -278,15 +278,12 @@ class WaveScheduling(ChunkScheduling):
         for node in active:
             if len(self._assigned[node].pending) != 1 or node in self._ahead:
                 continue
-            units = self._wave_after()
+            waves = enumerate(self._later, self._wave + 1)
+            wave, units = next(((wave, units) for wave, units in waves if units), (0, []))
             if not units:
                 node.shutdown()  # it runs its last test, and there is no other that may follow it
-                continue
-            unit = units.pop(0)
-            if not self._send(node, unit, unit.indices[:1]):
-                units.insert(0, unit)
-                continue
-            self._ahead[node] = unit
+            elif self._send(node, units[0], units[0].indices[:1]):
+                self._ahead[node] = (wave, units.pop(0))
 
     def _is_wave_over(self) -> bool:
         if self._ids is None or self._queue:
@@ -297,20 +294,21 @@ class WaveScheduling(ChunkScheduling):
         )
 
     def _ahead_of(self, node: Node) -> set[int]:
-        return {self._ahead[node].indices[0]} if node in self._ahead else set()
+        return {self._ahead[node][1].indices[0]} if node in self._ahead else set()
 
-    def _wave_after(self) -> list[_Unit]:
-        """Return the units of the next wave, without those that a worker has begun to receive."""
-        if not self._later:
+    def _units_of(self, wave: int) -> list[_Unit]:
+        """Return the units of a later wave, without those that a worker has begun to receive."""
+        while len(self._later) < wave - self._wave:
             self._later.append([])
-        return self._later[0]
+        return self._later[wave - self._wave - 1]
 
     def _begin_wave(self) -> None:
         """Decide the gates, skip what no gate needs, and send the rest of the units of a wave."""
         assert self._ids is not None
-        units, ahead = self._later.popleft() if self._later else [], self._ahead
-        self._ahead = {}
+        units = self._later.popleft() if self._later else []
         self._wave += 1
+        begun = [node for node, (wave, _) in self._ahead.items() if wave == self._wave]
+        ahead = {node: self._ahead.pop(node)[1] for node in begun}
         nodeids = [self._ids[index] for unit in (*units, *ahead.values()) for index in unit.indices]
         needed = self._needed(self._wave, nodeids)
         skipped: list[str] = []

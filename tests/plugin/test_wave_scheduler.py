@@ -144,6 +144,14 @@ def test_a_crash_loses_one_test_at_most(waves, workers, steps, data):
     assert len(session.crashed) <= 1
 
 
+def test_a_worker_is_left_for_every_later_wave():
+    """One worker is lost while another has the only test of the next wave."""
+    session = Session([[1, 1, 2, 3], [1], [1]], 3, set())
+    session.crash(session.nodes[1])
+    session.run()
+    assert len(session.done) + len(session.crashed) == len(session.ids)
+
+
 def test_a_chunk_of_the_next_wave_is_assigned_after_the_decision():
     """Before that, a model that works ahead would send its requests."""
     session = Session([[2], [3]], 1, set())
