@@ -2,7 +2,7 @@
 
     python perf/endpoint_faults.py [--items 5000] [--workers 0]
 
-The stand-in server (``tests/endpoint_server.py``) answers 10 % of the requests with 429 (half of
+The stand-in server (``tests/support/endpoint_server.py``) answers 10 % of the requests with 429 (half of
 them with Retry-After), 5 % with 500, resets 2 % of the connections, never answers 1 % and answers
 1 % with what is no JSON. Three whole pytest runs of the same benchmark: without faults; with
 faults, killed (SIGKILL) when half of the answers are on disk; and that one again with
@@ -25,12 +25,11 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from peer import stand_in_server
+
 FAULTS = {
     "429": 0.05,
     "429 after": 0.05,
@@ -81,11 +80,11 @@ def main() -> int:
 
 def compare(project: Path, items: int, workers: int) -> int:
     """Run without faults, with faults up to the kill, and on; print what came of it."""
-    with server({"latency": 0.05}) as url:
+    with stand_in_server({"latency": 0.05}) as url:
         started = time.perf_counter()
         finish(command(url, "clean", workers), project)
         clean = time.perf_counter() - started
-    with server({"latency": 0.05, "faults": FAULTS, "retry_after": "1"}) as url:
+    with stand_in_server({"latency": 0.05, "faults": FAULTS, "retry_after": "1"}) as url:
         started = time.perf_counter()
         faulty_run = command(url, "faulty", workers)
         answered_before = kill_at(items // 2, faulty_run, project)
@@ -170,22 +169,6 @@ def ended(runs: Path) -> Ended:
             continue
         found[record["item"]] = (record["outcome"], record.get("text", ""))
     return found
-
-
-@contextmanager
-def server(script: dict[str, Any]) -> Iterator[str]:
-    """Return the address of a stand-in server in a process of its own."""
-    process = subprocess.Popen(
-        [sys.executable, str(ROOT / "tests" / "endpoint_server.py"), json.dumps(script)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        yield process.stdout.readline().strip()
-    finally:
-        process.communicate()
 
 
 def stats(url: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
     python perf/endpoint_throughput.py [--items 2000] [--rounds 3]
 
-One stand-in server (``tests/endpoint_server.py``) with 50 ms latency, 64 requests in flight, MMLU
+One stand-in server (``tests/support/endpoint_server.py``) with 50 ms latency, 64 requests in flight, MMLU
 prompts without shots. *Letters*: lm-eval's ``local-completions`` sends an echo request for every
 option, we read the letters from the top_logprobs of one token; the bare loop sends the same
 request as we do and reads nothing. *Generation*: lm-eval's ``local-chat-completions`` against
@@ -27,13 +27,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from peer import ROOT
 from peer import data
+from peer import stand_in_server
 
 IN_FLIGHT = 64
 LATENCY = 0.05
@@ -71,7 +69,7 @@ def compare(options: argparse.Namespace) -> int:
     for _ in range(options.rounds):
         for task in TASKS:
             for tool in TOOLS:
-                with server() as url:
+                with stand_in_server({"latency": LATENCY}) as url:
                     seconds = call_self(options, tool, task, url)
                 best[tool, task] = max(best.get((tool, task), 0.0), options.items / seconds)
     print(
@@ -255,23 +253,6 @@ def call_self(options: argparse.Namespace, part: str, task: str, url: str) -> fl
     if part == "tokenizer":
         return 0.0
     return float(json.loads(done.stdout.splitlines()[-1])["seconds"])
-
-
-@contextmanager
-def server() -> Iterator[str]:
-    """Return the address of a fresh stand-in server in a process of its own."""
-    script = json.dumps({"latency": LATENCY})
-    process = subprocess.Popen(
-        [sys.executable, str(ROOT / "tests" / "endpoint_server.py"), script],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        yield process.stdout.readline().strip()
-    finally:
-        process.communicate()
 
 
 if __name__ == "__main__":

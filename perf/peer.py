@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
+import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from collections.abc import Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PARITY = ROOT / "tests" / "parity"
+TESTS = ROOT / "tests"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +73,7 @@ def run_lm_eval(
     options: argparse.Namespace, task: str, benchmark: str, method: str, **asked: Any
 ) -> tuple[float, list[dict[str, Any]]]:
     """lm-eval's own task on the same rows: seconds inside a method of its model, and its samples."""
-    sys.path.insert(0, str(PARITY))
+    sys.path.insert(0, str(TESTS))
     import lm_eval
     from lm_eval.models.huggingface import HFLM
 
@@ -101,3 +106,23 @@ def run_lm_eval(
 def loading_seconds(log: str) -> float:
     """Return what loading took by our log: it is no part of answering."""
     return sum(map(float, re.findall(r"ready after ([0-9.]+) s", log)))
+
+
+@contextmanager
+def stand_in_server(script: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the address of a stand-in endpoint in a process of its own.
+
+    ``script``: the fields of ``Script`` in ``tests/support/endpoint_server.py``.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", "support.endpoint_server", json.dumps(script)],
+        cwd=TESTS,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.communicate()

@@ -4,11 +4,12 @@ A log-likelihood run of 14,042 items in MMLU's 57 subjects, with made-up questio
 prompts of five shots and a baseline, written by `llmeval report` in a process of its own. Exits
 with 1 above a limit: 20 s, 500 MB of memory, 15 MB of file.
 
-    python perf/report_size.py [ITEMS]
+    python perf/report_size.py [--items 14042]
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import math
 import random
@@ -103,7 +104,9 @@ def record(item: Item, protocol, dataset: Dataset, fingerprint: str, rng: random
 
 
 def main() -> int:
-    items = int(sys.argv[1]) if len(sys.argv) > 1 else sum(TEST_ROWS.values())
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--items", type=int, default=sum(TEST_ROWS.values()))
+    items = parser.parse_args().items
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         dataset = made_up(items, random.Random(1))

@@ -1,8 +1,8 @@
 """A stand-in for an OpenAI-compatible server: real HTTP on loopback, and the same answer always.
 
-In a test: ``with serve(Script(latency=0.05)) as server: …``. As a program, for other processes:
-``python tests/endpoint_server.py '{"latency": 0.05}'`` prints its address and serves until its
-standard input is closed.
+In a test: ``with serve(Script(latency=0.05)) as server: …``. As a program, for other processes (in
+the folder ``tests``): ``python -m support.endpoint_server '{"latency": 0.05}'`` prints its address
+and serves until its standard input is closed.
 
 What is answered depends on the prompt and the seed alone, so a run with faults can be compared
 with one without. Which requests fail depends on the prompt and on how often it has been asked, not
