@@ -165,9 +165,15 @@ class NodeJobs:
                 problem = error_line(error, 0)
                 if self._closed:
                     break
-                with contextlib.suppress(ConfigError):  # the next attempt fails as well
-                    self._places[number] = place = self._make()
+                place = self._make()
+                try:
                     self._check(place.open.remote())
+                except ConfigError as failure:
+                    # Never run anything there: the sandbox may be another one.
+                    problem = str(failure)
+                    self._ray.kill(place)
+                else:
+                    self._places[number] = place
             else:
                 return ended
         return _failed(job, f"the node of the sandbox was lost: {problem}")
