@@ -34,6 +34,8 @@ class Score:
     all_tied: bool = False
     #: Of code that was run, the explanation of the outcome, of limited length.
     log: str = ""
+    #: Of code that was run on a node of a cluster, the node's host name.
+    node: str = field(default="", compare=False)
     #: Time of a model that the scorer used, which is part of the cost of the answer.
     seconds: float = field(default=0.0, compare=False)
 
@@ -92,6 +94,7 @@ class Record:
     all_tied: bool = False
     encoded_apart: int = 0
     log: str = ""
+    node: str = ""
 
     @property
     def truncated(self) -> bool:

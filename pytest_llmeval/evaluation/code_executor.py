@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import fields
+from dataclasses import replace
 from typing import Any
 from typing import NamedTuple
 
@@ -243,6 +244,6 @@ def digest_of(job: Job) -> str:
 
 def _scored(score_of: Callable[[Result], Score], result: Result) -> Score:
     try:
-        return score_of(result)
+        return replace(score_of(result), node=result.node)
     except Exception as error:
         return Score(Outcome.ERROR, error=f"the result cannot be scored: {error!r}")

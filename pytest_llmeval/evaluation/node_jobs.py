@@ -9,6 +9,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -40,28 +41,29 @@ class Place:
         """Open nothing yet."""
         self._kind, self._settings = KINDS[kind], settings
         self._runner: Any = None
+        self._node = socket.gethostname()
         surroundings.adopt()
 
     def open(self) -> tuple[str, str, str]:
         """Open the runner; return node, identity of the runner, and the reason if it cannot be opened."""
-        node = socket.gethostname()
         try:
             identity = self._kind.identity(self._settings)
             # As one of many processes, so that it uses the smallest share of its machine.
             self._runner = self._kind.open(self._settings, 1_000_000)
         except ConfigError as error:
-            return node, "", str(error)
-        return node, identity, ""
+            return self._node, "", str(error)
+        return self._node, identity, ""
 
     def run(self, job: Job) -> Result:
         """Run a job."""
         (result,) = self._runner.run([job])
-        ended: Result = result
+        ended: Result = replace(result, node=self._node)
         return ended
 
     def run_references(self, jobs: Sequence[Job]) -> list[Result]:
         """Run reference solutions, which also measures how fast the node is."""
-        return list(self._kind.run_references(self._runner, jobs))
+        results = self._kind.run_references(self._runner, jobs)
+        return [replace(result, node=self._node) for result in results]
 
     def close(self) -> None:
         """Close the runner."""
@@ -87,6 +89,8 @@ class NodeJobs:
         self._make: Callable[[], Any] = lambda: actor.remote(*arguments)
         self._identity = KINDS[kind].identity(settings)
         self._places = [self._make() for _ in range(places_of(cluster))]
+        #: Host name of the node of each place.
+        self._nodes: list[str] = []
         try:
             self._open_places()
         except BaseException:
@@ -102,7 +106,7 @@ class NodeJobs:
             if not ready:
                 break
             for ref in ready:
-                self._check(ref)
+                self._nodes.append(self._check(ref))
                 opened.append(pending.pop(ref))
         for place in pending.values():
             self._ray.kill(place)
@@ -112,8 +116,12 @@ class NodeJobs:
             )
         self._places = opened
 
-    def _check(self, ref: Any) -> None:
-        """Raise ConfigError unless a place was opened, with the same runner as on this machine."""
+    def _check(self, ref: Any) -> str:
+        """Return the node of a place that was opened.
+
+        Raises ConfigError if it was not, or if its runner differs from the one on this machine.
+        """
+        node: str
         try:
             node, identity, problem = self._ray.get(ref, timeout=_START_SECONDS)
         except self._ray.exceptions.RayError as error:
@@ -124,6 +132,7 @@ class NodeJobs:
             raise ConfigError(
                 f"the sandbox on {node} differs from the one here: {identity}, here {self._identity}"
             )
+        return node
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Result]:
         """Run jobs, one in each place at a time; yield results as completed."""
@@ -160,23 +169,24 @@ class NodeJobs:
             try:
                 ended: Result = self._ray.get(self._places[number].run.remote(job))
             except self._ray.exceptions.RayTaskError as error:
-                return _failed(job, error_line(error, -1))
+                return _failed(job, error_line(error, -1), self._nodes[number])
             except self._ray.exceptions.RayError as error:
                 problem = error_line(error, 0)
                 if self._closed:
                     break
                 place = self._make()
                 try:
-                    self._check(place.open.remote())
+                    node = self._check(place.open.remote())
                 except ConfigError as failure:
                     # Never run anything there: the sandbox may be another one.
                     problem = str(failure)
                     self._ray.kill(place)
                 else:
-                    self._places[number] = place
+                    self._places[number], self._nodes[number] = place, node
             else:
                 return ended
-        return _failed(job, f"the node of the sandbox was lost: {problem}")
+        node = self._nodes[number]
+        return _failed(job, f"the sandbox on {node} was lost: {problem}", node)
 
 
 def places_of(cluster: Cluster) -> int:
@@ -184,6 +194,6 @@ def places_of(cluster: Cluster) -> int:
     return int(cluster.connect().cluster_resources().get(RESOURCE, 0))
 
 
-def _failed(job: Job, problem: str) -> Result:
+def _failed(job: Job, problem: str, node: str) -> Result:
     kind = Execution if isinstance(job, Program) else TrialResult
-    return kind(job.id, "error", detail=problem)
+    return kind(job.id, "error", detail=problem, node=node)

@@ -61,6 +61,7 @@ def scored_record(blank: Record, response: Response, verdict: Score) -> Record:
         error=verdict.error,
         detail=verdict.detail,
         log=verdict.log,
+        node=verdict.node,
         # Values that are not numbers can neither be compared later nor written as JSON.
         logprobs=() if verdict.outcome is Outcome.ERROR else response.logprobs,
         text=response.text,
@@ -133,6 +134,7 @@ def for_other_scorers(plan: Plan, result: int, record: Record) -> tuple[Record, 
             all_tied=False,
             detail="",
             log="",
+            node="",
         )
         for other in scorers
     )

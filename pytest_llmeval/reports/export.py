@@ -67,6 +67,7 @@ COLUMNS = (
     Column("text", "string", "the generated text"),
     Column("reasoning", "string", "reasoning before the answer"),
     Column("log", "string", "of code that was run, what explains the outcome; null: nothing"),
+    Column("node", "string", "of code that was run on a cluster, the host name of the node"),
     Column(
         "logprobs", "list<double>", "natural log of each choice's probability; null: impossible"
     ),
@@ -144,6 +145,7 @@ def _row(record: Record, run: Run, protocol: str | None) -> dict[str, Any]:
         "text": record.text,
         "reasoning": record.reasoning,
         "log": record.log or None,
+        "node": record.node or None,
         "logprobs": [None if value == -math.inf else value for value in record.logprobs] or None,
         "finish_reason": record.finish_reason,
         "truncated": record.truncated,

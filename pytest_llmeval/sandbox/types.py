@@ -57,6 +57,8 @@ class Execution:
     detail: str = ""
     """Exception type and message on one line; for `error` the message of the machinery."""
     seconds: float | None = None
+    node: str = ""
+    """Host name of the node that ran it; empty: this machine."""
 
 
 class Sandbox(Protocol):

@@ -47,6 +47,7 @@ class VerdictLog:
             "answer": score.answer,
             "detail": score.detail,
             "log": score.log,
+            "node": score.node,
         }
         self._writer.write(json.dumps(line).encode("ascii") + b"\n")
 
@@ -87,6 +88,7 @@ class VerdictLog:
                         value["answer"],
                         detail=value["detail"],
                         log=value["log"],
+                        node=value.get("node", ""),
                     )
                     self._scores[value["job"]] = score
         except FileNotFoundError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from socket import gethostname
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +16,7 @@ from pytest_llmeval.sandbox import Program
 from support.code_benchmark import BENCHMARK
 from support.opened_sandbox import opened
 from support.replicated_project import metrics
+from support.replicated_project import newest
 from support.replicated_project import run
 
 SETTINGS = SimpleNamespace(sandbox="docker", trials={})
@@ -35,16 +38,18 @@ PROGRAMS = [
 def here():
     """Verdicts of a sandbox on this machine."""
     with opened("docker", workers=2) as sandbox:
-        return {one.id: one.status for one in sandbox.run(PROGRAMS)}
+        return {result.id: result.status for result in sandbox.run(PROGRAMS)}
 
 
 def test_the_verdicts_are_those_of_one_machine(here, cluster):
     assert places_of(cluster) == 2
     jobs = NodeJobs(cluster, "program", SETTINGS)
     try:
-        right = [one for one in PROGRAMS if one.id.startswith("right")]
-        assert {one.status for one in jobs.calibrate(right)} == {"passed"}
-        assert {one.id: one.status for one in jobs.run(PROGRAMS)} == here
+        right = [program for program in PROGRAMS if program.id.startswith("right")]
+        assert {result.status for result in jobs.calibrate(right)} == {"passed"}
+        results = list(jobs.run(PROGRAMS))
+        assert {result.id: result.status for result in results} == here
+        assert {result.node for result in results} == {gethostname()}
     finally:
         jobs.close()
     assert set(here.values()) >= {"passed", "failed", "timeout"}
@@ -99,6 +104,9 @@ def test_a_run_with_sandboxes_on_nodes_equals_one_without(tmp_path, nodes):
     on_nodes = run(project, *options)
     assert on_nodes.returncode == 0, on_nodes.stdout + on_nodes.stderr
     assert metrics(project) == alone
+    lines = (newest(project) / "records.jsonl").read_text().splitlines()
+    records = {record["item"]: record for record in map(json.loads, lines)}
+    assert {record.get("node") for record in records.values()} == {gethostname()}
 
 
 def test_a_node_without_docker_is_named(nodes, cluster, here, monkeypatch):

@@ -45,13 +45,15 @@ def node_jobs(replacements: list[Place]) -> tuple[NodeJobs, list[Place]]:
         exceptions=SimpleNamespace(RayError=LostError, RayTaskError=TaskError),
     )
     jobs._identity, jobs._closed = "image-1", False
-    jobs._places, jobs._make = [Place(None)], iter(replacements).__next__
+    jobs._places, jobs._nodes = [Place(None)], ["node-1"]
+    jobs._make = iter(replacements).__next__
     return jobs, killed
 
 
 def test_a_lost_place_is_replaced() -> None:
     jobs, killed = node_jobs([Place("image-1")])
     assert jobs._run(0, Program("a", "", "")).status == "passed"
+    assert jobs._nodes == ["node-7"]
     assert killed == []
 
 
@@ -60,7 +62,7 @@ def test_another_sandbox_runs_nothing(count: int) -> None:
     others = [Place("image-2") for _ in range(2)]
     jobs, killed = node_jobs([*others, Place("image-1"), *others])
     results = [jobs._run(0, Program(str(number), "", "")) for number in range(count)]
-    assert results[0].status == "error"
+    assert (results[0].status, results[0].node) == ("error", "node-1")
     assert "differs from the one here: image-2, here image-1" in results[0].detail
     assert killed == others
     assert [other.ran for other in others] == [0, 0]

@@ -159,6 +159,7 @@ def _sample(
         "reasoning": _limited(record.reasoning),
         "doubt": record.detail.removeprefix(PREFIX) if record.detail.startswith(PREFIX) else None,
         "log": record.log or None,
+        "node": record.node or None,
         "finish": record.finish_reason,
         "prompt_tokens": record.prompt_tokens,
         "tokens": record.completion_tokens,

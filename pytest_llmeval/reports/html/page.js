@@ -266,6 +266,7 @@
       ["error", sample.error],
       ["ended by", sample.finish === "length" ? "length (cut off at the token limit)" : sample.finish],
       ["tokens", sample.tokens === undefined ? null : `${sample.tokens} generated${sample.prompt_tokens === undefined ? "" : `, ${sample.prompt_tokens} in the prompt`}`],
+      ["executed on", sample.node],
       ["time", sample.seconds === undefined ? null : `${sample.seconds} s`],
       ["tie", sample.tie ? `several options were equally good; ${result.ties}` : null],
       ["examples left out", sample.dropped ? `${sample.dropped} (prompt window)` : null],

@@ -52,3 +52,5 @@ class TrialResult:
     """One line."""
     seconds: float | None = None
     image_digest: str | None = None
+    node: str = ""
+    """Host name of the node that ran it; empty: this machine."""
