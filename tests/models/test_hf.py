@@ -99,7 +99,7 @@ def test_tokenizers_parallelism_is_set_only_when_unset(
 
 
 @pytest.mark.parametrize(
-    ("worker", "devices", "asked", "expected"),
+    ("worker", "devices", "query", "expected"),
     [
         ("gw0", 2, "", "cuda:0"),
         ("gw3", 2, "", "cuda:1"),
@@ -115,7 +115,7 @@ def test_workers_share_the_devices(
     monkeypatch: pytest.MonkeyPatch,
     worker: str,
     devices: int,
-    asked: str,
+    query: str,
     expected: str,
 ) -> None:
     monkeypatch.setenv("PYTEST_XDIST_WORKER", worker)
@@ -123,7 +123,7 @@ def test_workers_share_the_devices(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: devices > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: devices)
     monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
-    assert str(loading.choose_device(parse_spec(f"{folder}{asked}"))) == expected
+    assert [*map(str, loading.choose_devices(parse_spec(f"{folder}{query}")))] == [expected]
 
 
 @pytest.mark.parametrize(("cpus", "workers", "threads"), [(8, 3, 2), (2, 4, 1), (16, 2, 8)])
@@ -140,7 +140,7 @@ def test_workers_share_the_cpus(
     monkeypatch.setattr(loading, "_available_cpus", lambda: cpus)
     seen: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", seen.append)
-    loading.choose_device(parse_spec(f"{folder}?device=cpu"))
+    loading.choose_devices(parse_spec(f"{folder}?device=cpu"))
     assert seen == [threads]
 
 
@@ -149,7 +149,7 @@ def test_a_device_that_is_not_there_is_one_line(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ModelError, match="no device cuda:7; this machine has 0 CUDA devices"):
-        loading.choose_device(parse_spec(f"{folder}?device=cuda:7"))
+        loading.choose_devices(parse_spec(f"{folder}?device=cuda:7"))
 
 
 @pytest.mark.skipif(demo.weights() is None, reason=f"no demo model; {demo.INSTALL}")

@@ -21,6 +21,7 @@ from pytest_llmeval.models.ray.cluster import Placement
 from pytest_llmeval.models.ray.cluster import check_address
 from pytest_llmeval.models.ray.cluster import plan_placement
 from pytest_llmeval.models.ray.pool import check_identities
+from pytest_llmeval.models.ray.pool import spec_and_gpus
 from pytest_llmeval.models.ray.replica import Identity
 
 EIGHT = {"CPU": 64.0, "GPU": 8.0}
@@ -194,3 +195,24 @@ def test_what_only_the_nodes_have_is_compared_among_them():
 def test_shares_of_cpus_are_whole():
     placed = plan_placement([PLAIN], {"CPU": 3.0}, 2, None)
     assert placed.cpus == math.floor(3 / 2)
+
+
+@pytest.mark.parametrize(
+    ("spec", "gpus", "expected"),
+    [
+        ("hf:a/b", None, ("hf:a/b", None)),
+        ("hf:a/b", 0.5, ("hf:a/b", 0.5)),
+        ("hf:a/b", 4.0, ("hf:a/b?devices=4", 4.0)),
+        ("hf:a/b?dtype=fp16", 2.0, ("hf:a/b?dtype=fp16&devices=2", 2.0)),
+        ("hf:a/b?devices=2", None, ("hf:a/b?devices=2", 2.0)),
+        ("hf:a/b?devices=2", 2.0, ("hf:a/b?devices=2", 2.0)),
+        ("hf:a/b?devices=1", 0.5, ("hf:a/b?devices=1", 0.5)),
+    ],
+)
+def test_a_replica_distributes_its_model_over_its_gpus(spec, gpus, expected) -> None:
+    assert spec_and_gpus(spec, gpus) == expected
+
+
+def test_two_numbers_of_gpus_are_one_line() -> None:
+    with pytest.raises(ConfigError, match=r"-replica 2: hf:a/b\?devices=4 uses 4; leave out one"):
+        spec_and_gpus("hf:a/b?devices=4", 2)

@@ -1,9 +1,10 @@
 """``hf:NAME_OR_FOLDER_OR_GGUF[?key=value&…]``: models that transformers loads.
 
-Keys: ``device`` (cpu, cuda, cuda:N, mps), ``dtype`` (float32, bfloat16, float16), ``revision`` (of
-a hub name), ``batch_tokens`` (tokens per batch), ``date`` (YYYY-MM-DD, the current date for chat
-templates that print it; 2024-07-26 by default), ``name`` (in test ids and reports). Defaults:
-float32 on a CPU, bfloat16 on a GPU, one GPU per xdist worker.
+Keys: ``device`` (cpu, cuda, cuda:N, mps), ``devices`` (number of GPUs over which the layers are
+distributed), ``dtype`` (float32, bfloat16, float16), ``revision`` (of a hub name), ``batch_tokens``
+(tokens per batch), ``date`` (YYYY-MM-DD, the current date for chat templates that print it;
+2024-07-26 by default), ``name`` (in test ids and reports). Defaults: float32 on a CPU, bfloat16 on
+a GPU, one GPU per xdist worker.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def open_model(rest: str) -> HfModel:
     Raises ConfigError for a missing extra and for an invalid spec.
     """
     spec = parse_spec(rest)
-    modules = ("torch", "transformers", *(("gguf",) if spec.kind == "gguf" else ()))
+    modules = ["torch", "transformers"]
+    modules += ["gguf"] if spec.kind == "gguf" else []
+    modules += ["accelerate"] if spec.devices > 1 else []
     check_installed(spec.text, modules)
     return HfModel(spec)
 

@@ -101,9 +101,13 @@ class StepAttention:
         keys, values = self.layers[layer]
         rows, heads = query.shape[2], query.shape[1]
         key_heads = key.shape[1]
-        every = torch.arange(rows, device=query.device)
-        keys[every, :, self.places] = key[0].transpose(0, 1)
-        values[every, :, self.places] = value[0].transpose(0, 1)
+        # The layers of a model may be on several devices.
+        device = query.device
+        places = self.places.to(device)
+        mask = None if self.mask is None else self.mask.to(device)
+        every = torch.arange(rows, device=device)
+        keys[every, :, places] = key[0].transpose(0, 1)
+        values[every, :, places] = value[0].transpose(0, 1)
         # Query heads that share a key head take the token dimension, so that keys are read once.
         folded = query[0].transpose(0, 1).reshape(rows, key_heads, heads // key_heads, -1)
         out, lse = with_log_sum_exp(
@@ -111,13 +115,13 @@ class StepAttention:
             keys[:rows, :, : self.longest],
             values[:rows, :, : self.longest],
             scale,
-            self.mask,
+            mask,
         )
         for prefix in self.shared:
             if prefix.rows is None:
                 out = merge(out, lse, *_attend_to_prefix(folded, prefix.keys_values[layer], scale))
             else:
-                at = prefix.rows
+                at = prefix.rows.to(device)
                 out[at] = merge(
                     out[at],
                     lse[at],

@@ -268,6 +268,14 @@ def _sum_logprobs(
     return sums
 
 
+def _select(states: Tensor, rows: Tensor) -> Tensor:
+    """Select rows of the flattened positions: (…, size) → (1, rows, size).
+
+    A model whose layers are on several devices has states on other devices than its input.
+    """
+    return states.flatten(0, -2).index_select(0, rows.to(states.device))[None]
+
+
 class _SelectiveHead:
     """Restriction of the output head to the positions whose logits are needed.
 
@@ -283,7 +291,7 @@ class _SelectiveHead:
         hook = None
         if self._head is not None:
             hook = self._head.register_forward_pre_hook(
-                lambda _, args: (args[0].flatten(0, -2).index_select(0, rows)[None], *args[1:])
+                lambda _, args: (_select(args[0], rows), *args[1:])
             )
         try:
             logits: Tensor = self._model(**inputs, use_cache=False, return_dict=True).logits
@@ -292,7 +300,7 @@ class _SelectiveHead:
                 hook.remove()
         logits = logits.flatten(0, -2)
         if hook is None:
-            return logits.index_select(0, rows)
+            return logits.index_select(0, rows.to(logits.device))
         return logits
 
 
@@ -323,7 +331,7 @@ class _SelectiveLastMlp:
         if self.rows is None:
             return None
         self._shape = args[0].shape
-        return (args[0].flatten(0, -2).index_select(0, self.rows)[None], *args[1:])
+        return (_select(args[0], self.rows), *args[1:])
 
     def _after(self, _: Any, args: tuple[Any, ...], output: Any) -> Any:
         if self.rows is None:
@@ -331,7 +339,7 @@ class _SelectiveLastMlp:
         if not isinstance(output, Tensor):
             raise packed_attention.UnsupportedModelError("an MLP that returns more than its output")
         full = output.new_zeros(self._shape)
-        full.flatten(0, -2).index_copy_(0, self.rows, output[0])
+        full.flatten(0, -2).index_copy_(0, self.rows.to(full.device), output[0])
         return full
 
 

@@ -9,6 +9,8 @@ import logging
 import os
 import time
 from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -46,18 +48,24 @@ class LoadedModel:
 def load(spec: HfSpec) -> LoadedModel:
     """Load the weights and the tokenizer of a spec.
 
-    Under pytest-xdist, worker i uses CUDA device i modulo the number of devices, and CPU threads
-    are divided among the workers. Raises ModelError, in one line, if loading fails.
+    Under pytest-xdist, worker i uses CUDA device i modulo the number of devices, or the i-th group
+    of ``devices`` GPUs; CPU threads are divided among the workers. Raises ModelError, in one line,
+    if loading fails.
     """
     # The tokenizers library deadlocks in forked children of a process in which it has used threads.
     # It reads the variable on first use; a value set by the user is kept.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     started = time.perf_counter()
     try:
-        device = choose_device(spec)
+        devices = choose_devices(spec)
         with _no_progress_bars():
-            model, tokenizer = _load(spec, getattr(torch, dtype_used(spec)))
-        model.to(device)
+            options = {"dtype": getattr(torch, dtype_used(spec)), **_distribution(devices)}
+            model, tokenizer = _load(spec, options)
+        if len(devices) == 1:
+            model.to(devices[0])
+        else:
+            _check_distribution(spec, model)
+        device = model.get_input_embeddings().weight.device
     except (ModelError, KeyboardInterrupt):
         raise
     except Exception as error:
@@ -70,17 +78,32 @@ def load(spec: HfSpec) -> LoadedModel:
     prepack(model)
     if spec.day and DATE_FUNCTION not in str(tokenizer.chat_template):
         log.warning("%s: the chat template writes no date: date has no effect", spec.text)
-    log.info("%s: weights on %s after %.2f s", spec.text, device, time.perf_counter() - started)
+    names = ", ".join(map(str, devices))
+    log.info("%s: weights on %s after %.2f s", spec.text, names, time.perf_counter() - started)
     return LoadedModel(model, tokenizer, device, spec.day or DEFAULT_DATE)
 
 
-def choose_device(spec: HfSpec) -> torch.device:
-    """Return the device of the spec, else CUDA if available, else the CPU.
+def choose_devices(spec: HfSpec) -> list[torch.device]:
+    """Return the devices of the spec, else a CUDA device if available, else the CPU.
 
-    On a CPU, also limits the threads of an xdist worker to its share. Raises ModelError for a
-    device that this machine does not have.
+    On a CPU, also limits the threads of an xdist worker to its share. Raises ModelError for devices
+    that this machine does not have.
     """
     number, workers = xdist_worker()
+    if spec.devices > 1:
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        needed = spec.devices * workers
+        if needed > count:
+            each = f" for each of {workers} workers" if workers > 1 else ""
+            raise ModelError(
+                f"{spec.text}: {spec.devices} GPUs{each} are needed; this machine has {count}"
+            )
+        first = number * spec.devices
+        return [torch.device("cuda", first + place) for place in range(spec.devices)]
+    return [_choose_device(spec, number, workers)]
+
+
+def _choose_device(spec: HfSpec, number: int, workers: int) -> torch.device:
     name = spec.device or ("cuda" if torch.cuda.is_available() else "cpu")
     if name == "cpu":
         if workers > 1:
@@ -99,22 +122,41 @@ def choose_device(spec: HfSpec) -> torch.device:
     return device
 
 
+def _distribution(devices: Sequence[torch.device]) -> dict[str, Any]:
+    """Return the options with which transformers distributes layers evenly; none for one device."""
+    if len(devices) == 1:
+        return {}
+    free = {device.index: int(torch.cuda.mem_get_info(device)[0]) for device in devices}
+    return {"device_map": "balanced", "max_memory": free}
+
+
+def _check_distribution(spec: HfSpec, model: Any) -> None:
+    """Raise ModelError if a layer is not on a GPU, so that every step would copy it there."""
+    places = getattr(model, "hf_device_map", {})  # absent if one device has all layers
+    if {"cpu", "disk"} & set(places.values()):
+        raise ModelError(
+            f"{spec.text}: the weights do not fit on {spec.devices} GPUs: use more devices or"
+            " another dtype"
+        )
+
+
 def _available_cpus() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _load(spec: HfSpec, dtype: torch.dtype) -> tuple[Any, Any]:
+def _load(spec: HfSpec, options: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return model and tokenizer; ``options``: arguments of ``from_pretrained``."""
     if spec.kind == "gguf":
-        return _load_gguf(Path(spec.target), dtype)
+        return _load_gguf(Path(spec.target), options)
     revision = {"revision": spec.revision} if spec.revision else {}
     transformers = _transformers()
     with hub_access() if spec.kind == "hub" else contextlib.nullcontext() as unreachable:
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(spec.target, **revision)
             model = transformers.AutoModelForCausalLM.from_pretrained(
-                spec.target, dtype=dtype, **revision
+                spec.target, **options, **revision
             )
         except OSError as error:
             if unreachable is None:
@@ -129,7 +171,7 @@ def _transformers() -> Any:
     return importlib.import_module("transformers")
 
 
-def _load_gguf(path: Path, dtype: torch.dtype) -> tuple[Any, Any]:
+def _load_gguf(path: Path, options: Mapping[str, Any]) -> tuple[Any, Any]:
     """Load model and tokenizer of a GGUF file, dequantised.
 
     ``from_pretrained(gguf_file=…)`` needs accelerate, parses the header of the file three times and
@@ -145,9 +187,9 @@ def _load_gguf(path: Path, dtype: torch.dtype) -> tuple[Any, Any]:
         with torch.device("meta"):
             shape = transformers.AutoModelForCausalLM.from_config(config)
         tensors = reading.load_gguf_checkpoint(
-            str(path), return_tensors=True, model_to_load=shape, torch_dtype=dtype
+            str(path), return_tensors=True, model_to_load=shape, torch_dtype=options["dtype"]
         )["tensors"]
-    model = type(shape).from_pretrained(None, config=config, state_dict=tensors, dtype=dtype)
+    model = type(shape).from_pretrained(None, config=config, state_dict=tensors, **options)
     return model, tokenizer
 
 

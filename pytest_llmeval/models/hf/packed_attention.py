@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from dataclasses import field
 from typing import Any
 from typing import Protocol
 
@@ -74,7 +75,7 @@ class PackedLayout:
         prefix = self.prefix[layer] if self.prefix is not None else None
         if self.padded_batch is None:
             return _attend_merged(query, key, value, prefix, self, scale)
-        return _attend_padded(query, key, value, prefix, self.padded_batch, scale)
+        return _attend_padded(query, key, value, prefix, self.padded_batch.on(query.device), scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,19 @@ class PaddedBatch:
     places: Tensor
     #: 0 or −inf of shape (questions, 1, longest, prefix + longest); None for causal attention.
     mask: Tensor | None
+    #: The same batch on other devices, for a model whose layers are on several.
+    copies: dict[torch.device, PaddedBatch] = field(default_factory=dict)
+
+    def on(self, device: torch.device) -> PaddedBatch:
+        """Return the batch on a device, copied to it once."""
+        if device == self.gather.device:
+            return self
+        if device not in self.copies:
+            mask = None if self.mask is None else self.mask.to(device)
+            self.copies[device] = PaddedBatch(
+                self.gather.to(device), self.places.to(device), mask, self.copies
+            )
+        return self.copies[device]
 
 
 def pad_batch(

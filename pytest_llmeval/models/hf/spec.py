@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -68,7 +69,7 @@ def _cache() -> Path:
 
 Kind = Literal["hub", "folder", "gguf"]
 
-KEYS = ("device", "dtype", "revision", "batch_tokens", "date", "name")
+KEYS = ("device", "devices", "dtype", "revision", "batch_tokens", "date", "name")
 DEFAULT_DATE = date(2024, 7, 26)
 """Default date for chat templates that print the current date.
 
@@ -100,6 +101,8 @@ class HfSpec:
     name: str
     #: None: chosen when the weights are loaded.
     device: str | None = None
+    #: Number of GPUs over which the layers are distributed.
+    devices: int = 1
     #: Name in torch, such as ``bfloat16``. None: chosen when the weights are loaded.
     dtype: str | None = None
     revision: str | None = None
@@ -121,6 +124,10 @@ def parse_spec(rest: str, scheme: str = "hf") -> HfSpec:
         raise ConfigError(f"{text}: no model named; use {scheme}:NAME, a folder or a .gguf file")
     kind, target = locate(text, target)
     revision = options.get("revision")
+    device = _device(text, options.get("device"))
+    devices = _count(text, "devices", options.get("devices")) or 1
+    if devices > 1 and device not in (None, "cuda"):
+        raise ConfigError(f"{text}: devices={devices} is for GPUs: leave out device={device}")
     if revision is not None and kind != "hub":
         raise ConfigError(f"{text}: revision is for names on the hub, {target} is a local {kind}")
     if kind == "hub" and is_offline() and find_snapshot(target, revision) is None:
@@ -133,15 +140,16 @@ def parse_spec(rest: str, scheme: str = "hf") -> HfSpec:
         kind=kind,
         target=target,
         name=options.get("name") or _short_name(kind, target),
-        device=_device(text, options.get("device")),
+        device=device,
+        devices=devices,
         dtype=_dtype(text, options.get("dtype")),
         revision=revision,
-        batch_tokens=_batch_tokens(text, options.get("batch_tokens")),
+        batch_tokens=_count(text, "batch_tokens", options.get("batch_tokens")),
         day=_day(text, options.get("date")),
     )
 
 
-def check_installed(text: str, modules: tuple[str, ...]) -> None:
+def check_installed(text: str, modules: Sequence[str]) -> None:
     """Raise ConfigError with the extra to install unless all modules exist; imports none."""
     missing = [module for module in modules if importlib.util.find_spec(module) is None]
     if missing:
@@ -213,11 +221,11 @@ def _dtype(text: str, value: str | None) -> str | None:
     return DTYPES[value]
 
 
-def _batch_tokens(text: str, value: str | None) -> int | None:
+def _count(text: str, key: str, value: str | None) -> int | None:
     if value is None:
         return None
-    if not value.isdecimal() or int(value) == 0:
-        raise ConfigError(f"{text}: batch_tokens {value!r}; use a whole number above 0")
+    if not (value.isascii() and value.isdecimal()) or int(value) == 0:
+        raise ConfigError(f"{text}: {key} {value!r}; use a whole number above 0")
     return int(value)
 
 

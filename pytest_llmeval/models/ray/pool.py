@@ -36,6 +36,7 @@ _AHEAD = 8
 _MOST_AHEAD = 50_000  # requests in advance, for the memory of this process
 
 _CUDA_DEVICE = re.compile(r"[?&]device=cuda:\d")
+_DEVICES = re.compile(r"[?&]devices=(\d+)")
 
 
 class ReplicatedModel(Model):
@@ -50,10 +51,11 @@ class ReplicatedModel(Model):
         ``source``: a spec, or a function that constructs the model. Raises ConfigError, in one
         line, if there is no room, if a replica cannot open the model, or if replicas differ.
         """
+        gpus = settings.gpus
         if isinstance(source, str):
-            _check_spec(source, settings)
+            source, gpus = spec_and_gpus(source, gpus)
         self._cluster = cluster
-        self.placement = cluster.place(settings.replicas, settings.gpus)
+        self.placement = cluster.place(settings.replicas, gpus)
         ray = cluster.connect()
         options = {"num_cpus": self.placement.cpus, "num_gpus": self.placement.gpus}
         # Ray would match the responses of a repeated call by their position.
@@ -162,17 +164,29 @@ def difference(first: Identity, other: Identity, allow_mixed: bool) -> str | Non
     return None
 
 
-def _check_spec(spec: str, settings: ReplicaSettings) -> None:
+def spec_and_gpus(spec: str, gpus: float | None) -> tuple[str, float | None]:
+    """Return the spec of a replica's model, and the GPUs per replica.
+
+    A replica with several GPUs distributes the layers of its model over them (``devices``).
+    ``gpus``: the setting. Raises ConfigError if the spec names a GPU, or another number of them.
+    """
     if _CUDA_DEVICE.search(spec):
         raise ConfigError(
             f"--llm-model {spec}: Ray gives every replica its own GPU: write device=cuda, or leave"
             " it out"
         )
-    if settings.gpus is not None and settings.gpus > 1:
+    if (match := _DEVICES.search(spec)) is None:
+        if gpus is None or gpus <= 1:
+            return spec, gpus
+        return f"{spec}{'&' if '?' in spec else '?'}devices={gpus:g}", gpus
+    devices = int(match[1])
+    if gpus is None:
+        return spec, float(devices)
+    if devices != max(1, gpus):
         raise ConfigError(
-            f"--llm-gpus-per-replica {settings.gpus:g}: {spec} uses one GPU; serve a larger model"
-            " with vLLM and evaluate it as openai:NAME"
+            f"--llm-gpus-per-replica {gpus:g}: {spec} uses {devices}; leave out one of the two"
         )
+    return spec, gpus
 
 
 def _start(ray: Any, make: Any, placement: Placement) -> tuple[list[Any], list[Identity]]:

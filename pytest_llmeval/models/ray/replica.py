@@ -219,8 +219,9 @@ def _failure(error: BaseException) -> Failure:
 
 
 def _device() -> str:
-    """Return the name of this process's GPU, or ``cpu``; does not import torch."""
+    """Return the name of this process's GPUs, or ``cpu``; does not import torch."""
     torch: Any = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
-        return str(torch.cuda.get_device_name(0))
+        count, name = torch.cuda.device_count(), torch.cuda.get_device_name(0)
+        return f"{count} x {name}" if count > 1 else str(name)
     return "GPU" if os.environ.get("CUDA_VISIBLE_DEVICES", "").strip(" ,-1") else "cpu"
