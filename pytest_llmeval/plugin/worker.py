@@ -160,9 +160,12 @@ class WorkerPlugin:
     def _refuse_problems(self, tests: Sequence[pytest.Item]) -> None:
         """Raise ConfigError for a selected test without items, if only marked tests are selected.
 
-        If ordinary tests are selected as well, that test fails and the others run.
+        If ordinary tests are selected as well, that test fails and the others run. If nothing is
+        selected, ``-k`` may name items that do not exist because of the problem.
         """
         problems = self.collected.problems
+        if problems and not tests:
+            raise ConfigError(f"no test was selected; {next(iter(problems.values()))}")
         selected = [problems[test.nodeid] for test in tests if test.nodeid in problems]
         if selected and all(test.get_closest_marker("llmeval") for test in tests):
             raise ConfigError(selected[0])

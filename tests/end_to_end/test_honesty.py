@@ -261,3 +261,15 @@ def test_a_run_that_stops_early_distinguishes_benchmarks_with_the_same_items(pro
     shown = project.pytester.run("llmeval", "show", str(project.run_folder))
     assert shown.ret == 0
     shown.stdout.fnmatch_lines(["bench?letter? *1 *", "other?letter? *0 *"])
+
+
+@pytest.mark.parametrize("xdist", [(), ("-n", "2")])
+def test_an_item_that_cannot_exist_is_explained_when_it_is_selected(project, xdist):
+    """Without its benchmark a test has no items, so that ``-k`` matches nothing."""
+    (project.path / "test_bench.py").write_text(
+        "import pytest\n@pytest.mark.llmeval()\ndef test_bench(answer): pass\n"
+    )
+    result = project.run("-k", "anatomy", "--llm-model=demo", *xdist)
+    assert result.ret == 4
+    (error,) = [text for text in result.errlines if text]
+    assert error.startswith("ERROR: no test was selected; test_bench.py::test_bench")
