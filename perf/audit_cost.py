@@ -41,20 +41,20 @@ def main() -> int:
     model = load_model("demo")
     list(model.answer(single[0][:2]))  # loads the weights
     times: dict[str, list[float]] = {"single": [], "audit": []}
-    found: dict[str, dict[tuple[str, str], tuple[float, ...]]] = {}
+    logprobs: dict[str, dict[tuple[str, str], tuple[float, ...]]] = {}
     for _ in range(options.rounds):
         for name, subjects in (("single", single), ("audit", audited)):
             started = time.perf_counter()
-            found[name] = {
-                (one.id, one.arm or ""): one.logprobs
+            logprobs[name] = {
+                (response.id, response.arm or ""): response.logprobs
                 for requests in subjects
-                for one in model.answer(requests)
+                for response in model.answer(requests)
             }
             times[name].append(time.perf_counter() - started)
     difference = max(
         abs(a - b)
-        for key, values in found["single"].items()
-        for a, b in zip(values, found["audit"][key], strict=True)
+        for key, values in logprobs["single"].items()
+        for a, b in zip(values, logprobs["audit"][key], strict=True)
     )
     ratio = min(times["audit"]) / min(times["single"])
     print(f"{sum(map(len, single))} items, {sum(map(len, audited))} questions in the audit")

@@ -93,9 +93,9 @@ def compare(project: Path, items: int, workers: int) -> int:
         faulty = time.perf_counter() - started
         figures = stats(url)
 
-    right, found = ended(project / "clean"), ended(project / "faulty")
-    changed = [item for item in right if found.get(item) != right[item]]
-    errors = sum(outcome == "error" for outcome, _ in found.values())
+    right, faulted = ended(project / "clean"), ended(project / "faulty")
+    changed = [item for item in right if faulted.get(item) != right[item]]
+    errors = sum(outcome == "error" for outcome, _ in faulted.values())
     repeated = figures["answered"] - items
     faults = figures["faults"]
     share = sum(faults.values()) / figures["requests"]
@@ -113,9 +113,9 @@ def compare(project: Path, items: int, workers: int) -> int:
         f"items that ended otherwise: {len(changed)} of {len(right)}; errors: {errors};"
         f" answered twice because of the kill: {repeated}"
     )
-    outcomes = Counter(outcome for outcome, _ in found.values())
+    outcomes = Counter(outcome for outcome, _ in faulted.values())
     print(f"outcomes: {dict(sorted(outcomes.items()))}")
-    lost = len(found) != items or len(right) != items
+    lost = len(faulted) != items or len(right) != items
     return 1 if changed or errors or lost or repeated >= MOST_REPEATED else 0
 
 
@@ -161,14 +161,14 @@ def kill_at(count: int, arguments: list[str], project: Path) -> int:
 def ended(runs: Path) -> Ended:
     """How every item ended, by the last record about it. There is one run in the folder."""
     (records,) = runs.glob("*/records.jsonl")
-    found: Ended = {}
+    outcomes: Ended = {}
     for line in records.read_text(encoding="utf-8").splitlines():
         try:
             record = json.loads(line)
         except ValueError:  # torn by the kill
             continue
-        found[record["item"]] = (record["outcome"], record.get("text", ""))
-    return found
+        outcomes[record["item"]] = (record["outcome"], record.get("text", ""))
+    return outcomes
 
 
 def stats(url: str) -> dict[str, Any]:

@@ -118,7 +118,7 @@ def ours(options: argparse.Namespace, texts: list[str]) -> float:
     responses = list(model.answer(requests))
     seconds = time.perf_counter() - started
     model.close()
-    check(len(responses), sum(one.error is None for one in responses), len(texts))
+    check(len(responses), sum(response.error is None for response in responses), len(texts))
     return seconds
 
 
@@ -142,7 +142,7 @@ def lm_eval(options: argparse.Namespace, texts: list[str]) -> float:
             for index, letter in enumerate(LETTERS)
         ]
         started = time.perf_counter()
-        found = model.loglikelihood(requests)
+        answers = model.loglikelihood(requests)
     else:
         model = LocalChatCompletion(
             base_url=f"{options.url}/chat/completions", model="stand-in", num_concurrent=IN_FLIGHT
@@ -158,9 +158,9 @@ def lm_eval(options: argparse.Namespace, texts: list[str]) -> float:
             for text in texts
         ]
         started = time.perf_counter()
-        found = model.generate_until(requests)
+        answers = model.generate_until(requests)
     seconds = time.perf_counter() - started
-    check(len(found), sum(one is not None for one in found), len(requests))
+    check(len(answers), sum(answer is not None for answer in answers), len(requests))
     return seconds
 
 
@@ -181,28 +181,28 @@ def bare_loop(options: argparse.Namespace, texts: list[str]) -> float:
         )
         allowed = asyncio.Semaphore(IN_FLIGHT)
 
-        async def one(text: str) -> Any:
+        async def answer(text: str) -> Any:
             async with allowed:
                 messages: Any = [{"role": "user", "content": text}]
                 return await client.chat.completions.create(
                     model="stand-in", messages=messages, temperature=0, **more
                 )
 
-        await one(texts[0])
+        await answer(texts[0])
         started = time.perf_counter()
-        found = await asyncio.gather(*(one(text) for text in texts))
+        answers = await asyncio.gather(*(answer(text) for text in texts))
         seconds = time.perf_counter() - started
         await client.close()
-        check(len(found), sum(bool(answer.choices) for answer in found), len(texts))
+        check(len(answers), sum(bool(answer.choices) for answer in answers), len(texts))
         return seconds
 
     return asyncio.run(run())
 
 
-def check(given: int, good: int, asked: int) -> None:
+def check(given: int, good: int, requested: int) -> None:
     """Return a tool that answered less is not faster."""
-    if not given == good == asked:
-        raise SystemExit(f"{good} good answers of {given} to {asked} requests")
+    if not given == good == requested:
+        raise SystemExit(f"{good} good answers of {given} to {requested} requests")
 
 
 PARTS: dict[str, Callable[[argparse.Namespace, list[str]], float]] = {

@@ -51,7 +51,7 @@ def main() -> None:
         for name, (whole, subject) in TOLERANCES.items()
     }
     for share in ANEW:
-        alarms, found, others = Counter(), Counter(), Counter()
+        alarms, detected, others = Counter(), Counter(), Counter()
         discordant = 0
         for seed in range(seeds):
             rng = np.random.default_rng(seed)
@@ -65,14 +65,14 @@ def main() -> None:
             for name, file in files.items():
                 alarms[name] += bool(failing(file, before, same))
                 failed = failing(file, before, after)
-                found[name] += WORSE in failed
+                detected[name] += WORSE in failed
                 others[name] += bool(set(failed) - {WORSE})
         discordance = discordant / seeds / len(IDS)
         print(f"{seeds} seeds, {len(IDS):,} items, {discordance:.1%} of them discordant")
         for name in files:
             print(
                 f"  {name}: false alarms {rate(alarms[name], seeds)};"
-                f" 15 points less in {WORSE}: found {rate(found[name], seeds)},"
+                f" 15 points less in {WORSE}: found {rate(detected[name], seeds)},"
                 f" another gate failed {rate(others[name], seeds)}"
             )
 
@@ -97,9 +97,9 @@ def rate(count: int, seeds: int) -> str:
 def failing(file, before: np.ndarray, after: np.ndarray) -> list[str | None]:
     """Return the subjects (None: the whole) whose regression gate fails."""
     sizes = dict(TEST_ROWS)
-    one, other = outcomes(before), outcomes(after)
+    baseline, other = outcomes(before), outcomes(after)
     comparison = compare_items(
-        one,
+        baseline,
         other,
         benchmark=NAMES[0],
         scorer=NAMES[1],

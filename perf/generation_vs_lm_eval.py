@@ -132,7 +132,7 @@ def part_lm_eval(options: argparse.Namespace) -> None:
         options, TASK, "gsm8k", "generate_until", batch_size=options.batch
     )
     # Each of the task's filters has a row of its own for every item.
-    write(options, seconds, {str(one["doc_id"]): one["resps"][0][0] for one in samples})
+    write(options, seconds, {str(sample["doc_id"]): sample["resps"][0][0] for sample in samples})
 
 
 def part_ours(options: argparse.Namespace) -> None:
@@ -147,7 +147,7 @@ def part_ours(options: argparse.Namespace) -> None:
     logging.getLogger("pytest_llmeval").setLevel(logging.INFO)
     benchmark = gsm8k()
     dataset = benchmark.source(data("gsm8k"))
-    (protocol,) = (one for one in benchmark.protocols if one.name == PROTOCOL)
+    (protocol,) = (protocol for protocol in benchmark.protocols if protocol.name == PROTOCOL)
     protocol = protocol.bound_to(dataset)
     requests = [
         protocol.request(item, dataset.pool.get(item.subject, ()))
@@ -161,7 +161,7 @@ def part_ours(options: argparse.Namespace) -> None:
         raise SystemExit(f"{len(errors)} items failed, first: {errors[0]}")
     loading = loading_seconds("\n".join(messages))
     seconds = sum(response.seconds or 0.0 for response in responses) - loading
-    write(options, seconds, {number[one.id]: one.text or "" for one in responses})
+    write(options, seconds, {number[response.id]: response.text or "" for response in responses})
 
 
 def write(options: argparse.Namespace, seconds: float, texts: dict[str, str]) -> None:

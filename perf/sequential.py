@@ -232,7 +232,7 @@ def planted(seeds: int) -> None:
         for i, s, a in zip(ids, subjects, after, strict=True)
     }
     detected = alarms = 0
-    asked, start = [], time.perf_counter()
+    requested, start = [], time.perf_counter()
     for _ in range(seeds):
         order = [OrderedItem(ids[n], subjects[n]) for n in generator.permutation(len(ids))]
         waves = [order[n : n + 256] for n in range(0, len(order), 256)]
@@ -246,13 +246,13 @@ def planted(seeds: int) -> None:
         alarms += bool(failed - {"s9", None})
         last = {position.gate.subject: position.wave for position in positions}
         needed = {subject: max(last[subject], last[None]) for subject in names}
-        asked.append(
+        requested.append(
             sum(number < needed[i.subject] for number, wave in enumerate(waves) for i in wave)
         )
     print(
         f"planted regression of 20 points in one of ten subjects, {seeds:,} orders of {len(ids):,}"
         f" items: detected early in {detected / seeds:.1%}, false alarms in {alarms / seeds:.1%}, on"
-        f" average {np.mean(asked) / len(ids):.0%} of the items"
+        f" average {np.mean(requested) / len(ids):.0%} of the items"
         f" ({time.perf_counter() - start:.0f} s)"
     )
 

@@ -183,9 +183,9 @@ class _Published:
             )
         return self._complete(self.repo, dataset(hub_rows(self.repo, None, "test", self.revision)))
 
-    def _complete(self, where: str, found: Dataset) -> Dataset:
-        check_sizes(self.name, where, [("test", found.subject_sizes(), dict(self.sizes))])
-        return found
+    def _complete(self, where: str, loaded: Dataset) -> Dataset:
+        check_sizes(self.name, where, [("test", loaded.subject_sizes(), dict(self.sizes))])
+        return loaded
 
 
 @dataclass(frozen=True)

@@ -54,9 +54,9 @@ def _compare(options: argparse.Namespace) -> int:
         parts, value = leaderboard_parts(tables), leaderboard_json(tables)
         markdown = leaderboard_markdown(tables)
     else:
-        found = compare(*runs, allow_mismatch=allowed)
-        parts, value = comparison_parts(found, flips), found.as_json()
-        markdown = comparison_markdown(found, flips)
+        comparison = compare(*runs, allow_mismatch=allowed)
+        parts, value = comparison_parts(comparison, flips), comparison.as_json()
+        markdown = comparison_markdown(comparison, flips)
     if options.format == "json":
         print_line(_json(value))
     elif options.format == "markdown":

@@ -50,12 +50,12 @@ def _extract(options: argparse.Namespace) -> int:
         raise ConfigError(f"--labels: {len(options.labels)} letters for {len(texts)} options")
     reply = _read(options.reply)
     if options.number:
-        found = explain_number(reply, options.language)
+        extraction = explain_number(reply, options.language)
     else:
-        found = explain_choice(reply, texts, labels=options.labels)
-    print_line(found.answer or "no answer")
+        extraction = explain_choice(reply, texts, labels=options.labels)
+    print_line(extraction.answer or "no answer")
     if options.explain:
-        for line in explanation(found):
+        for line in explanation(extraction):
             print_line(line)
     return 0
 
@@ -72,24 +72,22 @@ def _read(reply: str) -> str:
         raise ConfigError(f"{reply}: not UTF-8 ({error.reason} at byte {error.start})") from None
 
 
-def explanation(found: Extraction) -> Iterator[str]:
+def explanation(extraction: Extraction) -> Iterator[str]:
     """Yield lines on the candidates, by rank; the first one decides."""
-    if not found.candidates:
+    if not extraction.candidates:
         yield "no candidates"
-    for rank, candidate in enumerate(found.candidates, start=1):
+    for rank, candidate in enumerate(extraction.candidates, start=1):
         answer = candidate.answer or "none"
         yield f"{rank}. {answer}  {candidate_words(candidate)}"
-        yield f"   at {candidate.start}: {_snippet(found.reply, candidate)}"
+        yield f"   at {candidate.start}: {_snippet(extraction.reply, candidate)}"
 
 
 def _snippet(reply: str, candidate: Candidate) -> str:
     start, end = max(0, candidate.start - _AROUND), candidate.end + _AROUND
-    said = (
+    parts = (
         reply[start : candidate.start],
         reply[candidate.start : candidate.end],
         reply[candidate.end : end],
     )
-    before, found, after = map(one_line, said)
-    return (
-        f"{'…' if start else ''}{before} ⟦{found[:200]}⟧ {after}{'…' if end < len(reply) else ''}"
-    )
+    before, span, after = map(one_line, parts)
+    return f"{'…' if start else ''}{before} ⟦{span[:200]}⟧ {after}{'…' if end < len(reply) else ''}"

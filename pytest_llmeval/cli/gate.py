@@ -52,7 +52,7 @@ def _gate(options: argparse.Namespace) -> int:
     run = load_run(run_folder(options.run))
     thresholds = load_thresholds(options.thresholds)
     results = run.results()
-    found = collected_benchmarks(
+    benchmarks = collected_benchmarks(
         (
             result.benchmark,
             result.scorer,
@@ -64,7 +64,7 @@ def _gate(options: argparse.Namespace) -> int:
     )
     earlier = (run.path.parent, BASELINES)
     models = dict.fromkeys(result.model for result in results)
-    check_thresholds(thresholds, found, earlier, {model: model for model in models})
+    check_thresholds(thresholds, benchmarks, earlier, {model: model for model in models})
     named = baseline_choice(options.baseline or run.manifest.get("baseline"), thresholds)
     judged = judge_run(
         run,
@@ -74,7 +74,7 @@ def _gate(options: argparse.Namespace) -> int:
         allow_undecided=options.allow_undecided,
         allow_mismatch=options.allow_mismatch,
     )
-    notes = [*noise_warnings(thresholds, found), *run_notes(run)]
+    notes = [*noise_warnings(thresholds, benchmarks), *run_notes(run)]
     job = report_to_job(lambda: judged, os.environ)
     print_parts(
         summary_parts(

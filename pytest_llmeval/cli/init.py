@@ -331,7 +331,7 @@ def requirement_of(source: Origin, extras: tuple[str, ...], root: Path) -> tuple
 def repository_of(folder: Path) -> Path:
     """Return the root of the git repository of a folder; the folder itself without one."""
     start = folder.absolute()
-    return next((one for one in (start, *start.parents) if (one / ".git").exists()), start)
+    return next((path for path in (start, *start.parents) if (path / ".git").exists()), start)
 
 
 def default_branch(root: Path) -> str:

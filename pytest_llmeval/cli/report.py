@@ -39,11 +39,11 @@ def add_commands(commands: Any) -> None:
     _add_out(report)
     report.set_defaults(command=_report)
 
-    one = commands.add_parser("export", help="write a stored run for other programs")
-    add_run(one)
-    one.add_argument("--format", choices=("json", "parquet"), default="json")
-    _add_out(one)
-    one.set_defaults(command=_export)
+    export = commands.add_parser("export", help="write a stored run for other programs")
+    add_run(export)
+    export.add_argument("--format", choices=("json", "parquet"), default="json")
+    _add_out(export)
+    export.set_defaults(command=_export)
 
     many = commands.add_parser("history", help="the runs of a folder over time")
     many.add_argument("folder", type=Path, nargs="?", default=RUNS, metavar="DIR")
@@ -70,8 +70,8 @@ def _report(options: argparse.Namespace) -> int:
     if options.baseline is not None:
         baseline = any_run(options.baseline)
         allowed = options.allow_mismatch
-        found = compare(baseline, load_run(folder), allow_mismatch=allowed)
-        material = ReportInput(folder, baseline, found.as_json())
+        comparison = compare(baseline, load_run(folder), allow_mismatch=allowed)
+        material = ReportInput(folder, baseline, comparison.as_json())
     _write(options, material)
     return 0
 

@@ -58,10 +58,16 @@ def _check(options: argparse.Namespace) -> int:
     with open_sandbox(options.kind, workers=1) as sandbox:
         print(sandbox.identity)
         print(f"time limits are multiplied with {sandbox.time_scale:.2f}")
-        wrong = [one for one in sandbox.run(_CHECKS.values()) if one.status != one.id]
+        wrong = [
+            execution
+            for execution in sandbox.run(_CHECKS.values())
+            if execution.status != execution.id
+        ]
     if wrong:
-        found = "; ".join(f"{one.id}: {one.status} ({one.detail})" for one in wrong)
-        raise ConfigError(f"sandbox {options.kind} does not work: {found}")
+        problems = "; ".join(
+            f"{execution.id}: {execution.status} ({execution.detail})" for execution in wrong
+        )
+        raise ConfigError(f"sandbox {options.kind} does not work: {problems}")
     print(f"sandbox {options.kind} works")
     return 0
 

@@ -43,7 +43,7 @@ def _show(options: argparse.Namespace) -> int:
         return 0
     judged = read_judged_run(run.path)
     measurements = run.measurements()
-    results = [one.result for one in measurements]
+    results = [measurement.result for measurement in measurements]
     head = [
         verdict_headline(judged.verdict, count_states(judged.verdicts), judged.items_failed),
         *_models(run),
@@ -77,20 +77,23 @@ def _models(run: Run) -> Iterator[str]:
 def _protocols(run: Run) -> Iterable[str]:
     """Yield every protocol behind the run's scores, in full."""
     for planned in run.planned:
-        for way in planned.ways:
+        for variant in planned.variants:
             answered = [
-                one
-                for one in run.measurements()
-                if one.result.benchmark == planned.benchmark and one.fingerprint == way.fingerprint
+                measurement
+                for measurement in run.measurements()
+                if measurement.result.benchmark == planned.benchmark
+                and measurement.fingerprint == variant.fingerprint
             ]
             if not answered:
                 continue
             name, data = answered[0].name, planned.data_hash
-            yield f"{name}, protocol {way.fingerprint}, data {data}"
-            models = {one.result.model: one.model_fingerprint for one in answered}
+            yield f"{name}, protocol {variant.fingerprint}, data {data}"
+            models = {
+                measurement.result.model: measurement.model_fingerprint for measurement in answered
+            }
             yield _json(
                 {
-                    "protocol": way.protocol,
+                    "protocol": variant.protocol,
                     "shots_of_the_first_item": planned.shots,
                     "benchmark": {
                         "name": planned.benchmark,

@@ -102,9 +102,9 @@ def _cache(options: argparse.Namespace) -> int:
 def _contents(run: Run) -> str:
     """Return results with errors and missing answers: ``mmlu[letter] 14,042 items, 3 errors``."""
     texts = []
-    for one in run.measurements():
-        counts = one.result.counts
-        text = f"{one.name} {len(one.items):,} items"
+    for measurement in run.measurements():
+        counts = measurement.result.counts
+        text = f"{measurement.name} {len(measurement.items):,} items"
         text += f", {counts.error:,} errors" if counts.error else ""
         text += f", {counts.missing:,} answers not requested" if counts.missing else ""
         texts.append(text)

@@ -18,7 +18,7 @@ from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Score
 from pytest_llmeval.core.errors import suggestion
-from pytest_llmeval.evaluation.jobs import Trials
+from pytest_llmeval.evaluation.jobs import TrialRunner
 from pytest_llmeval.evaluation.jobs import read_trial_limits
 from pytest_llmeval.reports.formatting import escape_workflow_commands
 from pytest_llmeval.sandbox.swebench import Trial
@@ -67,7 +67,7 @@ def _check(options: argparse.Namespace) -> int:
     limits = read_trial_limits(options.trials, "--trials") if options.trials else {}
     jobs = get_scorer(options.scorer).jobs
     assert jobs is not None
-    with closing(Trials(limits)) as trials:
+    with closing(TrialRunner(limits)) as trials:
         failing: list[str] = []
         errors = 0
         for item, scores in _scored(trials, jobs, chosen, options.k):
@@ -102,7 +102,7 @@ def _write(file: Path, ids: Sequence[str]) -> None:
 
 
 def _scored(
-    trials: Trials, jobs: Jobs, items: Sequence[Item], times: int
+    trials: TrialRunner, jobs: Jobs, items: Sequence[Item], times: int
 ) -> Iterator[tuple[Item, list[Score]]]:
     """Yield items with the scores of their gold patches, each once all of its runs have ended."""
     made: dict[str, tuple[Item, Trial]] = {}

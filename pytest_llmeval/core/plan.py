@@ -49,6 +49,11 @@ class ProtocolVariant:
         return int(self.protocol["samples"])
 
 
+RESULT_KEYS = {"variants": "ways", "requested": "asked"}
+"""Field of a planned result → its key in JSON, where that is another word."""
+_FIELDS = {key: name for name, key in RESULT_KEYS.items()}
+
+
 @dataclass(frozen=True)
 class PlannedResult:
     """A pair (benchmark, scorer) of the run, with everything that makes its numbers comparable."""
@@ -64,11 +69,11 @@ class PlannedResult:
     drawn: Mapping[str, int] | None
     #: The protocol and, if it differs, its variant with a generated answer for models that return
     #: only text.
-    ways: tuple[ProtocolVariant, ...]
+    variants: tuple[ProtocolVariant, ...]
     #: Subject → ids of the shots of its first item, for readers.
     shots: Mapping[str, Sequence[str]]
     #: Number of items that the run requests before any is deselected (after limit and shard).
-    asked: int = 0
+    requested: int = 0
     #: Problems of the data.
     warnings: Sequence[str] = ()
     #: Description of the items that the benchmark excludes (``exclude=``).
@@ -85,12 +90,12 @@ class PlannedResult:
 
     @property
     def scorer(self) -> str:
-        return self.ways[0].scorer
+        return self.variants[0].scorer
 
     @property
     def protocols(self) -> frozenset[str]:
         """Fingerprints of all variants of the protocol."""
-        return frozenset(variant.fingerprint for variant in self.ways)
+        return frozenset(variant.fingerprint for variant in self.variants)
 
     def variant_of(self, fingerprints: Iterable[str]) -> ProtocolVariant:
         """Return the variant that was used, given the fingerprints of the records.
@@ -99,17 +104,19 @@ class PlannedResult:
         could be determined are attributed to the first.
         """
         used = set(fingerprints)
-        variants = (variant for variant in reversed(self.ways) if variant.fingerprint in used)
-        return next(variants, self.ways[0])
+        variants = (variant for variant in reversed(self.variants) if variant.fingerprint in used)
+        return next(variants, self.variants[0])
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> PlannedResult:
-        """Return the inverse of ``dataclasses.asdict``, for the JSON of plans and ``run.json``.
+        """Return the inverse of ``as_json``; raise TypeError or KeyError for anything else."""
+        fields = {_FIELDS.get(key, key): content for key, content in value.items()}
+        fields["variants"] = tuple(ProtocolVariant(**variant) for variant in fields["variants"])
+        return cls(**fields)
 
-        Raises TypeError or KeyError for anything else.
-        """
-        variants = tuple(ProtocolVariant(**variant) for variant in value["ways"])
-        return cls(**{**value, "ways": variants})
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields by their keys in the JSON of plans and in ``run.json``."""
+        return {RESULT_KEYS.get(name, name): content for name, content in asdict(self).items()}
 
 
 class PlannedItem(NamedTuple):
@@ -149,7 +156,7 @@ class Plan:
     def random_order(self, model: int, result: int) -> list[PlannedItem]:
         """Return the items of a model and planned result in the random order of a sequential run."""
         planned = self.results[result]
-        protocol = planned.ways[0].fingerprint
+        protocol = planned.variants[0].fingerprint
         keys = (self.seed, planned.data_hash, protocol, self.models[model])
         items = [item for item in self.items if (item.model, item.result) == (model, result)]
         return sorted(items, key=lambda item: order_key(*keys, item.item))
@@ -169,8 +176,8 @@ class Plan:
 
         Those of content-free prompts are excluded, since they are not about their item.
         """
-        others = [other.ways[0] for other in self.other_scorers(result)]
-        own = [variant.fingerprint for variant in (*self.results[result].ways, *others)]
+        others = [other.variants[0] for other in self.other_scorers(result)]
+        own = [variant.fingerprint for variant in (*self.results[result].variants, *others)]
         arms = [arm for arm in self.results[result].arms if not is_content_free(arm)]
         return own + [arm_fingerprint(protocol, arm) for protocol in own for arm in arms]
 
@@ -189,7 +196,7 @@ class Plan:
             self.seed,
             self.shard,
             [
-                (r.benchmark, [variant.fingerprint for variant in r.ways], r.data_hash, r.drawn)
+                (r.benchmark, [variant.fingerprint for variant in r.variants], r.data_hash, r.drawn)
                 for r in self.results
             ],
             sorted((item.model, item.result, item.item) for item in self.items),
@@ -201,7 +208,7 @@ class Plan:
         return json.dumps(
             {
                 "models": self.models,
-                "results": [asdict(result) for result in self.results],
+                "results": [result.as_json() for result in self.results],
                 "items": self.items,
                 "costs": self.costs,
                 "seed": self.seed,

@@ -69,7 +69,7 @@ class JobKind:
     costly: bool
 
 
-class Trials:
+class TrialRunner:
     """Runner of trials with the limits of ``TrialLimits`` and ``timeout``, the seconds of their tests."""
 
     def __init__(self, limits: Mapping[str, Any]) -> None:
@@ -95,7 +95,7 @@ class Trials:
 
 
 def read_trial_limits(text: str, source: str) -> dict[str, Any]:
-    """Parse ``LIMIT=VALUE,…`` into limits of ``Trials``; image templates may be repeated.
+    """Parse ``LIMIT=VALUE,…`` into limits of ``TrialRunner``; image templates may be repeated.
 
     ``source``: name of the text in messages. Raises ConfigError, in one line, for an invalid text.
     """
@@ -138,9 +138,9 @@ def _open_sandbox(settings: Settings, processes: int) -> Sandbox:
     return open_sandbox(settings.sandbox, workers=share)
 
 
-def _open_trials(settings: Settings, processes: int) -> Trials:
+def _open_trials(settings: Settings, processes: int) -> TrialRunner:
     workers = settings.trials.get("workers", _TRIALS_AT_ONCE)
-    return Trials({**settings.trials, "workers": max(1, workers // processes)})
+    return TrialRunner({**settings.trials, "workers": max(1, workers // processes)})
 
 
 def _trials_identity(settings: Settings) -> str:
@@ -156,7 +156,7 @@ def _trials_identity(settings: Settings) -> str:
 
 
 def _lacking_images(settings: Settings, trials: Sequence[Trial]) -> str | None:
-    runner = Trials(settings.trials)
+    runner = TrialRunner(settings.trials)
     try:
         return runner.lacking(trials)
     finally:

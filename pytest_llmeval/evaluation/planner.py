@@ -136,7 +136,7 @@ def _planned_results(evaluations: Iterable[Evaluation], seed: int) -> tuple[Plan
         others += [
             replace(
                 result,
-                ways=(ProtocolVariant(fingerprint(other), protocol_content(other)),),
+                variants=(ProtocolVariant(fingerprint(other), protocol_content(other)),),
                 responses_of=number,
             )
             for other in evaluation.protocol.for_other_scorers()
@@ -144,7 +144,7 @@ def _planned_results(evaluations: Iterable[Evaluation], seed: int) -> tuple[Plan
         others += [
             replace(
                 result,
-                ways=(_debiased_variant(result.ways[0], how, evaluation, seed),),
+                variants=(_debiased_variant(result.variants[0], how, evaluation, seed),),
                 responses_of=number,
                 debias=how,
                 warnings=_debias_warnings(evaluation, how),
@@ -216,9 +216,9 @@ def _planned_result(evaluation: Evaluation) -> PlannedResult:
         chance=evaluation.dataset.chance(),
         subjects=evaluation.dataset.subject_sizes(),
         drawn=evaluation.drawn,
-        ways=variants(evaluation.protocol),
+        variants=variants(evaluation.protocol),
         shots={subject: ids for subject, ids in shots.items() if ids},
-        asked=len(evaluation.items),
+        requested=len(evaluation.items),
         warnings=(*evaluation.dataset.warnings, *evaluation.warnings),
         excluded=evaluation.excluded,
         arms=[arm.name for arm in evaluation.arms],

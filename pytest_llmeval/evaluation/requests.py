@@ -135,7 +135,7 @@ class ChunkRequests:
             outcome=Outcome.ERROR,
             answer=None,
             gold=self._items[nodeid].gold_label,
-            protocol=self._plan.results[planned.result].ways[0].fingerprint,
+            protocol=self._plan.results[planned.result].variants[0].fingerprint,
             data=evaluation.data_hash,
         )
 
@@ -148,7 +148,7 @@ class ChunkRequests:
         first, *_ = members = self._plan.chunks[chunk]
         evaluation = self._evaluations[first.result]
         protocol = self.protocol(first.result, model)
-        variants = self._plan.results[first.result].ways
+        variants = self._plan.results[first.result].variants
         variant = next(variant for variant in variants if variant.ask == protocol.ask)
         self._check_name(evaluation, protocol, model)
         shared = replace(

@@ -114,13 +114,13 @@ def for_other_scorers(plan: Plan, result: int, record: Record) -> tuple[Record, 
             return variant.fingerprint
         return arm_fingerprint(variant.fingerprint, record.arm)
 
-    if record.protocol != of_arm(planned.ways[0]):
+    if record.protocol != of_arm(planned.variants[0]):
         return ()  # a model that returns only text has one scorer
     return tuple(
         replace(
             record,
             scorer=other.scorer,
-            protocol=of_arm(other.ways[0]),
+            protocol=of_arm(other.variants[0]),
             response_of=record.scorer,
             answer=None,
             text=None,

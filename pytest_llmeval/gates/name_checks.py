@@ -76,7 +76,7 @@ class KnownNames:
 
 
 def check_names(
-    thresholds: Thresholds, known: KnownNames, collected: Mapping[str, CollectedBenchmark]
+    thresholds: Thresholds, valid: KnownNames, collected: Mapping[str, CollectedBenchmark]
 ) -> None:
     """Raise ConfigError for the first unknown name or impossible metric in the file.
 
@@ -86,17 +86,17 @@ def check_names(
     """
     for place, name, table in thresholds.tables():
         if name in collected:
-            _check_collected(thresholds.file, place, table, collected[name], known.scorers)
+            _check_collected(thresholds.file, place, table, collected[name], valid.scorers)
         elif not (
-            name in known.benchmarks
+            name in valid.benchmarks
             or _declared_absent(thresholds, name)
-            or name in known.earlier().benchmarks
+            or name in valid.earlier().benchmarks
         ):
-            problem = _unknown_benchmark(name, place, known, collected)
+            problem = _unknown_benchmark(name, place, valid, collected)
             raise located_error(thresholds.file, place, problem)
-    if known.models is not None:
-        for model in unknown_models(thresholds, known.models, known.earlier):
-            problem = _unknown_model(model, known.models, known.earlier().models)
+    if valid.models is not None:
+        for model in unknown_models(thresholds, valid.models, valid.earlier):
+            problem = _unknown_model(model, valid.models, valid.earlier().models)
             raise located_error(thresholds.file, ("models", model), problem)
 
 
@@ -118,11 +118,11 @@ _PRINTED = re.compile(r"([^\[\]]+)\[([^\[\]]+)\]")
 def _unknown_benchmark(
     name: str,
     place: tuple[str, ...],
-    known: KnownNames,
+    valid: KnownNames,
     collected: Mapping[str, CollectedBenchmark],
 ) -> str:
     """Explain an unknown benchmark as the name of a result, gate or test, or as a misspelling."""
-    names = {*known.benchmarks, *collected}
+    names = {*valid.benchmarks, *collected}
     printed = _PRINTED.fullmatch(name)
     if printed and printed[1] in names:
         table = dotted_key((*place[:-1], printed[1], "scorers", printed[2]))
@@ -131,7 +131,7 @@ def _unknown_benchmark(
     if inner and first in names:
         keys = [key for part in inner for key in part.split(".", 1)]
         return f"{name!r} is the name of a gate: write {dotted_key((*place[:-1], first, *keys))}"
-    test = known.tests.get(name) or known.tests.get(name.rpartition("::")[2].partition("[")[0])
+    test = valid.tests.get(name) or valid.tests.get(name.rpartition("::")[2].partition("[")[0])
     if test is not None:
         table = dotted_key((*place[:-1], test))
         return f"{name!r} is a test; it evaluates benchmark {test!r}: write [{table}]"
@@ -148,10 +148,10 @@ def _unknown_model(model: str, models: Mapping[str, str], earlier: Collection[st
     return _unknown("model", model, {*models, *earlier}, "not in this run or in an earlier one")
 
 
-def _unknown(kind: str, name: str, known: Collection[str], where: str) -> str:
+def _unknown(kind: str, name: str, candidates: Collection[str], where: str) -> str:
     """Suggest names that begin with the unknown name, or the nearest spelling."""
-    longer = [other for other in sorted(known) if other.startswith(name)][:3]
-    near = nearest(name, known)
+    longer = [other for other in sorted(candidates) if other.startswith(name)][:3]
+    near = nearest(name, candidates)
     suggestions = " or ".join(map(repr, longer)) or (repr(near) if near is not None else "")
     if suggestions:
         return f"unknown {kind} {name!r}, did you mean {suggestions}? (Or {_ELSEWHERE}.)"

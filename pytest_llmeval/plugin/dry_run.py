@@ -19,7 +19,7 @@ from pytest_llmeval.core.settings import Settings
 from pytest_llmeval.evaluation.jobs import KINDS
 from pytest_llmeval.evaluation.suite import Evaluation
 from pytest_llmeval.models import load_model
-from pytest_llmeval.plugin.estimates import Estimate
+from pytest_llmeval.plugin.estimates import RequestEstimate
 from pytest_llmeval.plugin.estimates import estimates
 from pytest_llmeval.plugin.waves import expected_share_lines
 from pytest_llmeval.reports.terminal.summary import write_summary
@@ -66,7 +66,7 @@ class DryRun:
     """Plugin of a session that runs no tests and prints the estimates."""
 
     def __init__(
-        self, estimates: Sequence[Estimate], prices: Prices, lacking: Sequence[str] = ()
+        self, estimates: Sequence[RequestEstimate], prices: Prices, lacking: Sequence[str] = ()
     ) -> None:
         self._estimates = estimates
         self._prices = prices
@@ -81,7 +81,7 @@ class DryRun:
 
 
 def dry_run_parts(
-    estimates: Sequence[Estimate], prices: Prices, lacking: Iterable[str] = ()
+    estimates: Sequence[RequestEstimate], prices: Prices, lacking: Iterable[str] = ()
 ) -> Iterable[Any]:
     """Return the first prompt of every benchmark, then the estimates, as rich renderables.
 
@@ -108,7 +108,7 @@ def dry_run_parts(
     yield Text("dry run: no request was sent, nothing was measured", style="yellow")
 
 
-def _table(estimates: Iterable[Estimate], prices: Prices) -> Table:
+def _table(estimates: Iterable[RequestEstimate], prices: Prices) -> Table:
     table = open_table()
     table.add_column("benchmark[scorer]", overflow="fold")
     for name in ("items", "requests", "prompt tokens", "answer tokens", "cost"):

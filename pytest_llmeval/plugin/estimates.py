@@ -24,7 +24,7 @@ TOKENS_PER_CHARACTER = 0.3
 
 
 @dataclass(frozen=True)
-class Estimate:
+class RequestEstimate:
     """Requests that one model would get for one benchmark.
 
     ``requests`` includes those with reordered options and those without content. ``prompt_tokens``
@@ -50,7 +50,7 @@ def estimates(
     items: Mapping[str, Item],
     models: Mapping[int, Model],
     prices: Prices,
-) -> list[Estimate]:
+) -> list[RequestEstimate]:
     """Return an estimate for every model and benchmark with items.
 
     ``items``: by node id. ``models``: by index in the plan; a missing model is assumed to support
@@ -72,7 +72,7 @@ def _estimate(
     spec: str,
     model: Model | None,
     prices: Prices,
-) -> Estimate:
+) -> RequestEstimate:
     protocol = evaluated.protocol
     if model is not None and protocol.ask not in model.asks:
         protocol = protocol.with_generation()
@@ -97,7 +97,7 @@ def _estimate(
     prompt_tokens = math.ceil(characters * TOKENS_PER_CHARACTER)
     answer_tokens = requests * protocol.decoding.max_tokens if protocol.ask == "text" else 0
     price = prices.of(spec)
-    return Estimate(
+    return RequestEstimate(
         spec,
         evaluated.benchmark.name,
         protocol.scorer,

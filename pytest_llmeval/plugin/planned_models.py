@@ -45,8 +45,8 @@ def check_models(plan: Plan, settings: Settings) -> PlannedModels:
         for number, result in enumerate(plan.results):
             if result.responses_of is not None:
                 continue
-            planned = result.ways[0].name
-            supported = (variant for variant in result.ways if variant.ask in model.asks)
+            planned = result.variants[0].name
+            supported = (variant for variant in result.variants if variant.ask in model.asks)
             variant = next(supported, None)
             if variant is None:
                 raise ConfigError(

@@ -116,7 +116,7 @@ class RunProgress:
             key = (planned.model, planned.result)
             if key not in groups:
                 result, model = plan.results[planned.result], plan.models[planned.model]
-                samples = {variant.fingerprint: variant.samples for variant in result.ways}
+                samples = {variant.fingerprint: variant.samples for variant in result.variants}
                 group = ResultProgress(model, result.benchmark, result.scorer, samples, set())
                 groups[key] = group
                 for fingerprint in samples:
@@ -126,7 +126,7 @@ class RunProgress:
         self._scorers = {
             variant.fingerprint: variant.scorer
             for result in plan.results
-            for variant in result.ways
+            for variant in result.variants
         }
         self.groups = list(groups.values())
 

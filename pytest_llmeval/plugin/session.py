@@ -142,7 +142,7 @@ class RunSession:
         variants = [
             variant for (_, number), variant in self.models.variants.items() if number == result
         ]
-        return max(variant.samples for variant in variants or planned.ways)
+        return max(variant.samples for variant in variants or planned.variants)
 
     def _read_baseline(self) -> Run | None:
         """Return the run to compare with; raise ConfigError if it is not comparable."""
@@ -164,11 +164,11 @@ class RunSession:
         planned = [
             replace(
                 measure(result, variant, "", {}, None),
-                asked=modes.get(variant.ask, ""),
+                request_mode=modes.get(variant.ask, ""),
                 template_date=template_date,
             )
             for result in self.plan.results
-            for variant in result.ways
+            for variant in result.variants
         ]
         models = None if self.plan.own_model else self.plan.models
         check_comparable(baseline, planned, models, self.settings.allow_mismatch)
@@ -240,7 +240,7 @@ class RunSession:
         """Yield the error records of an item, for the maximum number of samples."""
         planned = self.plan.by_nodeid[nodeid]
         result = self.plan.results[planned.result]
-        variant = self.models.variants.get((planned.model, planned.result), result.ways[0])
+        variant = self.models.variants.get((planned.model, planned.result), result.variants[0])
         error = Record(
             model=self.plan.models[planned.model],
             benchmark=result.benchmark,
@@ -255,10 +255,10 @@ class RunSession:
             data=result.data_hash,
         )
         # A protocol that is replaced by text generation has no other scorers.
-        is_planned = variant == result.ways[0]
+        is_planned = variant == result.variants[0]
         scorers = self.plan.other_scorers(planned.result) if is_planned else []
-        others = [scorer.ways[0] for scorer in scorers]
-        for sample in range(max(possible.samples for possible in result.ways)):
+        others = [scorer.variants[0] for scorer in scorers]
+        for sample in range(max(possible.samples for possible in result.variants)):
             record = replace(error, sample=sample)
             yield record
             for other in others:
@@ -405,7 +405,7 @@ def plan_notes(plan: Plan, settings: Settings) -> Iterator[str]:
         f"protocol {variant.name!r} of {result.benchmark} is greedy (temperature 0): its samples"
         " differ only if the model is not deterministic"
         for result in plan.results
-        for variant in result.ways
+        for variant in result.variants
         if variant.samples > 1 and variant.protocol["decoding"]["temperature"] == 0
     }
     yield from sorted(greedy)

@@ -18,7 +18,7 @@ from pytest_llmeval.core.plan import ProtocolVariant
 from pytest_llmeval.core.settings import Settings
 from pytest_llmeval.gates import Thresholds
 from pytest_llmeval.gates import load_thresholds
-from pytest_llmeval.plugin.estimates import Estimate
+from pytest_llmeval.plugin.estimates import RequestEstimate
 from pytest_llmeval.plugin.outcomes import NOT_NEEDED
 from pytest_llmeval.plugin.outcomes import attach_outcome
 from pytest_llmeval.plugin.worker_channel import WorkerChannel
@@ -29,7 +29,7 @@ from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.storage.folder import RunFolder
 
 if TYPE_CHECKING:
-    from pytest_llmeval.runs.sequential import RunProgress
+    from pytest_llmeval.runs.sequential import SequentialProgress
 
 Skips = dict[str, str]
 """``model/result/subject`` → why its items are not needed any more."""
@@ -56,7 +56,7 @@ def _check_selection(plan: Plan, settings: Settings, thresholds: Thresholds | No
     for number, result in enumerate(plan.results):
         if result.responses_of is None and result.benchmark in gated:
             items = sum(item.result == number for item in plan.items)
-            expected = result.asked * len(plan.models)
+            expected = result.requested * len(plan.models)
             if items < expected:
                 raise ConfigError(
                     f"--llm-sequential: {items:,} of {expected:,} items of {result.benchmark} are"
@@ -98,7 +98,7 @@ def _planned_measurements(
     """Return the measurements of a run without answers, as ``Run.by_plan``."""
     return {
         (model, number): measure(
-            result, variants.get((model, number), result.ways[0]), name, {}, None
+            result, variants.get((model, number), result.variants[0]), name, {}, None
         )
         for model, name in enumerate(plan.models)
         for number, result in enumerate(plan.results)
@@ -106,7 +106,7 @@ def _planned_measurements(
 
 
 def expected_share_lines(
-    plan: Plan, settings: Settings, estimates: Sequence[Estimate]
+    plan: Plan, settings: Settings, estimates: Sequence[RequestEstimate]
 ) -> list[str]:
     """Return a line for every estimate of a dry run: the expected share of its items and tokens.
 
@@ -212,7 +212,7 @@ class WaveDecisions:
             if key not in self.skips and not progress.needs(item.model, item.result, item.subject):
                 self.skips[key] = self._reason(progress, item)
 
-    def _reason(self, progress: RunProgress, item: PlannedItem) -> str:
+    def _reason(self, progress: SequentialProgress, item: PlannedItem) -> str:
         sizes = [
             (len(position.answered), position.gate.rule.population)
             for position in progress.courses[item.model, item.result].positions
@@ -220,8 +220,8 @@ class WaveDecisions:
         ]
         if not sizes:
             return "no gate is about its subject"
-        asked, population = max(sizes)
-        return f"every gate was decided after {asked:,} of {population:,} items"
+        answered, population = max(sizes)
+        return f"every gate was decided after {answered:,} of {population:,} items"
 
 
 def order_tests(plan: Plan, tests: list[pytest.Item]) -> None:

@@ -426,7 +426,7 @@ class WorkerPlugin:
                     evaluated.benchmark.name,
                     evaluated.protocol,
                     evaluated.dataset.pool,
-                    [variant.fingerprint for variant in planned.ways],
+                    [variant.fingerprint for variant in planned.variants],
                     by_id.values(),
                 )
                 for evaluated, planned, by_id in zip(suite, self._plan.results, items, strict=False)

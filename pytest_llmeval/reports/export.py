@@ -107,7 +107,7 @@ def rows(run: Run) -> Iterator[dict[str, Any]]:
     """Yield a row for every answer of the run, with the keys of ``COLUMNS`` in their order."""
     names: dict[str, str] = {}
     for planned in run.planned:
-        for variant in planned.ways:
+        for variant in planned.variants:
             names[variant.fingerprint] = variant.name
             names.update(
                 (arm_fingerprint(variant.fingerprint, arm), variant.name) for arm in planned.arms
@@ -179,7 +179,7 @@ def as_document(run: Run, judged: JudgedRun) -> dict[str, Any]:
         "protocols": {
             variant.fingerprint: variant.protocol
             for planned in run.planned
-            for variant in planned.ways
+            for variant in planned.variants
         },
         "results": list(judged.results),
         "gates": [asdict(verdict) for verdict in judged.verdicts],

@@ -105,9 +105,9 @@ def protocol_differences(
         differences.append(("data", baseline.data_hash, candidate.data_hash))
     # Letters from top log-probabilities are not log-likelihoods, and a chat is not plain text.
     ask = baseline.protocol["ask"]
-    is_stored = ask == "choices" or (baseline.asked and candidate.asked)
-    if is_stored and baseline.asked != candidate.asked:
-        differences.append(("asked by", baseline.asked or ask, candidate.asked or ask))
+    modes = baseline.request_mode, candidate.request_mode
+    if (ask == "choices" or all(modes)) and modes[0] != modes[1]:
+        differences.append(("asked by", modes[0] or ask, modes[1] or ask))
     # A chat template without a date gives the same prompt on any day.
     days = baseline.template_date, candidate.template_date
     if baseline.protocol["chat"] and all(days) and days[0] != days[1]:

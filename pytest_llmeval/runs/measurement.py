@@ -105,7 +105,7 @@ class Measurement:
     #: True if another scorer scored the responses of another result.
     shares_responses: bool = False
     #: Request mode of an endpoint that has several (``top_logprobs``).
-    asked: str = ""
+    request_mode: str = ""
     #: Description of the items of the data that the benchmark excludes.
     excluded: str = ""
     #: Date that the model's chat template writes; empty if it writes none or it is unknown.
@@ -166,7 +166,7 @@ def measure(
 
     Outcomes beyond the variant's samples belong to items lost before the variant was known.
     """
-    most = max(other.samples for other in planned.ways)
+    most = max(other.samples for other in planned.variants)
     if most > variant.samples:
         items = {
             name: replace(item, outcomes=item.outcomes[: variant.samples])

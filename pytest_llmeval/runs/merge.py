@@ -154,7 +154,7 @@ def _check_complete(shards: Sequence[Run]) -> None:
             raise ConfigError(
                 f"{run_name(run.path)} was not finished: resume it first (--llm-resume)"
             )
-        part = sum(result.asked for result in run.planned if result.responses_of is None)
+        part = sum(result.requested for result in run.planned if result.responses_of is None)
         part *= len(manifest["models"])
         selected = manifest.get("selected", 0)
         if selected != part:

@@ -211,7 +211,7 @@ class Run:
         debiased outcomes, without responses.
         """
         debiased = {
-            planned.ways[0].fingerprint: planned
+            planned.variants[0].fingerprint: planned
             for planned in self.planned
             if planned.debias is not None
         }
@@ -264,13 +264,13 @@ class Run:
         own = self._records(model, planned.benchmark, planned.protocols)
         weights = next((r.model_fingerprint for r in own if r.model_fingerprint), None)
         variant = planned.variant_of(record.protocol for record in own)
-        asked = self.manifest.get("asked", {}).get(model, {}).get(variant.ask, "")
+        mode = self.manifest.get("asked", {}).get(model, {}).get(variant.ask, "")
         day = self.manifest.get("template_dates", {}).get(model, "")
         measurement = measure(planned, variant, model, dict(_outcomes(own)), weights)
         audit = self._audit(planned, variant, measurement)
         first = self._first_of_order(model, planned, measurement)
         result = replace(measurement.result, audit=audit, first_of_order=first)
-        return replace(measurement, asked=asked, template_date=day, result=result)
+        return replace(measurement, request_mode=mode, template_date=day, result=result)
 
     def _first_of_order(
         self, model: str, planned: PlannedResult, measurement: Measurement
@@ -299,8 +299,8 @@ class Run:
         items = debiased_outcomes(
             planned, first.fingerprint, first.items, records, self.manifest["seed"]
         )
-        measured = measure(planned, planned.ways[0], model, items, first.model_fingerprint)
-        return replace(measured, asked=first.asked, template_date=first.template_date)
+        measured = measure(planned, planned.variants[0], model, items, first.model_fingerprint)
+        return replace(measured, request_mode=first.request_mode, template_date=first.template_date)
 
     def _audit(
         self, planned: PlannedResult, variant: ProtocolVariant, measurement: Measurement

@@ -26,9 +26,9 @@ from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.gates import Thresholds
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates.sequential.decisions import Course
+from pytest_llmeval.gates.sequential.decisions import CourseProgress
 from pytest_llmeval.gates.sequential.decisions import OrderedItem
 from pytest_llmeval.gates.sequential.decisions import Position
-from pytest_llmeval.gates.sequential.decisions import Progress
 from pytest_llmeval.gates.sequential.decisions import replay
 from pytest_llmeval.gates.sequential.family import NO_COMPLETE_BASELINE
 from pytest_llmeval.gates.sequential.family import BaselineItems
@@ -91,12 +91,12 @@ def gates_hash(thresholds: Thresholds, baseline: Run | None) -> str:
 
 
 @dataclass(frozen=True)
-class RunProgress:
+class SequentialProgress:
     """The gates of a sequential run at the end of its answered waves."""
 
     families: Sequence[Family]
     #: (index of the model, index of the planned result) → its gates.
-    courses: Mapping[tuple[int, int], Progress]
+    courses: Mapping[tuple[int, int], CourseProgress]
     alpha: float
 
     def needs(self, model: int, result: int, subject: str) -> bool:
@@ -139,7 +139,7 @@ class RunProgress:
 
 def run_progress(
     run: Run, thresholds: Thresholds, baseline: Run | None, ended: int | None = None
-) -> RunProgress:
+) -> SequentialProgress:
     """Return the decisions of a sequential run. Raises RunError without a valid ``order.json``.
 
     ``ended``: number of complete waves to consider; all by default. An earlier session may have
@@ -168,7 +168,7 @@ def run_progress(
         course = _course(entry["items"], settings["wave"], families[model], measurements)
         course = replace(course, waves=course.waves[:ended])
         courses[model, result] = replay(course, _outcomes(measurements))
-    return RunProgress(list(families.values()), courses, settings["alpha"])
+    return SequentialProgress(list(families.values()), courses, settings["alpha"])
 
 
 def run_families(
@@ -251,7 +251,7 @@ def earlier_runs_note(root: Path, plan: Plan, entry: Mapping[str, Any]) -> str |
     a wrong verdict.
     """
     seeds = []
-    results = [[r.benchmark, r.data_hash, r.ways[0].fingerprint] for r in plan.results]
+    results = [[r.benchmark, r.data_hash, r.variants[0].fingerprint] for r in plan.results]
     for file in sorted(root.glob("*/run.json")):
         try:
             manifest = RunFolder(file.parent).read("run.json")

@@ -101,7 +101,7 @@ def costs(manifest: Mapping[str, Any], results: Iterable[Key]) -> dict[Key, Cost
         (planned.benchmark, variant.scorer)
         for planned in map(PlannedResult.from_json, manifest["results"])
         if planned.responses_of is None
-        for variant in planned.ways
+        for variant in planned.variants
     }
     scorers: dict[tuple[str, str], list[str]] = {}
     for model, benchmark, scorer in results:

@@ -33,11 +33,11 @@ class BubblewrapCells:
     """Guests in namespaces of their own, with this Python read-only."""
 
     def __init__(self, limits: Limits) -> None:
-        found = shutil.which("bwrap")
-        if found is None:
+        program = shutil.which("bwrap")
+        if program is None:
             raise ConfigError("sandbox bubblewrap: no bwrap here: install the package bubblewrap")
         self._limits = limits
-        self._command = [found, *_namespaces(limits)]
+        self._command = [program, *_namespaces(limits)]
         tried = subprocess.run([*self._command, "/bin/true"], capture_output=True, text=True)
         if tried.returncode:
             raise ConfigError(f"sandbox bubblewrap: bwrap does not work: {tried.stderr.strip()}")
@@ -123,7 +123,7 @@ def _python_folders() -> list[str]:
     wanted = ["/usr", sys.base_prefix, sys.prefix, str(Path(sys.executable).resolve().parents[1])]
     folders: list[str] = []
     for folder in wanted:
-        if not any(Path(folder).is_relative_to(one) for one in folders):
+        if not any(Path(folder).is_relative_to(parent) for parent in folders):
             folders.append(folder)
     return folders
 
@@ -131,7 +131,9 @@ def _python_folders() -> list[str]:
 @functools.cache
 def _python() -> str:
     """Return the version of this Python and its packages: numpy by name, the others as a digest."""
-    found = sorted({f"{one.metadata['Name']} {one.version}" for one in metadata.distributions()})
-    numpy = [one for one in found if one.startswith("numpy ")]
-    digest = hashlib.sha256("\n".join(found).encode()).hexdigest()[:12]
+    packages = sorted(
+        {f"{package.metadata['Name']} {package.version}" for package in metadata.distributions()}
+    )
+    numpy = [package for package in packages if package.startswith("numpy ")]
+    digest = hashlib.sha256("\n".join(packages).encode()).hexdigest()[:12]
     return ", ".join([f"python {platform.python_version()}", *numpy, f"packages {digest}"])

@@ -58,5 +58,7 @@ ENVIRONMENT = {
 def first_message(config: dict[str, object]) -> bytes:
     """Return the message that the started Python waits for."""
     folder = resources.files(guest)
-    modules = [(f"{guest.__name__}.{one}", (folder / f"{one}.py").read_text()) for one in _MODULES]
+    modules = [
+        (f"{guest.__name__}.{module}", (folder / f"{module}.py").read_text()) for module in _MODULES
+    ]
     return json.dumps({"modules": modules, "config": config}).encode()

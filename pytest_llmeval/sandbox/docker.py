@@ -197,8 +197,8 @@ def check_runtime(client: Any, name: str | None) -> None:
     """Raise `ConfigError` for a runtime that the engine does not have."""
     runtimes = client.info().get("Runtimes", {})
     if name is not None and name not in runtimes:
-        known = ", ".join(sorted(runtimes))
-        raise ConfigError(f"sandbox runtime {name!r}: Docker knows {known}")
+        available = ", ".join(sorted(runtimes))
+        raise ConfigError(f"sandbox runtime {name!r}: Docker knows {available}")
 
 
 def find_image(client: Any, name: str) -> Any:
@@ -274,9 +274,9 @@ def reason(error: BaseException) -> str:
     cause: BaseException | None = error
     while cause is not None:
         # The package's messages quote what they were raised from, as Python writes it.
-        for one in (cause, *cause.args):
-            if isinstance(one, OSError) and one.strerror:
-                return one.strerror
+        for source in (cause, *cause.args):
+            if isinstance(source, OSError) and source.strerror:
+                return source.strerror
         cause = cause.__cause__ or cause.__context__
     return str(getattr(error, "explanation", None) or error).splitlines()[0][:200]
 

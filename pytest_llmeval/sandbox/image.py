@@ -76,7 +76,7 @@ def _contents(client: Any, image: Any) -> str:
     except (docker.errors.ContainerError, docker.errors.APIError) as error:
         raise ConfigError(f"sandbox build: python3 does not run in the image: {error}") from None
     contents: str = printed.decode().strip()
-    version = tuple(int(one) for one in contents.split(",")[0].split()[1].split(".")[:2])
+    version = tuple(int(part) for part in contents.split(",")[0].split()[1].split(".")[:2])
     if version < OLDEST_PYTHON:
         oldest = ".".join(map(str, OLDEST_PYTHON))
         raise ConfigError(f"sandbox build: {contents.split(',')[0]} is older than {oldest}")

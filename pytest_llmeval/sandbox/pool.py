@@ -73,14 +73,16 @@ class Pool:
 
     def calibrate(self, programs: Iterable[Program]) -> list[Execution]:
         """Run correct programs; raise the time scale until the slowest takes half its limit."""
-        known = {program.id: program for program in programs}
+        by_id = {program.id: program for program in programs}
         generous = [
-            replace(program, timeout=program.timeout * _GENEROUS) for program in known.values()
+            replace(program, timeout=program.timeout * _GENEROUS) for program in by_id.values()
         ]
         executions = list(self.run(generous))
-        for one in executions:
-            if one.status == "passed" and one.seconds is not None:
-                self.time_scale = max(self.time_scale, 2 * one.seconds / known[one.id].timeout)
+        for execution in executions:
+            if execution.status == "passed" and execution.seconds is not None:
+                self.time_scale = max(
+                    self.time_scale, 2 * execution.seconds / by_id[execution.id].timeout
+                )
         return executions
 
     def close(self) -> None:

@@ -12,7 +12,6 @@ import subprocess
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
@@ -311,7 +310,7 @@ def new_manifest(plan: Plan, command: Sequence[str], **more: Any) -> dict[str, A
         "shard": plan.shard,
         "models": list(plan.models),
         "own_model": plan.own_model,
-        "results": [asdict(result) for result in plan.results],
+        "results": [result.as_json() for result in plan.results],
         "selected": len(plan.items),
         "command": list(command),
         "versions": {"python": platform.python_version(), **_versions()},
@@ -335,7 +334,7 @@ def _differences(manifest: Mapping[str, Any], plan: Plan) -> list[str]:
     if old.keys() != new.keys():
         differences.append("benchmarks or scorers")
     for pair in old.keys() & new.keys():
-        if old[pair].ways[0].fingerprint != new[pair].ways[0].fingerprint:
+        if old[pair].variants[0].fingerprint != new[pair].variants[0].fingerprint:
             differences.append(f"the protocol of {pair[0]}[{pair[1]}]")
         if old[pair].data_hash != new[pair].data_hash:
             differences.append(f"the data of {pair[0]}")

@@ -23,7 +23,7 @@ def arms_by_protocol(manifest: Mapping[str, Any]) -> dict[str, str]:
     names: dict[str, str] = {}
     for result in results:
         answered = result if result.responses_of is None else results[result.responses_of]
-        for variant in result.ways:
+        for variant in result.variants:
             names.update((arm_fingerprint(variant.fingerprint, arm), arm) for arm in answered.arms)
     return names
 

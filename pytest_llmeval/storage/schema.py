@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from pydantic import model_validator
 
 from pytest_llmeval.core import RunError
+from pytest_llmeval.core.plan import RESULT_KEYS
 from pytest_llmeval.core.plan import PlannedResult
 
 _Interval = Annotated[list[float], Field(min_length=2, max_length=2)]
@@ -51,9 +52,9 @@ class _PlannedResult(_Document):
     chance: float | None
     subjects: dict[str, int]
     drawn: dict[str, int] | None
-    ways: Annotated[list[_ProtocolVariant], Field(min_length=1)]
+    variants: Annotated[list[_ProtocolVariant], Field(min_length=1, alias="ways")]
     shots: dict[str, list[str]]
-    asked: int = 0
+    requested: int = Field(0, alias="asked")
     warnings: list[str] = []
     excluded: str = ""
     responses_of: int | None = None
@@ -62,7 +63,7 @@ class _PlannedResult(_Document):
 
     @model_validator(mode="after")
     def _check_field_names(self) -> _PlannedResult:
-        names = {field.name for field in fields(PlannedResult)}
+        names = {RESULT_KEYS.get(field.name, field.name) for field in fields(PlannedResult)}
         if unknown := sorted((self.model_extra or {}).keys() - names):
             raise ValueError(f"unknown {unknown[0]!r}")
         return self
@@ -88,7 +89,7 @@ class _Manifest(_Document):
     answers: int = 0
     failed_tests: int = 0
     hybrid: dict[str, float] = {}
-    asked: dict[str, dict[str, str]] = {}
+    request_modes: dict[str, dict[str, str]] = Field({}, alias="asked")
     command: list[str] = []
     baseline: str | None = None
     template_dates: dict[str, str] = {}
@@ -108,7 +109,7 @@ class _Sample(_Document):
 
 
 class _Stopped(_Document):
-    asked: int
+    answered: int = Field(alias="asked")
     population: int
 
 
@@ -169,7 +170,7 @@ class _Gate(_Document):
     sequential: dict[str, float | None] | None = None
 
 
-class _Gates(_Document):
+class _Verdicts(_Document):
     verdict: str
     gates: list[_Gate]
     items_failed: int = 0
@@ -217,7 +218,7 @@ class _Order(_Document):
 _DOCUMENTS: Mapping[str, type[_Document]] = {
     "run.json": _Manifest,
     "metrics.json": _Metrics,
-    "gates.json": _Gates,
+    "gates.json": _Verdicts,
     "comparison.json": _Comparison,
     "order.json": _Order,
 }

@@ -1,8 +1,9 @@
-"""No text for people uses the words that ARCHITECTURE.md, *Language*, replaces.
+"""No text for people, and no name in code, uses the words that ARCHITECTURE.md, *Language*, replaces.
 
 Read are the prose of Markdown pages, and sentences in Python: docstrings, messages, help. Code, code
 blocks and names in backticks are left out. To check more files, add them to `ROOTS`. A word may be
-used in its ordinary meaning where `ALLOWED` has a part of its line.
+used in its ordinary meaning where `ALLOWED` has a part of its line. Names are those that Python code
+binds in the folders `NAMED`.
 """
 
 from __future__ import annotations
@@ -54,6 +55,12 @@ ALLOWED = (
     "as lm-eval draws",
 )
 """Parts of lines in which a word has its ordinary meaning, such as of people."""
+
+NAMED = ("pytest_llmeval", "perf", "scripts", "docs")
+"""Folders whose Python binds no name of `NAMES`."""
+
+NAMES = {"one", "found", "known", "told", "said", "asked", "way", "ways", "whoever", "nobody"}
+"""Names that hide what a variable, a parameter, an attribute or a definition is."""
 
 FENCE = re.compile(r"^( *)(```|~~~~).*?^\1\2$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"``[^`\n]+``|`[^`\n]*`")
@@ -107,6 +114,22 @@ def findings(text: str, first: int = 1) -> list[str]:
     return found
 
 
+def bound_names(code: str) -> Iterator[tuple[int, str]]:
+    """Names that Python code binds, with their lines."""
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
+            case ast.arg(arg=name) | ast.alias(asname=str(name)):
+                yield node.lineno, name
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+                yield node.lineno, name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield node.lineno, name
+            case ast.ClassDef(name=name) | ast.MatchStar(name=str(name)):
+                yield node.lineno, name
+
+
 def findings_in(path: Path) -> list[str]:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
@@ -119,6 +142,48 @@ def findings_in(path: Path) -> list[str]:
 )
 def test_plain_words(path: Path):
     assert findings_in(path) == []
+
+
+@pytest.mark.parametrize("root", NAMED)
+def test_plain_names(root: str):
+    paths = sorted((REPOSITORY / root).rglob("*.py"))
+    assert paths
+    places = [
+        f"{path.relative_to(REPOSITORY)}:{line}: {name}"
+        for path in paths
+        for line, name in bound_names(path.read_text(encoding="utf-8"))
+        if name in NAMES
+    ]
+    assert places == []
+
+
+def test_a_class_name_is_used_once():
+    """A class is found by its name alone, in a traceback or by a search."""
+    modules: dict[str, list[str]] = {}
+    for path in sorted((REPOSITORY / "pytest_llmeval").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                modules.setdefault(node.name, []).append(str(path.relative_to(REPOSITORY)))
+    assert {name: paths for name, paths in modules.items() if len(paths) > 1} == {}
+
+
+def test_every_kind_of_binding_is_found():
+    code = """
+import a as b
+def c(d, *e, f=None, **g): ...
+async def h(): ...
+class i: j: int
+k.l = [m for n in o]
+for p, *q in r: ...
+with s as t: ...
+try: ...
+except u as v: ...
+match w:
+    case {"x": [y, *z]}: ...
+if A := B: ...
+lambda C: D
+"""
+    assert "".join(sorted(name for _, name in bound_names(code))) == "ACbcdefghijlnpqtvyz"
 
 
 def test_a_word_is_found_in_prose_only():

@@ -82,7 +82,7 @@ def debiased_fingerprints(kind: str, seed: int, limit: int | None = None) -> dic
         debias=("cyclic", "pride", "batch"),
     )
     plan = make_plan(["demo"], [one], [], own_model=False, seed=seed)
-    return {result.debias: result.ways[0].fingerprint for result in plan.results}
+    return {result.debias: result.variants[0].fingerprint for result in plan.results}
 
 
 def test_a_debiased_fingerprint_has_all_that_moves_its_score():

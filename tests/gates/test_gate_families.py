@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.gates.sequential.decisions import Course
+from pytest_llmeval.gates.sequential.decisions import CourseProgress
 from pytest_llmeval.gates.sequential.decisions import OrderedItem
-from pytest_llmeval.gates.sequential.decisions import Progress
 from pytest_llmeval.gates.sequential.decisions import replay
 from pytest_llmeval.gates.sequential.family import BaselineItems
 from pytest_llmeval.gates.sequential.family import Family
@@ -130,12 +130,14 @@ def outcomes(items: list[OrderedItem], answers: str) -> dict[str, dict[str, Item
     }
 
 
-def progress(gates: Family, items: list[OrderedItem], answers: str, wave: int = 1) -> Progress:
+def progress(
+    gates: Family, items: list[OrderedItem], answers: str, wave: int = 1
+) -> CourseProgress:
     cut = [items[start : start + wave] for start in range(0, len(items), wave)]
     return replay(Course(cut, gates.early), outcomes(items, answers))
 
 
-def statuses(state: Progress) -> dict[str, str]:
+def statuses(state: CourseProgress) -> dict[str, str]:
     return {p.gate.id: p.decision.status for p in state.positions if p.decision is not None}
 
 

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval.models.replay.answer_index import AnswerIndex
-from pytest_llmeval.models.replay.answer_index import Place
+from pytest_llmeval.models.replay.answer_index import AnswerLocation
 
 items = st.sampled_from(("law-0001", "law-0002", "art-0001"))
 places = st.builds(
-    Place,
+    AnswerLocation,
     arm=st.sampled_from(("", "cyclic@1")),
     sample=st.integers(0, 3),
     prompt=st.sampled_from((None, b"\x01" * 32, b"\x02" * 32)),
@@ -21,9 +21,9 @@ places = st.builds(
 
 
 @given(st.lists(st.tuples(items, places), max_size=30))
-def test_the_last_place_of_an_answer_counts(put: list[tuple[str, Place]]) -> None:
+def test_the_last_place_of_an_answer_counts(put: list[tuple[str, AnswerLocation]]) -> None:
     index = AnswerIndex()
-    expected: dict[str, dict[tuple[object, ...], Place]] = {}
+    expected: dict[str, dict[tuple[object, ...], AnswerLocation]] = {}
     for item, place in put:
         index.put(item, place)
         expected.setdefault(item, {})[place.arm, place.sample, place.prompt] = place

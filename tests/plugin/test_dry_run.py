@@ -9,7 +9,7 @@ from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Request
 from pytest_llmeval.core.prices import Prices
 from pytest_llmeval.plugin.dry_run import dry_run_parts
-from pytest_llmeval.plugin.estimates import Estimate
+from pytest_llmeval.plugin.estimates import RequestEstimate
 from pytest_llmeval.prompts import CLOZE
 from pytest_llmeval.prompts import LMEVAL_WINOGRANDE
 
@@ -18,7 +18,7 @@ ITEM = Item("i", "s", "Ann dealt to Bo because _ had the pack.", 0, ("Ann", "Bo"
 
 def shown(request: Request) -> str:
     console = Console(width=200)
-    estimate = Estimate("m", "b", "likelihood", 1, 1, 1, 0, None, request)
+    estimate = RequestEstimate("m", "b", "likelihood", 1, 1, 1, 0, None, request)
     with console.capture() as captured:
         console.print(*dry_run_parts([estimate], Prices()), sep="\n")
     return captured.get()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import asdict
 from dataclasses import replace
 
 import pytest
@@ -102,7 +101,7 @@ def test_every_item_and_sample_comes_back(items, tmp_path_factory):
     protocol = replace(PLAIN, ask="text", samples=3)
     result = replace(planned({}, protocol), subjects={"s": len(items)})
     records = tuple(replace(one, subject="s") for one in records_of(result, "demo", items))
-    manifest = {"models": ["demo"], "own_model": False, "results": [asdict(result)]}
+    manifest = {"models": ["demo"], "own_model": False, "results": [result.as_json()]}
     run = Run(path / "run", manifest, records)
     save_baseline(run, path / "b.json")
     back = read_baseline(path / "b.json")

@@ -36,7 +36,7 @@ ITEMS = {"art-0": "c", "art-1": "w"}
 
 def run_json(*protocols, **more):
     """The results of a run of one benchmark under these protocols, the rest reading the first's."""
-    results = [asdict(planned(ITEMS, protocol)) for protocol in protocols]
+    results = [planned(ITEMS, protocol).as_json() for protocol in protocols]
     return {"results": results, **more}
 
 

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import asdict
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -120,7 +119,7 @@ def run_of(
         "models": models,
         "own_model": False,
         "seed": 0,
-        "results": [asdict(result) for result in results],
+        "results": [result.as_json() for result in results],
         **manifest,
     }
     return Run(path, document, tuple(records))

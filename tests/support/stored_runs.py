@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,7 +55,7 @@ def records_of(result: PlannedResult, model: str, items: Outcomes) -> list[Recor
             gold="B",
             sample=sample,
             text="a long answer",
-            protocol=result.ways[0].fingerprint,
+            protocol=result.variants[0].fingerprint,
             data=result.data_hash,
             model_fingerprint=f"weights of {model}",
         )
@@ -82,7 +81,7 @@ def make_run(
     if samples > 1:
         protocol = replace(protocol, ask="text", samples=samples)
     result = planned({**items, **dict.fromkeys(not_run, "")}, protocol, data, benchmark)
-    result = replace(result, asked=len(items))
+    result = replace(result, requested=len(items))
     records = [one for model in models for one in records_of(result, model, items)]
     document = {
         "status": "finished",
@@ -91,7 +90,7 @@ def make_run(
         "seed": 0,
         "limit": None,
         "selected": len(items) * len(models),
-        "results": [asdict(result)],
+        "results": [result.as_json()],
         "model_fingerprints": {model: f"weights of {model}" for model in models},
         **manifest,
     }

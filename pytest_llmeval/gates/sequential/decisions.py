@@ -51,7 +51,7 @@ class Position:
 
 
 @dataclass(frozen=True)
-class Progress:
+class CourseProgress:
     """All gates of a course at the end of its answered waves."""
 
     positions: Sequence[Position]
@@ -80,7 +80,7 @@ class Progress:
         )
 
 
-def replay(course: Course, outcomes: Mapping[str, Mapping[str, ItemOutcomes]]) -> Progress:
+def replay(course: Course, outcomes: Mapping[str, Mapping[str, ItemOutcomes]]) -> CourseProgress:
     """Return the decisions of a course from all answers, as they were at the end of each wave.
 
     ``outcomes``: scorer → item id → outcomes. A gate is decided at the end of a wave, from the items
@@ -103,7 +103,7 @@ def replay(course: Course, outcomes: Mapping[str, Mapping[str, ItemOutcomes]]) -
         for position in is_open:
             if not position.is_blocked:
                 _advance(position, number, wave, outcomes, errors)
-    return Progress(positions, course.complete)
+    return CourseProgress(positions, course.complete)
 
 
 def _advance(

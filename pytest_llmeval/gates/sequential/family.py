@@ -78,7 +78,7 @@ class CompleteGate(NamedTuple):
     reason: str
 
 
-class _Line(NamedTuple):
+class _WeightedGate(NamedTuple):
     """A gate with the share of its line in the file: 1, divided by subjects for ``every_subject``."""
 
     scope: Scope
@@ -129,7 +129,7 @@ def model_family(
     the L lines of the file has alpha / L (Bonferroni), a line for every subject divided by their
     number.
     """
-    lines: list[_Line] = []
+    lines: list[_WeightedGate] = []
     complete: list[CompleteGate] = []
     for benchmark, table in tables.items():
         by_scorer = {result.scorer: result for result in results if result.benchmark == benchmark}
@@ -175,7 +175,7 @@ def _result_lines(
     gates: ScorerGates,
     result: Result,
     baseline: Mapping[tuple[str, str], BaselineItems | None] | None,
-) -> Iterator[_Line]:
+) -> Iterator[_WeightedGate]:
     """Yield the gates of a table over one result, with the ids of ``judge``."""
     scope, limit = replace(scope, scorer=result.scorer), gates.max_errors or 0
     yield from _bound_lines(scope, gates, result, 1.0, None, limit)
@@ -194,7 +194,7 @@ def _result_lines(
 
 def _subject_lines(
     scope: Scope, gates: SubjectGates, result: Result, share: float, limit: int
-) -> Iterator[_Line]:
+) -> Iterator[_WeightedGate]:
     assert scope.subject is not None
     counts = result.subjects.get(scope.subject)
     own = replace(result, subjects={} if counts is None else {scope.subject: counts})
@@ -208,10 +208,10 @@ def _bound_lines(
     share: float,
     own_errors: int | None,
     limit: int,
-) -> Iterator[_Line]:
+) -> Iterator[_WeightedGate]:
     for metric, bound in gates.bounds().items():
         rule = metric_rule(metric, bound, result) if bound.sequential else NOT_SEQUENTIAL
-        yield _Line(scope, metric, bound.text, rule, share, own_errors, limit)
+        yield _WeightedGate(scope, metric, bound.text, rule, share, own_errors, limit)
 
 
 def _drop_lines(
@@ -221,7 +221,7 @@ def _drop_lines(
     items: BaselineItems | None,
     subjects: Sequence[str],
     limit: int,
-) -> Iterator[_Line]:
+) -> Iterator[_WeightedGate]:
     scope = _inside(scope, "regression", None)
     missing = NO_COMPLETE_BASELINE if gates.sequential else NOT_SEQUENTIAL
     is_complete = items is not None and result.samples == 1 and gates.sequential
@@ -232,7 +232,7 @@ def _drop_lines(
             whole = {item: right for item, (_, right) in items.items()}
             rule = drop_rule(gates.max_drop, gates.alpha, whole, None)
         bound = f"<= {gates.max_drop:.12g}, {text}"
-        yield _Line(scope, "max_drop", bound, rule, 1.0, None, limit)
+        yield _WeightedGate(scope, "max_drop", bound, rule, 1.0, None, limit)
     if gates.max_subject_drop is None:
         return
     for subject in subjects:
@@ -242,7 +242,7 @@ def _drop_lines(
             rule = drop_rule(gates.max_subject_drop, gates.alpha, own, len(subjects))
         inner = _inside(scope, f"every_subject::{subject}", subject)
         bound = f"<= {gates.max_subject_drop:.12g}, {text}"
-        yield _Line(inner, "max_subject_drop", bound, rule, 1 / len(subjects), None, limit)
+        yield _WeightedGate(inner, "max_subject_drop", bound, rule, 1 / len(subjects), None, limit)
 
 
 def _inside(scope: Scope, name: str, subject: str | None) -> Scope:

@@ -11,7 +11,7 @@ from functools import partial
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.gates.bounds import AUDITED
 from pytest_llmeval.gates.bounds import Bound
-from pytest_llmeval.gates.estimates import Estimate as FullEstimate
+from pytest_llmeval.gates.estimates import Estimate
 from pytest_llmeval.gates.estimates import measure
 from pytest_llmeval.gates.judge import judge_metric
 from pytest_llmeval.gates.sequential.rules import CountRule
@@ -92,7 +92,7 @@ def _count_rule(metric: str, bound: Bound, size: int, chance: float | None) -> R
     full = partial(_full_result, metric, size, chance)
 
     @lru_cache(maxsize=4096)
-    def measured(number: int) -> FullEstimate:
+    def measured(number: int) -> Estimate:
         value = measure(metric, full(number), bound.level)
         # Every answer is there, and no error: a value is defined.
         assert not isinstance(value, str), value
@@ -115,7 +115,7 @@ def _count_rule(metric: str, bound: Bound, size: int, chance: float | None) -> R
 
 
 def _crossings(
-    measured: Callable[[int], FullEstimate], statistic: str, limit: float, size: int
+    measured: Callable[[int], Estimate], statistic: str, limit: float, size: int
 ) -> set[int]:
     """Return the smallest numbers at which a statistic reaches, and exceeds, a limit.
 

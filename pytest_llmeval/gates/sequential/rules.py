@@ -42,7 +42,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class InterimEstimate:
     """The value of a metric over the answered items, and its confidence sequence."""
 
     value: float
@@ -62,7 +62,7 @@ class Rule(Protocol):
     def decide(self, answered: Answered, alpha: float) -> Decision | None:
         """Return the verdict of a full run, wrong with probability at most ``alpha``; None if unclear."""
 
-    def estimate(self, answered: Answered, alpha: float) -> Estimate:
+    def estimate(self, answered: Answered, alpha: float) -> InterimEstimate:
         """Return the value so far with a confidence sequence of ``alpha`` on either side."""
 
 
@@ -111,7 +111,7 @@ class CountRule:
                 return Decision(status, min(needed, default=math.inf))
         return None
 
-    def estimate(self, answered: Answered, alpha: float) -> Estimate:
+    def estimate(self, answered: Answered, alpha: float) -> InterimEstimate:
         """Return the share of events among the answered items, and the numbers of a full run."""
         fewest, most = self._count(answered) or (0, len(answered))
         n = len(answered)
@@ -120,7 +120,7 @@ class CountRule:
         _, high = count_interval(self.population, n, most, level)
         share = fewest / n if n else 0.0
         value = self._interpolated(share)
-        return Estimate(
+        return InterimEstimate(
             value, self.value(low), self.value(high), f"{fewest:,} of {n:,} {self.noun}"
         )
 
@@ -183,12 +183,12 @@ class MeanRule:
             return Decision("fail", max(outside))
         return None
 
-    def estimate(self, answered: Answered, alpha: float) -> Estimate:
+    def estimate(self, answered: Answered, alpha: float) -> InterimEstimate:
         """Return the mean so far, weighted as in the full run, and the means that are not excluded."""
         smallest, largest = self._scores(answered, 0), self._scores(answered, 1)
         text = f"{len(answered):,} items"
         if smallest is None or largest is None or not answered:
-            return Estimate(self.value(0.0), self.value(0.0), self.value(1.0), text)
+            return InterimEstimate(self.value(0.0), self.value(0.0), self.value(1.0), text)
         bounds = [x for x in (self.minimum, self.maximum) if 0 <= x <= 1]
         grid = sorted({*(step / _GRID for step in range(_GRID + 1)), *bounds})
         size, limit = self.population, -math.log(alpha)
@@ -203,7 +203,7 @@ class MeanRule:
             high = mean
         total = math.fsum(smallest.weights.tolist())
         value = math.fsum(smallest.values.tolist()) / total if total else 0.0
-        return Estimate(self.value(value), self.value(low), self.value(high), text)
+        return InterimEstimate(self.value(value), self.value(low), self.value(high), text)
 
     def _scores(self, answered: Answered, side: int) -> Scores | None:
         """Return the smallest (0) or the largest (1) scores of the items; None if one has none."""
@@ -255,7 +255,7 @@ class DropRule:
             return Decision("fail", self.failing.log_evidence(best, alpha / 100)[1])
         return None
 
-    def estimate(self, answered: Answered, alpha: float) -> Estimate:
+    def estimate(self, answered: Answered, alpha: float) -> InterimEstimate:
         """Return the drop over the answered items, and that of a full run."""
         worst, best = self._pairs(answered, Outcome.WRONG), self._pairs(answered, Outcome.CORRECT)
         n, right = len(answered), sum(self.baseline.values())
@@ -265,7 +265,7 @@ class DropRule:
         _, most = count_interval(self.population, n, _right(best), level)
         low, high = ((right - total) / self.population for total in (most, least))
         text = f"{worst.newly_wrong:,} newly wrong, {worst.newly_right:,} newly right of {n:,}"
-        return Estimate(drop, low, high, text)
+        return InterimEstimate(drop, low, high, text)
 
     def _pairs(self, answered: Answered, error: Outcome) -> Pairs:
         """Return the pairs so far, with errors as this outcome."""

@@ -31,7 +31,7 @@ class PromptError(LlmevalError):
     """Error for a prompt or choice that cannot be encoded; the response carries its message."""
 
 
-class _Text(NamedTuple):
+class _PromptText(NamedTuple):
     """Context, and the continuations (delimiter + choice) to encode after it."""
 
     context: str
@@ -52,7 +52,7 @@ class _Draft:
     request: Request
     prompt: Prompt
     #: One context with all choices, or one per choice if every choice has its own context.
-    texts: tuple[_Text, ...]
+    texts: tuple[_PromptText, ...]
     #: Number of dropped shots.
     dropped: int = 0
 
@@ -73,7 +73,7 @@ def _after(context: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _join_last_line(
-    text: _Text, context: tuple[int, ...], short: dict[str, tuple[int, ...]]
+    text: _PromptText, context: tuple[int, ...], short: dict[str, tuple[int, ...]]
 ) -> _Ids | None:
     """Join the ids of the context and of its last line with every choice.
 
@@ -201,7 +201,7 @@ class Encoder:
             texts = [self._text(request, prompt, request.choices)]
         return _Draft(index, request, prompt, tuple(texts), dropped)
 
-    def _text(self, request: Request, prompt: Prompt, choices: Sequence[str]) -> _Text:
+    def _text(self, request: Request, prompt: Prompt, choices: Sequence[str]) -> _PromptText:
         context = self._chat(prompt) if request.chat else prompt.text
         continuations = tuple(prompt.delimiter + choice for choice in choices)
         try:
@@ -210,7 +210,7 @@ class Encoder:
         except UnicodeEncodeError:
             raise PromptError("the prompt is not valid Unicode (lone surrogate)") from None
         if request.ask == "text":
-            return _Text(context)
+            return _PromptText(context)
         mark = _open_mark(context, prompt.question) if request.chat else None
         if mark is not None:
             raise PromptError(
@@ -220,7 +220,7 @@ class Encoder:
         # The blank before the answer belongs to the answer: " B" and "B" are different tokens.
         stripped = context.rstrip()
         blanks = context[len(stripped) :]
-        return _Text(stripped, tuple(blanks + text for text in continuations))
+        return _PromptText(stripped, tuple(blanks + text for text in continuations))
 
     def _chat(self, prompt: Prompt) -> str:
         messages = prompt.messages()
@@ -260,7 +260,7 @@ class Encoder:
             )
         return text
 
-    def _encode_texts(self, texts: Sequence[_Text]) -> list[_Ids]:
+    def _encode_texts(self, texts: Sequence[_PromptText]) -> list[_Ids]:
         """Encode contexts and continuations; a continuation without tokens of its own is empty.
 
         A context is encoded once, not once per choice. A tokenizer that splits text into lines
@@ -284,7 +284,7 @@ class Encoder:
             for choice in text.continuations
         )
 
-        def split_whole(text: _Text) -> _Ids:
+        def split_whole(text: _PromptText) -> _Ids:
             context = contexts[text.context]
             own = (_after(context, whole[text.context + choice]) for choice in text.continuations)
             return _Ids(context, tuple(own))
@@ -294,7 +294,7 @@ class Encoder:
             return self._encode_texts(texts)
         return [ids or split_whole(text) for text, ids in zip(texts, joined, strict=True)]
 
-    def _encode_spanned(self, texts: Sequence[_Text], encoded: Sequence[_Ids]) -> list[_Ids]:
+    def _encode_spanned(self, texts: Sequence[_PromptText], encoded: Sequence[_Ids]) -> list[_Ids]:
         """Encode a continuation separately from its context if a token spans both.
 
         The ids after the length of the context are then empty (lm-evaluation-harness stops: issues

@@ -36,7 +36,7 @@ log = logging.getLogger("pytest_llmeval.models.hf")
 _Score = Callable[[Sequence[Question]], Scores]
 
 
-class _Result(NamedTuple):
+class _QuestionResult(NamedTuple):
     """Result of a question."""
 
     question: Question
@@ -85,7 +85,7 @@ class ChoiceEngine:
             for part in _split_merged(result):
                 yield _response(requests[part.question.index], part, each)
 
-    def _answers(self, questions: Sequence[Question]) -> Iterator[_Result]:
+    def _answers(self, questions: Sequence[Question]) -> Iterator[_QuestionResult]:
         packed = self._packed
         unpacked = list(questions)
         if packed is not None:
@@ -99,7 +99,7 @@ class ChoiceEngine:
 
     def _group(
         self, packed: PackedForward, part: PrefixGroup[Question], *, alone: bool
-    ) -> Iterator[_Result]:
+    ) -> Iterator[_QuestionResult]:
         started = time.perf_counter()
         live = packed.live_length(part.questions[0].shareable)
         prefix = part.prefix(live, alone=alone)
@@ -127,7 +127,7 @@ class ChoiceEngine:
             for result in self._batch(batch, score):
                 yield result._replace(seconds=result.seconds + each)
 
-    def _batch(self, batch: Sequence[Question], score: _Score) -> Iterator[_Result]:
+    def _batch(self, batch: Sequence[Question], score: _Score) -> Iterator[_QuestionResult]:
         """Score a batch; halve it if it fails, so that only single questions become errors."""
         started = time.perf_counter()
         try:
@@ -139,14 +139,14 @@ class ChoiceEngine:
         if failure is None:
             each = (time.perf_counter() - started) / len(batch)
             for question, outcome in zip(batch, scores, strict=True):
-                yield _Result(question, each, outcome)
+                yield _QuestionResult(question, each, outcome)
             return
         if memory:
             self._free()
         if len(batch) == 1 and batch[0].parts:
             batch = batch[0].parts
         if len(batch) == 1:
-            yield _Result(batch[0], time.perf_counter() - started, failure)
+            yield _QuestionResult(batch[0], time.perf_counter() - started, failure)
             return
         if memory:
             self._allowed = max(1, min(self._allowed, _tokens(batch)) // 2)
@@ -164,7 +164,7 @@ class ChoiceEngine:
         free_memory(self._device)
 
 
-def _split_merged(result: _Result) -> Iterator[_Result]:
+def _split_merged(result: _QuestionResult) -> Iterator[_QuestionResult]:
     """Split the result of a merged question into those of its parts."""
     question, seconds, outcome = result
     if not question.parts or isinstance(outcome, str):
@@ -172,14 +172,14 @@ def _split_merged(result: _Result) -> Iterator[_Result]:
         return
     ends = list(itertools.accumulate(len(part.rows) for part in question.parts))
     for part, begin, end in zip(question.parts, [0, *ends], ends, strict=False):
-        yield _Result(part, seconds / len(question.parts), outcome[begin:end])
+        yield _QuestionResult(part, seconds / len(question.parts), outcome[begin:end])
 
 
 def _tokens(batch: Sequence[Question]) -> int:
     return sum(question.tree.size for question in batch)
 
 
-def _response(request: Request, result: _Result, each: float) -> Response:
+def _response(request: Request, result: _QuestionResult, each: float) -> Response:
     question, outcome = result.question, result.outcome
     error = outcome if isinstance(outcome, str) else _invalid_values(outcome)
     return Response(

@@ -21,7 +21,7 @@ from pytest_llmeval.models.ray.replica import Failure
 from pytest_llmeval.models.ray.replica import Identity
 from pytest_llmeval.models.ray.replica import end_process
 from pytest_llmeval.models.ray.scheduling import SILENCE_SECONDS
-from pytest_llmeval.models.ray.scheduling import Call
+from pytest_llmeval.models.ray.scheduling import ReplicaCall
 from pytest_llmeval.models.ray.scheduling import Scheduler
 from pytest_llmeval.models.ray.scheduling import Task
 
@@ -167,7 +167,7 @@ class Dispatcher:
             for call in self._scheduler.assign(time.monotonic()):
                 self._spawn(self._run(call, self._actors[call.replica]))  # type: ignore[index]
 
-    async def _run(self, call: Call, actor: Any) -> None:
+    async def _run(self, call: ReplicaCall, actor: Any) -> None:
         """Send a call and take its responses."""
         failure: Failure | None = None
         try:
@@ -198,7 +198,7 @@ class Dispatcher:
             self._report(self._scheduler.fail(call, now), failure.reason)
         self._dispatch()
 
-    def _take(self, call: Call, part: Sequence[tuple[int, Response]]) -> None:
+    def _take(self, call: ReplicaCall, part: Sequence[tuple[int, Response]]) -> None:
         self._last_use = now = time.monotonic()
         self._fruitless = 0
         for position, response in part:

@@ -145,17 +145,17 @@ def check_identities(
 def difference(first: Identity, other: Identity, allow_mixed: bool) -> str | None:
     """Return, in one line, what makes answers of two replicas incomparable; None if nothing does."""
     for package in sorted({*first.versions, *other.versions}):
-        one, two = (it.versions.get(package, "not installed") for it in (first, other))
-        if one != two:
-            return f"replicas differ: {package} {one} on {first.node}, {two} on {other.node}"
+        left, right = (it.versions.get(package, "not installed") for it in (first, other))
+        if left != right:
+            return f"replicas differ: {package} {left} on {first.node}, {right} on {other.node}"
     pairs = {
         "model fingerprint": (str(first.fingerprint), str(other.fingerprint)),
         "model": (first.name, other.name),
         "dtype": (first.dtype, other.dtype),
     }
-    for what, (one, two) in pairs.items():
-        if one != two:
-            return f"replicas differ: {what}, {one} on {first.node}, {two} on {other.node}"
+    for what, (left, right) in pairs.items():
+        if left != right:
+            return f"replicas differ: {what}, {left} on {first.node}, {right} on {other.node}"
     if first.device != other.device and not allow_mixed:
         return (
             f"replicas differ: {first.device} on {first.node}, {other.device} on {other.node}: use"

@@ -59,7 +59,7 @@ class Task:
 
 
 @dataclass(eq=False, slots=True)
-class Call:
+class ReplicaCall:
     """A piece: requests that are sent to a replica together, in their order."""
 
     replica: Hashable
@@ -77,7 +77,7 @@ class Call:
 
 @dataclass(eq=False, slots=True)
 class _Replica:
-    calls: deque[Call] = field(default_factory=deque)
+    calls: deque[ReplicaCall] = field(default_factory=deque)
     group: Hashable = None
 
 
@@ -137,7 +137,7 @@ class Scheduler:
         self._replicas[replica] = _Replica()
         self._with_room[0][replica] = None
 
-    def assign(self, now: float) -> Iterator[Call]:
+    def assign(self, now: float) -> Iterator[ReplicaCall]:
         """Yield the calls to send now: one to each idle replica first, then one in advance."""
         for depth, replicas in enumerate(self._with_room):
             for replica in list(replicas):
@@ -152,7 +152,7 @@ class Scheduler:
                     break
                 yield self._send(replica, state, tasks, now)
 
-    def take(self, call: Call, position: int, now: float) -> Task | None:
+    def take(self, call: ReplicaCall, position: int, now: float) -> Task | None:
         """Note the response to a request of a call; return its task if it is the first response."""
         call.heard = now
         task = call.tasks[position]
@@ -161,14 +161,14 @@ class Scheduler:
         task.done = True
         return task
 
-    def finish(self, call: Call, now: float) -> list[Task]:
+    def finish(self, call: ReplicaCall, now: float) -> list[Task]:
         """End a call; return the tasks that the model left without a response."""
         tasks = self._end(call, now)
         self._seconds += now - call.since
         self._finished += len(call.tasks)
         return _mark_done(tasks)
 
-    def fail(self, call: Call, now: float) -> list[Task]:
+    def fail(self, call: ReplicaCall, now: float) -> list[Task]:
         """End a call in which the model raised; halve it, or return its only request as failed."""
         tasks = self._end(call, now)
         if len(tasks) <= 1:
@@ -296,8 +296,10 @@ class Scheduler:
                     latest, most = tasks, over
         return latest[: min(task.limit for task in latest)] if latest else []
 
-    def _send(self, replica: Hashable, state: _Replica, tasks: Sequence[Task], now: float) -> Call:
-        call = Call(replica, tasks, now, now)
+    def _send(
+        self, replica: Hashable, state: _Replica, tasks: Sequence[Task], now: float
+    ) -> ReplicaCall:
+        call = ReplicaCall(replica, tasks, now, now)
         for task in tasks:
             task.calls += 1
         self._with_room[len(state.calls)].pop(replica)
@@ -306,7 +308,7 @@ class Scheduler:
             self._with_room[len(state.calls)][replica] = None
         return call
 
-    def _end(self, call: Call, now: float) -> list[Task]:
+    def _end(self, call: ReplicaCall, now: float) -> list[Task]:
         """Remove a call; return its unanswered requests that no other call has."""
         state = self._replicas[call.replica]
         if len(state.calls) < _DEPTH:

@@ -52,7 +52,7 @@ from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.models.base import Model
 from pytest_llmeval.models.replay.answer_index import AnswerIndex
-from pytest_llmeval.models.replay.answer_index import Place
+from pytest_llmeval.models.replay.answer_index import AnswerLocation
 from pytest_llmeval.models.replay.field_mapping import TEXT_FIELDS
 from pytest_llmeval.models.replay.field_mapping import Fields
 from pytest_llmeval.models.replay.field_mapping import prompt_hash
@@ -158,15 +158,15 @@ class Replay(Model):
         row = parse_object(self._path, place.number, self._lines.readline())
         return self._response(request, row, place)
 
-    def _places(self, request: Request) -> list[Place]:
+    def _places(self, request: Request) -> list[AnswerLocation]:
         """Return the answers recorded for the request's item, sample and arm, for any prompt."""
         recorded = self._index.places(request.id)  # first: the index has the protocols
         arms = {request.arm}
         if request.arm:
             arms.update(arm_fingerprint(protocol, request.arm) for protocol in self._protocols)
-        return [one for one in recorded if one.sample == request.sample and one.arm in arms]
+        return [place for place in recorded if place.sample == request.sample and place.arm in arms]
 
-    def _response(self, request: Request, row: dict[str, Any], place: Place) -> Response:
+    def _response(self, request: Request, row: dict[str, Any], place: AnswerLocation) -> Response:
         where = f"{self._path}, line {place.number}"
         if row.get("error"):
             return _failed(request, str(row["error"]))
@@ -273,28 +273,28 @@ class Replay(Model):
                     self._instances[item] = None
                 for element in range(max(1, len(self._fields.texts(row)))):
                     sampled = (sample or 0) + element
-                    index.put(item, Place(arm, sampled, prompt, offset, number, element))
+                    index.put(item, AnswerLocation(arm, sampled, prompt, offset, number, element))
         except _DAMAGED as error:
             raise read_error(self._path, error) from None
         return index
 
 
 def _arm(row: Mapping[str, Any]) -> str:
-    """Return the arm of a run's record, as in ``Place``; only these have all three fields."""
+    """Return the arm of a run's record, as in ``AnswerLocation``; only these have all three fields."""
     order, protocol, arm = row.get("order"), row.get("protocol"), row.get("arm")
     if not order or not isinstance(protocol, str):
         return ""
     return arm if isinstance(arm, str) else protocol
 
 
-def _matching(places: Sequence[Place], request: Request) -> Place | None:
+def _matching(places: Sequence[AnswerLocation], request: Request) -> AnswerLocation | None:
     """Return the answer recorded for the request's prompt, else one recorded without a hash."""
     # Most files have one answer per item and no hash: avoid hashing prompts for those.
     if places[0].prompt is None and len(places) == 1:
         return places[0]
-    asked = bytes.fromhex(request.prompt.sha256)
+    digest = bytes.fromhex(request.prompt.sha256)
     by_hash = {place.prompt: place for place in places}
-    return by_hash.get(asked) or by_hash.get(None)
+    return by_hash.get(digest) or by_hash.get(None)
 
 
 def _failed(request: Request, error: str) -> Response:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class AnswerLocation(NamedTuple):
     """Place of an answer: byte and number of its record, and the index of its text in it.
 
     ``arm``: its name, or the fingerprint of its protocol in records of format 2, which do not name
@@ -37,7 +37,7 @@ class AnswerIndex:
         self._numbers = array("q")
         self._elements = array("q")
 
-    def put(self, item: str, place: Place) -> None:
+    def put(self, item: str, place: AnswerLocation) -> None:
         """Enter a place, instead of an earlier one of the same answer."""
         for row in self._rows(item):
             answer = self._arms[row], self._samples[row], self._prompts[row]
@@ -55,10 +55,10 @@ class AnswerIndex:
         self._numbers.append(place.number)
         self._elements.append(place.element)
 
-    def places(self, item: str) -> Iterator[Place]:
+    def places(self, item: str) -> Iterator[AnswerLocation]:
         """Yield the places of an item's answers."""
         for row in self._rows(item):
-            yield Place(
+            yield AnswerLocation(
                 self._arms[row],
                 self._samples[row],
                 self._prompts[row],

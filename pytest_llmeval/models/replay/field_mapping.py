@@ -65,7 +65,7 @@ class Fields:
         for name in names:
             value = _look_up(row, name)
             if value is not None:
-                return [_as_text(one) for one in _flat(value)]
+                return [_as_text(text) for text in _flat(value)]
             if name == "model_patch" and name in row:
                 return [""]  # an agent that came to no patch
         return []
@@ -93,8 +93,8 @@ class Fields:
         subject, number = row.get("subject"), row.get("row")
         if pattern is None and isinstance(subject, str) and isinstance(number, int):
             return row_id(subject, number)
-        known = f"{', '.join(ID_FIELDS)}, or subject and row"
-        wanted = f"field {pattern!r}" if pattern is not None else known
+        default = f"{', '.join(ID_FIELDS)}, or subject and row"
+        wanted = f"field {pattern!r}" if pattern is not None else default
         raise DataError(f"{where}: names no item ({wanted})")
 
 
@@ -108,8 +108,8 @@ def _look_up(row: Any, name: str) -> Any:
 
 def _flat(value: Any) -> Iterator[Any]:
     if isinstance(value, list):
-        for one in value:
-            yield from _flat(one)
+        for element in value:
+            yield from _flat(element)
     else:
         yield value
 

@@ -53,7 +53,7 @@ def _copy_lines(name: str, source: IO[bytes], target: IO[bytes]) -> None:
         records = json.loads(source.read())
     except (ValueError, RecursionError) as error:
         raise DataError(f"{name} is not valid JSON ({error})") from None
-    if isinstance(records, dict) and all(isinstance(one, dict) for one in records.values()):
+    if isinstance(records, dict) and all(isinstance(record, dict) for record in records.values()):
         records = [{"instance_id": key, **record} for key, record in records.items()]
     if not isinstance(records, list):
         raise DataError(

@@ -165,7 +165,7 @@ def result_data(
         "numbers": numbers,
         "protocol": {
             "name": measurement.result.protocol,
-            "words": protocol_words(measurement.protocol, measurement.asked),
+            "words": protocol_words(measurement.protocol, measurement.request_mode),
             "fingerprint": measurement.fingerprint,
             "data": measurement.data_hash,
             "chat": bool(measurement.protocol["chat"]),
@@ -268,7 +268,12 @@ def _before(sources: Sources, compared: Mapping[str, Any] | None) -> Mapping[str
         return {}
     about = (compared["baseline"], compared["benchmark"], compared["scorer"])
     return next(
-        (one.items for one in measurements_with_records(sources.baseline) if one.key == about), {}
+        (
+            measurement.items
+            for measurement in measurements_with_records(sources.baseline)
+            if measurement.key == about
+        ),
+        {},
     )
 
 
@@ -312,7 +317,7 @@ def _breakdown(records: Sequence[Record]) -> dict[str, Any]:
             unparsed[_why_unparsed(record)] += 1
     failures = error_groups(records)
     return {
-        "errors": [asdict(one) for one in failures[:5]],
+        "errors": [asdict(group) for group in failures[:5]],
         "kinds_of_errors": len(failures),
         "unparsed": [list(entry) for entry in unparsed.most_common()],
         "finish_reasons": [list(entry) for entry in finishes.most_common()],

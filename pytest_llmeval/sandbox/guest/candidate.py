@@ -22,7 +22,7 @@ _MESSAGE_LENGTH = 1_000
 _MUTABLE = (list, dict, set, bytearray)
 
 
-class Candidate:
+class CandidateServer:
     """Server of one program over `descriptor`, until the peer closes it."""
 
     def __init__(self, descriptor: int) -> None:
@@ -64,7 +64,7 @@ class Candidate:
         return ["=", [pack(names[name], self._lend)] if name in names else []]
 
     def _call(self, number: int, arguments: list[Any], named: dict[str, Any]) -> list[Any]:
-        mutable = any(isinstance(one, _MUTABLE) for one in (*arguments, *named.values()))
+        mutable = any(isinstance(value, _MUTABLE) for value in (*arguments, *named.values()))
         before = self._serialized(arguments, named) if mutable else b""
         answer = self._value(self._lent[number](*arguments, **named))
         if mutable and self._serialized(arguments, named) != before:
@@ -91,8 +91,8 @@ class Candidate:
 
     def _next(self, number: int) -> list[Any]:
         """Return the next value of an iterator as a list of one, or an empty list."""
-        for one in self._lent[number]:
-            return ["=", [pack(one, self._lend)]]
+        for value in self._lent[number]:
+            return ["=", [pack(value, self._lend)]]
         return ["=", []]
 
     def _lend(self, value: Any) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class Candidate:
     def _callback(self, number: int) -> Any:
         def call(*arguments: Any) -> Any:
             sign, value, *_ = self._connection.request(
-                ["back", number, [pack(one, self._lend) for one in arguments]]
+                ["back", number, [pack(argument, self._lend) for argument in arguments]]
             )
             if sign == "!":
                 raise RuntimeError(f"{value[0][0]}: {value[1]}")

@@ -42,7 +42,7 @@ class Peer:
         return self._request(list(message))[1]
 
     def call(self, number: int, arguments: list[Any], named: dict[str, Any]) -> Any:
-        packed = [[self.packed(one) for one in arguments], self.packed(named)]
+        packed = [[self.packed(argument) for argument in arguments], self.packed(named)]
         answer = self._request(["call", number, *packed])
         if len(answer) > 2:
             _update([arguments, named], answer[2])
@@ -53,10 +53,10 @@ class Peer:
 
     def name(self, name: str) -> Any:
         """Return the candidate's global `name`; raise `KeyError` where there is none."""
-        found = self.request("name", name)
-        if not found:
+        values = self.request("name", name)
+        if not values:
             raise KeyError(name)
-        value = found[0]
+        value = values[0]
         if isinstance(value, _Module):
             # A check that uses `math` by the candidate's import gets the real module.
             same = value.module_name == name and name in sys.stdlib_module_names
@@ -87,7 +87,7 @@ class Peer:
             self._callbacks.append(value)
             return {"call": len(self._callbacks) - 1}
         if isinstance(value, Iterator):
-            return {"iterator": [self.packed(one) for one in value]}
+            return {"iterator": [self.packed(element) for element in value]}
         raise UnsendableError(f"a check gives the candidate a {type(value).__name__}")
 
     def _resolve(self, tag: str, content: Any) -> Any:

@@ -49,12 +49,12 @@ def _new_folder(path: str) -> None:
     os.chmod(path, _MODE)
 
 
-def clear(home: Home, known: set[int]) -> None:
+def clear(home: Home, kept: set[int]) -> None:
     """Remove everything that a program left; return when nothing is left."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         reap()
-        left = _children() - known
+        left = _children() - kept
         if not left and not _has_files(home):
             return
         if time.monotonic() > deadline:
@@ -78,9 +78,9 @@ def _children() -> set[int]:
     """Return the ids of this process's children, adopted orphans included."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as file:
-            return {int(one) for one in file.read().split()}
+            return {int(pid) for pid in file.read().split()}
     except OSError:
-        return {int(one) for one in os.listdir("/proc") if one.isdecimal() and _is_child(one)}
+        return {int(name) for name in os.listdir("/proc") if name.isdecimal() and _is_child(name)}
 
 
 def _is_child(pid: str) -> bool:
@@ -185,4 +185,4 @@ def packages() -> dict[str, str]:
     """Return the installed distributions and their versions."""
     from importlib import metadata
 
-    return {one.metadata["Name"]: one.version for one in metadata.distributions()}
+    return {package.metadata["Name"]: package.version for package in metadata.distributions()}

@@ -49,14 +49,14 @@ class Remote:
         iterator = self._do("iter")
         if not isinstance(iterator, Remote):
             raise TypeError("iter() returned no iterator")
-        while found := self._peer.request("next", iterator._number):
-            yield found[0]
+        while values := self._peer.request("next", iterator._number):
+            yield values[0]
 
     def __next__(self) -> Any:
-        found = self._peer.request("next", self._number)
-        if not found:
+        values = self._peer.request("next", self._number)
+        if not values:
             raise StopIteration
-        return found[0]
+        return values[0]
 
     def __len__(self) -> int:
         return _of(int, self._do("len"))

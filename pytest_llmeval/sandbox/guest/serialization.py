@@ -32,7 +32,7 @@ _NAMED_TYPES: tuple[type, ...] = (
     *(bool, bytearray, bytes, complex, dict, float, frozenset, int, list, object, range),
     *(set, str, tuple, type, _NONE, Decimal, Fraction),
 )
-TYPES = {one.__name__: one for one in _NAMED_TYPES}
+TYPES = {kind.__name__: kind for kind in _NAMED_TYPES}
 
 
 class BadValueError(ValueError):
@@ -93,9 +93,9 @@ def pack(value: Any, lend: Lend, depth: int = 0) -> Any:
         # The usual result, a list of numbers or strings, needs one check of its types.
         if _SCALARS.issuperset(map(type, value)):
             return value
-        return [pack(one, lend, depth + 1) for one in value]
+        return [pack(element, lend, depth + 1) for element in value]
     if kind is tuple:
-        return {"t": [pack(one, lend, depth + 1) for one in value]}
+        return {"t": [pack(element, lend, depth + 1) for element in value]}
     if kind is dict:
         return {"d": _pairs(value, lend, depth)}
     if kind.__module__ == "numpy":
@@ -107,7 +107,8 @@ def pack(value: Any, lend: Lend, depth: int = 0) -> Any:
 
 def _pairs(value: dict[Any, Any], lend: Lend, depth: int) -> list[list[Any]]:
     return [
-        [pack(key, lend, depth + 1), pack(one, lend, depth + 1)] for key, one in dict.items(value)
+        [pack(key, lend, depth + 1), pack(element, lend, depth + 1)]
+        for key, element in dict.items(value)
     ]
 
 
@@ -126,7 +127,7 @@ def _pack_other(value: Any, lend: Lend, depth: int) -> Any:
 
 def _each(tag: str, base: Any) -> Callable[[Any, Lend, int], Any]:
     def packed(value: Any, lend: Lend, depth: int) -> Any:
-        return {tag: [pack(one, lend, depth + 1) for one in base.__iter__(value)]}
+        return {tag: [pack(element, lend, depth + 1) for element in base.__iter__(value)]}
 
     return packed
 
@@ -137,7 +138,9 @@ _PACK: tuple[tuple[type, Callable[[Any, Lend, int], Any]], ...] = (
     (str, lambda value, lend, depth: str.__str__(value)),
     (
         list,
-        lambda value, lend, depth: [pack(one, lend, depth + 1) for one in list.__iter__(value)],
+        lambda value, lend, depth: [
+            pack(element, lend, depth + 1) for element in list.__iter__(value)
+        ],
     ),
     (tuple, _each("t", tuple)),
     (dict, lambda value, lend, depth: {"d": _pairs(value, lend, depth)}),
@@ -181,7 +184,7 @@ def _unpack_numpy(content: Any) -> Any:
     if dtype.kind not in _NUMPY_KINDS:
         raise BadValueError("a numpy type that does not travel")
     array = numpy.frombuffer(bytes.fromhex(data), dtype)
-    return array[0] if shape is None else array.reshape([int(one) for one in shape]).copy()
+    return array[0] if shape is None else array.reshape([int(length) for length in shape]).copy()
 
 
 def _type(name: Any) -> type:

@@ -57,8 +57,8 @@ class _Pair:
 
     def waited_for_cpu(self) -> float | None:
         """Return the seconds in which either was ready but had no CPU; None where unknown."""
-        waited = [cleanup.waited_for_cpu(one) for one in self._processes]
-        return None if None in waited else sum(one for one in waited if one)
+        waited = [cleanup.waited_for_cpu(process) for process in self._processes]
+        return None if None in waited else sum(seconds for seconds in waited if seconds)
 
     def close(self) -> None:
         self.ours.close()
@@ -72,7 +72,7 @@ class Supervisor:
         self._host = host
         users, self._checker_user = list[int](), 0
         if config["own_users"]:
-            users = [config["first_user"] + one for one in range(config["users"])]
+            users = [config["first_user"] + number for number in range(config["users"])]
             self._checker_user = config["first_user"] + config["users"]
         self._homes = cleanup.make_homes(users, config["own_machine"])
         confinement.hide_memory()
@@ -147,7 +147,7 @@ def _wait_for_verdict(
         poll.register(pair.end, select.POLLIN)
     while True:
         left = deadline - time.monotonic()
-        ready = {one for one, _ in poll.poll(max(left, 0) * 1000 + 1)}
+        ready = {descriptor for descriptor, _ in poll.poll(max(left, 0) * 1000 + 1)}
         if ours in ready:
             return _verdict(ours), 0.0
         if host in ready:

@@ -17,7 +17,7 @@ from typing import Any
 
 from pytest_llmeval.sandbox.guest import checker
 from pytest_llmeval.sandbox.guest import confinement
-from pytest_llmeval.sandbox.guest.candidate import Candidate
+from pytest_llmeval.sandbox.guest.candidate import CandidateServer
 from pytest_llmeval.sandbox.guest.channel import receive
 from pytest_llmeval.sandbox.guest.channel import send
 
@@ -126,7 +126,7 @@ def serve_candidate(config: dict[str, Any], how: dict[str, Any], descriptors: li
     os.chdir(how["home"])
     os.environ["HOME"] = os.environ["TMPDIR"] = how["home"]
     confinement.limit_process(config)
-    Candidate(line).serve()
+    CandidateServer(line).serve()
 
 
 def serve_checker(config: dict[str, Any], how: dict[str, Any], descriptors: list[int]) -> None:

@@ -252,15 +252,15 @@ class _Reader:
         """
         length = len(self.options[0][0]) if self.options else 0
         window = self.text[start : start + 2 * length + 80]
-        said, line = (
+        clause, line = (
             normalization.plain_text(window),
             normalization.plain_text(_LINE_END.split(window, 1)[0]),
         )
         for plain, label in self.options:
-            ends = line == plain or phrases.clause_ends_at(said, len(plain))
-            if said.startswith(plain) and ends:
+            ends = line == plain or phrases.clause_ends_at(clause, len(plain))
+            if clause.startswith(plain) and ends:
                 others = [text for text, other in self.options if other != label]
-                rest = said[len(plain) :]
+                rest = clause[len(plain) :]
                 several = plain in others or any(phrases.offers_text(rest, o) for o in others)
                 end = normalization.match_end(plain, self.text, start) or start + len(plain)
                 return plain, None if several else label, end
