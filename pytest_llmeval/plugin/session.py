@@ -48,14 +48,15 @@ from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.storage.folder import RunFolder
 from pytest_llmeval.storage.folder import create_run
-from pytest_llmeval.storage.folder import find_resumable
 from pytest_llmeval.storage.folder import new_manifest
 from pytest_llmeval.storage.folder import now
-from pytest_llmeval.storage.folder import reopen
 from pytest_llmeval.storage.folder import run_name
 from pytest_llmeval.storage.records import RecordWriter
 from pytest_llmeval.storage.records import latest_records
 from pytest_llmeval.storage.records import read_records
+from pytest_llmeval.storage.resuming import ResumableRun
+from pytest_llmeval.storage.resuming import find_resumable
+from pytest_llmeval.storage.resuming import reopen
 from pytest_llmeval.storage.usage_log import Rows
 from pytest_llmeval.storage.usage_log import read_usage
 from pytest_llmeval.storage.usage_log import with_prices
@@ -184,17 +185,13 @@ class RunSession:
         root = self.settings.runs
         if self.settings.resume:
             resumable = find_resumable(root, self.plan)
-            other = isinstance(resumable, RunFolder) and self._sequential not in (
-                None,
-                resumable.read("run.json").get("sequential"),
-            )
-            if isinstance(resumable, RunFolder) and other:
-                resumable = f"{resumable.path.name} has other gates, alpha or waves"
-            if isinstance(resumable, RunFolder):
-                reopen(resumable)
-                resumable.write("run.json", self._with_settings(resumable.read("run.json")))
-                self._is_resumed = True
-                return resumable
+            if isinstance(resumable, ResumableRun):
+                folder = resumable.folder
+                manifest = folder.read("run.json")
+                if self._sequential in (None, manifest.get("sequential")):
+                    self._reopen(resumable)
+                    return folder
+                resumable = f"{folder.path.name} has other gates, alpha or waves"
             if resumable is not None:
                 self.notes.append(f"nothing to resume: {resumable}; a new run was started")
         manifest = new_manifest(
@@ -213,6 +210,17 @@ class RunSession:
 
             folder.write("order.json", order_document(self.plan))
         return folder
+
+    def _reopen(self, run: ResumableRun) -> None:
+        """Continue a stored run."""
+        reopen(run, self.plan)
+        run.folder.write("run.json", self._with_settings(run.folder.read("run.json")))
+        self._is_resumed = True
+        if run.earlier_samples is not None:
+            number = run.earlier_samples
+            self.notes.append(
+                f"resumed a run with {number} samples per item: only further ones ran"
+            )
 
     def _with_settings(self, manifest: dict[str, Any]) -> dict[str, Any]:
         """Return the manifest with prices and hybrid weights, which a killed run has as well."""

@@ -1,4 +1,4 @@
-"""The run folder: its documents and lock, and creating and resuming one."""
+"""The run folder: its documents and lock, and creating one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
@@ -21,7 +22,6 @@ from pytest_llmeval.core import Record
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core.errors import nearest
 from pytest_llmeval.core.plan import Plan
-from pytest_llmeval.core.plan import PlannedResult
 from pytest_llmeval.core.prices import Prices
 from pytest_llmeval.storage import format2
 from pytest_llmeval.storage.line_writer import try_lock
@@ -29,9 +29,7 @@ from pytest_llmeval.storage.records import RecordWriter
 from pytest_llmeval.storage.records import latest_records
 from pytest_llmeval.storage.records import read_records
 from pytest_llmeval.storage.schema import check_document
-from pytest_llmeval.storage.usage_log import UsageLog
 from pytest_llmeval.storage.usage_log import read_usage
-from pytest_llmeval.storage.usage_log import usage_rows
 from pytest_llmeval.storage.usage_log import with_usage
 
 FORMAT = 3
@@ -103,18 +101,24 @@ class RunFolder:
         """Return the records of ``read_records`` that no later record replaces."""
         return latest_records(self.records, _earlier_arms(manifest))
 
-    def rewrite_records(self, manifest: Mapping[str, Any]) -> None:
-        """Convert the records of an earlier format to the current one, atomically.
+    def rewrite_records(self, manifest: Mapping[str, Any], protocols: Mapping[str, str]) -> None:
+        """Convert the records to the current format and to other protocols, atomically.
 
-        Raises RunError, with nothing replaced, if they cannot be written.
+        ``protocols``: present fingerprint → new one. Raises RunError, with nothing replaced, if they
+        cannot be written.
         """
-        if manifest["format"] == FORMAT or not self.records.exists():
+        if (manifest["format"] == FORMAT and not protocols) or not self.records.exists():
             return
         temporary = self.path / f".{self.records.name}.tmp"
         writer = RecordWriter(temporary)
         try:
             temporary.unlink(missing_ok=True)
-            writer.append(*self.read_records(manifest))
+            writer.append(
+                *(
+                    replace(record, protocol=protocols.get(record.protocol, record.protocol))
+                    for record in self.read_records(manifest)
+                )
+            )
             os.replace(temporary, self.records)
         except OSError as error:
             reason = error.strerror or error
@@ -223,78 +227,6 @@ def _make_root(root: Path) -> None:
     (root / ".gitignore").write_text("# Runs are not for git; `llmeval baseline` saves one.\n*\n")
 
 
-def find_resumable(root: Path, plan: Plan) -> RunFolder | str | None:
-    """Return the newest run under ``root`` that has the same plan.
-
-    If there is none, return why the newest run is not resumed, or None if the folder holds no run.
-    A finished run of a model without a fingerprint is not resumed: its weights may have changed.
-    Raises RunError for a damaged run folder if no other can be resumed.
-    """
-    # os.path: a name that the file system refuses is reported by `create_run`.
-    exists = os.path.isdir(root)
-    candidates = sorted(root.glob("*/run.json"), reverse=True) if exists else []
-    difference: str | None = None
-    damage: RunError | None = None
-    for file in candidates:
-        folder = RunFolder(file.parent)
-        try:
-            manifest = folder.read("run.json")
-        except RunError as error:
-            damage = damage or error
-            continue
-        same = manifest.get("identity") == plan.identity
-        anonymous = manifest.get("status") == "finished" and not manifest.get("model_fingerprints")
-        if same and not anonymous:
-            return folder
-        if difference is None and same:
-            difference = f"{folder.path.name} is finished, and its model has no fingerprint"
-        elif difference is None:
-            difference = f"{folder.path.name} differs in " + ", ".join(_differences(manifest, plan))
-    if damage is not None:
-        raise damage
-    return difference
-
-
-def reopen(folder: RunFolder) -> None:
-    """Lock a run that is to be resumed and remove the documents that its new session writes.
-
-    A folder of an earlier format is converted to the current one. Raises RunError, with nothing
-    replaced, if another session works in it or its records are damaged.
-    """
-    for _ in folder.read_records(folder.read("run.json")):
-        pass
-    folder.claim()
-    manifest = folder.manifest()
-    folder.rewrite_records(manifest)
-    if (
-        manifest.get("status") == "running"
-    ):  # killed: the time of its last session is not counted yet
-        manifest["seconds"] = manifest.get("seconds", 0.0) + _seconds_of_last_session(
-            folder, manifest
-        )
-    if not folder.usage.exists():  # written by an earlier version, or merged
-        log = UsageLog(folder.usage)
-        log.note((*key, counts) for key, counts in usage_rows(manifest).items())
-        log.close()
-    manifest["status"] = "running"
-    manifest.setdefault("resumed", []).append(now())
-    for field in ("baseline", "answers"):
-        manifest.pop(field, None)
-    # These documents describe the earlier answers only.
-    for document in ("metrics.json", "gates.json", "comparison.json"):
-        (folder.path / document).unlink(missing_ok=True)
-    folder.write("run.json", manifest)
-
-
-def _seconds_of_last_session(folder: RunFolder, manifest: Mapping[str, Any]) -> float:
-    """Return the seconds from the start of a killed session to its last record."""
-    began = [manifest.get("started", ""), *manifest.get("resumed", ())][-1]
-    try:
-        return max(0.0, folder.records.stat().st_mtime - datetime.fromisoformat(began).timestamp())
-    except (OSError, ValueError, TypeError):
-        return 0.0
-
-
 def now() -> str:
     """Return the local time in ISO 8601 format, to the second, with the time zone."""
     return datetime.now().astimezone().isoformat(timespec="seconds")
@@ -318,27 +250,6 @@ def new_manifest(plan: Plan, command: Sequence[str], **more: Any) -> dict[str, A
         "git": _git_commit(),
         **more,
     }
-
-
-def _differences(manifest: Mapping[str, Any], plan: Plan) -> list[str]:
-    differences = []
-    if manifest.get("models") != list(plan.models):
-        differences.append("models")
-    if manifest.get("seed") != plan.seed:
-        differences.append("the seed")
-    if manifest.get("shard") != (plan.shard and list(plan.shard)):
-        differences.append("the shard")
-    earlier = map(PlannedResult.from_json, manifest.get("results", ()))
-    old = {(r.benchmark, r.scorer): r for r in earlier}
-    new = {(r.benchmark, r.scorer): r for r in plan.results}
-    if old.keys() != new.keys():
-        differences.append("benchmarks or scorers")
-    for pair in old.keys() & new.keys():
-        if old[pair].variants[0].fingerprint != new[pair].variants[0].fingerprint:
-            differences.append(f"the protocol of {pair[0]}[{pair[1]}]")
-        if old[pair].data_hash != new[pair].data_hash:
-            differences.append(f"the data of {pair[0]}")
-    return differences or ["the selected items"]
 
 
 def _versions() -> dict[str, str]:

@@ -262,3 +262,71 @@ def test_an_item_without_a_readable_sample_is_unparsed(project):
     assert project.metrics()["unparsed"] == 6
     told = (project.path / "junit.xml").read_text()
     assert told.count("unparsed: no answer could be read in 2 samples, gold yes") == 2
+
+
+def requested(project) -> list[str]:
+    file = project.path / "asked.txt"
+    lines = file.read_text().splitlines() if file.exists() else []
+    file.unlink(missing_ok=True)
+    return sorted(lines)
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_samples_are_added_to_a_run(sampled, workers):
+    sampled.thresholds('[benchmarks.bench]\n"pass@1" = 0.1')
+    options = ("--llm-seed=7", "-n", workers)
+    sampled.run("--llm-samples=4", "--llm-runs=whole", *options)
+    (whole,) = (sampled.path / "whole").glob("*/")
+    all_requests = requested(sampled)
+    sampled.run("--llm-samples=2", *options)
+    first = requested(sampled)
+    result = sampled.run("--llm-samples=4", "--llm-resume", *options)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["resumed a run with 2 samples per item: only further ones ran"])
+    assert sorted([*first, *requested(sampled)]) == all_requests
+    (folder,) = (sampled.path / "runs").glob("*/")
+    for name in ("metrics.json", "gates.json"):
+        assert (folder / name).read_text() == (whole / name).read_text()
+    # The run now has the plan of the session.
+    assert sampled.run("--llm-samples=4", "--llm-resume", *options).ret == 0
+    assert requested(sampled) == []
+
+
+def test_a_run_with_one_sample_has_the_first_of_three(sampled):
+    sampled.run("--llm-seed=7")
+    first = requested(sampled)
+    sampled.run("--llm-samples=3", "--llm-resume", "--llm-seed=7")
+    more = requested(sampled)
+    assert len(more) == 10
+    assert not {*first} & {*more}
+
+
+def test_fewer_samples_than_the_run_has_are_refused(sampled):
+    sampled.run("--llm-samples=3")
+    requested(sampled)
+    result = sampled.run("--llm-samples=2", "--llm-resume")
+    assert result.ret == 4
+    (line,) = [text for text in result.errlines if text]
+    assert "has 3 samples per item, more than this session: give --llm-samples 3, or " in line
+    assert requested(sampled) == []
+
+
+def test_other_changes_than_samples_start_a_new_run(sampled):
+    sampled.run("--llm-samples=2")
+    result = sampled.run("--llm-samples=3", "--llm-temperature=0.5", "--llm-resume")
+    result.stdout.fnmatch_lines(["nothing to resume: * differs in the protocol of bench*"])
+    assert len(list((sampled.path / "runs").glob("*/"))) == 2
+
+
+def test_a_run_killed_while_its_samples_grow_loses_nothing(sampled):
+    """Between the records and run.json: the records have the new protocol already."""
+    sampled.run("--llm-samples=2", "--llm-seed=7")
+    requested(sampled)
+    (folder,) = (sampled.path / "runs").glob("*/")
+    before = (folder / "run.json").read_text()
+    sampled.run("--llm-samples=3", "--llm-resume", "--llm-seed=7")
+    assert len(requested(sampled)) == 5
+    (folder / "run.json").write_text(before)
+    assert sampled.run("--llm-samples=3", "--llm-resume", "--llm-seed=7").ret == 0
+    assert requested(sampled) == []
+    assert sampled.metrics()["n_total"] == 15

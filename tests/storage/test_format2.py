@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.core import RunError
+from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.storage.folder import FORMAT
 from pytest_llmeval.storage.folder import RunFolder
-from pytest_llmeval.storage.folder import reopen
 from pytest_llmeval.storage.records import key
 from pytest_llmeval.storage.records import read_records
+from pytest_llmeval.storage.resuming import ResumableRun
+from pytest_llmeval.storage.resuming import reopen
 
 OLD = Path(__file__).parents[1] / "data" / "format2" / "run"
 
@@ -71,7 +73,7 @@ def test_a_folder_that_is_taken_up_becomes_one_of_this_format(folder: RunFolder)
     old = list(folder.read_records(folder.read("run.json")))
     with folder.records.open("a") as file:
         file.write('{"torn')
-    reopen(folder)
+    reopen(ResumableRun(folder), Plan())
     assert folder.read("run.json")["format"] == FORMAT == 3
     assert list(read_records(folder.records)) == old
     # Where the session ended between the two files, nothing is done twice.
@@ -89,6 +91,6 @@ def test_records_that_cannot_be_rewritten_stay(folder: RunFolder, monkeypatch) -
 
     monkeypatch.setattr("os.replace", full)
     with pytest.raises(RunError, match=r"cannot write .*records.jsonl: No space left on device"):
-        reopen(folder)
+        reopen(ResumableRun(folder), Plan())
     folder.release()
     assert folder.records.read_bytes() == before
