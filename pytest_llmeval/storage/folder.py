@@ -247,7 +247,10 @@ def find_resumable(root: Path, plan: Plan) -> RunFolder | str | None:
         anonymous = manifest.get("status") == "finished" and not manifest.get("model_fingerprints")
         if same and not anonymous:
             return folder
-        if difference is None and same:
+        if difference is None and "imported" in manifest:
+            origin = manifest["imported"]["harness"]
+            difference = f"{folder.path.name} was imported from {origin}"
+        elif difference is None and same:
             difference = f"{folder.path.name} is finished, and its model has no fingerprint"
         elif difference is None:
             difference = f"{folder.path.name} differs in " + ", ".join(_differences(manifest, plan))

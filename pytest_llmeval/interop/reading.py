@@ -1,0 +1,65 @@
+"""Recognize the format of a log and read it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.core import ConfigError
+from pytest_llmeval.interop import lm_eval
+from pytest_llmeval.interop.log import ImportOptions
+from pytest_llmeval.interop.log import Log
+
+FORMATS = "results_*.json of lm-eval"
+"""Formats that are read, for messages and help."""
+
+
+def read_log(path: Path, options: ImportOptions) -> Log:
+    """Read a log of any of ``FORMATS``, a file or the folder that holds it.
+
+    Raises ConfigError, in one line, if there is none, and for a log that cannot be imported.
+    """
+    if path.is_dir():
+        path = _log_in(path)
+    if path.name.startswith("samples_") and path.suffix == ".jsonl":
+        raise ConfigError(f"{path} holds samples: name the results_*.json next to it")
+    try:
+        return _read(path, options)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise ConfigError(
+            f"{path}: damaged, or of another version of its format: {reason[:200]}"
+        ) from error
+
+
+def _read(path: Path, options: ImportOptions) -> Log:
+    content = read_json(path)
+    if lm_eval.is_results(content):
+        return lm_eval.read_lm_eval(path, content, options)
+    raise ConfigError(f"{path}: not a log that can be imported ({FORMATS})")
+
+
+def read_json(file: Path) -> Mapping[str, Any]:
+    """Return a JSON object. Raises ConfigError, in one line, for anything else."""
+    try:
+        content = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        raise ConfigError(f"{file}: no such log") from None
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{file}: not a log: {error}") from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"{file}: not a log: it holds no JSON object")
+    return content
+
+
+def _log_in(folder: Path) -> Path:
+    """Return the only log in a folder. Raises ConfigError if there are none or several."""
+    logs = sorted(folder.rglob("results_*.json"))
+    if len(logs) != 1:
+        found = f"{len(logs)} logs, the last of them {logs[-1]}" if logs else f"no log ({FORMATS})"
+        raise ConfigError(f"{folder} has {found}: name one")
+    return logs[0]
