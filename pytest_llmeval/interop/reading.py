@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core import ConfigError
+from pytest_llmeval.interop import inspect_files
 from pytest_llmeval.interop import lm_eval
+from pytest_llmeval.interop.inspect_logs import read_inspect
 from pytest_llmeval.interop.log import ImportOptions
 from pytest_llmeval.interop.log import Log
 
-FORMATS = "results_*.json of lm-eval"
+FORMATS = "results_*.json of lm-eval, .eval or .json of Inspect"
 """Formats that are read, for messages and help."""
 
 
@@ -35,9 +37,13 @@ def read_log(path: Path, options: ImportOptions) -> Log:
 
 
 def _read(path: Path, options: ImportOptions) -> Log:
+    if inspect_files.is_archive(path):
+        return read_inspect(inspect_files.open_archive(path), options)
     content = read_json(path)
     if lm_eval.is_results(content):
         return lm_eval.read_lm_eval(path, content, options)
+    if inspect_files.is_inspect(content):
+        return read_inspect(inspect_files.open_json(path, content), options)
     raise ConfigError(f"{path}: not a log that can be imported ({FORMATS})")
 
 
@@ -58,7 +64,7 @@ def read_json(file: Path) -> Mapping[str, Any]:
 
 def _log_in(folder: Path) -> Path:
     """Return the only log in a folder. Raises ConfigError if there are none or several."""
-    logs = sorted(folder.rglob("results_*.json"))
+    logs = sorted(folder.rglob("results_*.json")) or sorted(folder.rglob("*.eval"))
     if len(logs) != 1:
         found = f"{len(logs)} logs, the last of them {logs[-1]}" if logs else f"no log ({FORMATS})"
         raise ConfigError(f"{folder} has {found}: name one")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import zipfile
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -175,6 +176,85 @@ def _lm_eval_line(
         "metrics": [metric],
         metric: value,
     }
+
+
+# Inspect -----------------------------------------------------------------------------------
+
+
+def inspect_log(file: Path, values: Mapping[str, Sequence[Any]]) -> Path:
+    """A JSON log of Inspect; ``values``: sample → the scorer's value in each epoch, or ``error``."""
+    epochs = len(next(iter(values.values())))
+    samples = [
+        _inspect_sample(name, number, epoch, value)
+        for number, (name, own) in enumerate(values.items())
+        for epoch, value in enumerate(own, start=1)
+    ]
+    means = [
+        sum(value in ("C", 1) for value in answered) / len(answered)
+        for own in values.values()
+        if (answered := [value for value in own if value != "error"])
+    ]
+    accuracy = {"name": "accuracy", "value": sum(means) / len(means) if means else 0, "params": {}}
+    log = {
+        "version": 2,
+        "status": "success",
+        "eval": {
+            "created": "2026-11-30T21:03:34+00:00",
+            "task": "lab/sums",
+            "task_version": 2,
+            "task_args": {},
+            "dataset": {"samples": len(values), "sample_ids": list(values)},
+            "model": "mockllm/model",
+            "model_generate_config": {},
+            "model_args": {},
+            "config": {"epochs": epochs, "log_samples": True},
+            "packages": {"inspect_ai": "0.3.285"},
+            "scorers": [{"name": "match", "options": {"numeric": True}}],
+        },
+        "plan": {
+            "name": "plan",
+            "steps": [{"solver": "generate", "params": {}, "params_passed": {}}],
+            "config": {},
+        },
+        "results": {
+            "total_samples": len(samples),
+            "scores": [{"name": "match", "scorer": "match", "metrics": {"accuracy": accuracy}}],
+        },
+        "invalidated": False,
+        "samples": samples,
+    }
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(log))
+    return file
+
+
+def _inspect_sample(name: str, number: int, epoch: int, value: Any) -> dict[str, Any]:
+    request = {"id": f"m{number}{epoch}", "role": "user", "source": "input", "content": f"{name}?"}
+    reply = {"id": f"r{number}{epoch}", "role": "assistant", "content": "ANSWER: 8"}
+    failed = value == "error"
+    return {
+        "id": name,
+        "epoch": epoch,
+        "input": f"{name}?",
+        "target": "8",
+        "messages": [request] if failed else [request, reply],
+        "output": {"choices": [] if failed else [{"message": reply, "stop_reason": "stop"}]},
+        "scores": {} if failed else {"match": {"value": value, "answer": "8"}},
+        "metadata": {"category": ("even", "odd")[number % 2]},
+        **({"error": {"message": "the tool is away"}} if failed else {}),
+    }
+
+
+def inspect_archive(source: Path, target: Path) -> Path:
+    """The ``.eval`` archive of a JSON log, compressed as ``zipfile`` can read it."""
+    log = json.loads(source.read_text())
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for sample in log.pop("samples"):
+            name = f"samples/{sample['id']}_epoch_{sample['epoch']}.json"
+            archive.writestr(name, json.dumps(sample))
+        archive.writestr("header.json", json.dumps(log))
+    return target
 
 
 def page_logs(harness: str) -> None:
