@@ -10,11 +10,16 @@ from typing import Any
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.interop import inspect_files
 from pytest_llmeval.interop import lm_eval
+from pytest_llmeval.interop import promptfoo
+from pytest_llmeval.interop.helm import SPEC
+from pytest_llmeval.interop.helm import read_helm
 from pytest_llmeval.interop.inspect_logs import read_inspect
 from pytest_llmeval.interop.log import ImportOptions
 from pytest_llmeval.interop.log import Log
 
-FORMATS = "results_*.json of lm-eval, .eval or .json of Inspect"
+FORMATS = (
+    "results_*.json of lm-eval, .eval or .json of Inspect, JSON of promptfoo, run folder of HELM"
+)
 """Formats that are read, for messages and help."""
 
 
@@ -23,7 +28,7 @@ def read_log(path: Path, options: ImportOptions) -> Log:
 
     Raises ConfigError, in one line, if there is none, and for a log that cannot be imported.
     """
-    if path.is_dir():
+    if path.is_dir() and not (path / SPEC).is_file():
         path = _log_in(path)
     if path.name.startswith("samples_") and path.suffix == ".jsonl":
         raise ConfigError(f"{path} holds samples: name the results_*.json next to it")
@@ -37,6 +42,8 @@ def read_log(path: Path, options: ImportOptions) -> Log:
 
 
 def _read(path: Path, options: ImportOptions) -> Log:
+    if path.is_dir():  # a folder is a log of HELM only
+        return read_helm(path, options)
     if inspect_files.is_archive(path):
         return read_inspect(inspect_files.open_archive(path), options)
     content = read_json(path)
@@ -44,6 +51,8 @@ def _read(path: Path, options: ImportOptions) -> Log:
         return lm_eval.read_lm_eval(path, content, options)
     if inspect_files.is_inspect(content):
         return read_inspect(inspect_files.open_json(path, content), options)
+    if promptfoo.is_promptfoo(content):
+        return promptfoo.read_promptfoo(path, content, options)
     raise ConfigError(f"{path}: not a log that can be imported ({FORMATS})")
 
 

@@ -257,6 +257,136 @@ def inspect_archive(source: Path, target: Path) -> Path:
     return target
 
 
+# promptfoo and HELM --------------------------------------------------------------------------
+
+
+def promptfoo_log(
+    file: Path,
+    tests: Mapping[str, Sequence[str]],
+    *,
+    prompts: Sequence[str] = ("Q: {{question}}",),
+    providers: Sequence[str] = ("parrot",),
+) -> Path:
+    """Results of promptfoo; ``tests``: test → for each repetition pass, fail or error."""
+    repeat = len(next(iter(tests.values())))
+    rows = [
+        _promptfoo_row(test, number * repeat + n, kind, prompt, provider, index)
+        for number, (test, kinds) in enumerate(tests.items())
+        for n, kind in enumerate(kinds)
+        for index, (prompt, provider) in enumerate((p, q) for p in prompts for q in providers)
+    ]
+    kinds = [
+        "errors" if r["failureReason"] == 2 else "successes" if r["success"] else "failures"
+        for r in rows
+    ]
+    content = {
+        "evalId": "eval-abc",
+        "results": {
+            "version": 3,
+            "timestamp": "2026-11-30T21:05:24.093Z",
+            "results": rows,
+            "stats": {kind: kinds.count(kind) for kind in ("successes", "failures", "errors")},
+        },
+        "config": {"description": "quiz", "providers": []},
+        "metadata": {"promptfooVersion": "0.123.1"},
+        "runtimeOptions": {"repeat": repeat} if repeat > 1 else {},
+    }
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(content))
+    return file
+
+
+def _promptfoo_row(
+    test: str, number: int, kind: str, prompt: str, provider: str, index: int
+) -> dict[str, Any]:
+    asserted = [{"type": "equals", "value": "4", "metric": "exact"}]
+    return {
+        "testIdx": number,
+        "promptIdx": index,
+        "promptId": f"id-{prompt}",
+        "prompt": {
+            "raw": prompt.replace("{{question}}", test),
+            "label": prompt,
+            "config": {},
+        },
+        "provider": {"id": f"file://{provider}.js", "label": provider},
+        "vars": {"question": test},
+        "testCase": {"assert": asserted, "metadata": {"kind": test[0]}, "description": test},
+        "success": kind == "pass",
+        "failureReason": {"pass": 0, "fail": 1, "error": 2}[kind],
+        "namedScores": {} if kind == "error" else {"exact": int(kind == "pass")},
+        "gradingResult": None if kind == "error" else {"pass": kind == "pass"},
+        "error": "HTTP 503" if kind == "error" else None,
+        "response": {} if kind == "error" else {"output": "4"},
+        "latencyMs": 3,
+    }
+
+
+def helm_log(folder: Path, values: Sequence[Any], *, most: int = 1000, trials: int = 1) -> Path:
+    """A run folder of HELM; ``values``: exact_match of each instance, or ``error``."""
+    spec = {
+        "name": "mmlu:subject=law,model=org_model",
+        "scenario_spec": {"class_name": "MMLUScenario", "args": {"subject": "law"}},
+        "adapter_spec": {
+            "method": "multiple_choice_joint",
+            "model": "org/model",
+            "model_deployment": "here/model",
+            "max_train_instances": 5,
+            "max_eval_instances": most,
+            "temperature": 0.0,
+        },
+    }
+    keys = [(number, trial) for number in range(len(values)) for trial in range(trials)]
+    states = [_helm_state(number, trial, values[number]) for number, trial in keys]
+    stats = [
+        {
+            "instance_id": f"id{number}",
+            "train_trial_index": trial,
+            "stats": [
+                {"name": {"name": name, "split": "test"}, "count": 1, "sum": value}
+                for name, value in (("exact_match", values[number]), ("num_references", 4))
+            ],
+        }
+        for number, trial in keys
+        if values[number] != "error"
+    ]
+    whole = [value for value in values if value != "error"]
+    total = {"name": {"name": "exact_match", "split": "test"}, "count": 1}
+    documents = {
+        "run_spec": spec,
+        "scenario_state": {"adapter_spec": spec["adapter_spec"], "request_states": states},
+        "per_instance_stats": stats,
+        "stats": [{**total, "sum": sum(whole) / len(whole)}],
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, document in documents.items():
+        (folder / f"{name}.json").write_text(json.dumps(document))
+    return folder
+
+
+def _helm_state(number: int, trial: int, value: Any) -> dict[str, Any]:
+    failed = value == "error"
+    references = [{"output": {"text": text}, "tags": []} for text in ("no", "maybe", "never")]
+    return {
+        "instance": {
+            "id": f"id{number}",
+            "split": "test",
+            "input": {"text": f"Question {number}?"},
+            "references": [{"output": {"text": "yes"}, "tags": ["correct"]}, *references],
+        },
+        "train_trial_index": trial,
+        "output_mapping": {"A": "yes", "B": "no", "C": "maybe", "D": "never"},
+        "request": {"prompt": f"Question {number}?\nAnswer:"},
+        "result": {
+            "success": not failed,
+            **({"error": "out of quota"} if failed else {}),
+            "completions": [] if failed else [{"text": " A" if value else " B"}],
+            "request_time": 0.5,
+            "request_datetime": 1762354922,
+        },
+    }
+
+
 def page_logs(harness: str) -> None:
     """The logs of a harness that the documentation works with, in the working folder."""
     assert harness == "lm_eval"
