@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.interop import inspect_files
+from pytest_llmeval.interop import lighteval
 from pytest_llmeval.interop import lm_eval
+from pytest_llmeval.interop import opencompass
 from pytest_llmeval.interop import promptfoo
 from pytest_llmeval.interop.helm import SPEC
 from pytest_llmeval.interop.helm import read_helm
 from pytest_llmeval.interop.inspect_logs import read_inspect
+from pytest_llmeval.interop.json_files import read_json
 from pytest_llmeval.interop.log import ImportOptions
 from pytest_llmeval.interop.log import Log
 
@@ -53,22 +53,11 @@ def _read(path: Path, options: ImportOptions) -> Log:
         return read_inspect(inspect_files.open_json(path, content), options)
     if promptfoo.is_promptfoo(content):
         return promptfoo.read_promptfoo(path, content, options)
+    if lighteval.is_lighteval(content):
+        return lighteval.read_lighteval(path, content, options)
+    if opencompass.is_opencompass(content):
+        return opencompass.read_opencompass(path, content, options)
     raise ConfigError(f"{path}: not a log that can be imported ({FORMATS})")
-
-
-def read_json(file: Path) -> Mapping[str, Any]:
-    """Return a JSON object. Raises ConfigError, in one line, for anything else."""
-    try:
-        content = json.loads(file.read_bytes())
-    except FileNotFoundError:
-        raise ConfigError(f"{file}: no such log") from None
-    except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{file}: not a log: {error}") from None
-    if not isinstance(content, dict):
-        raise ConfigError(f"{file}: not a log: it holds no JSON object")
-    return content
 
 
 def _log_in(folder: Path) -> Path:
