@@ -173,8 +173,8 @@ def _chosen(log: str, name: str, names: list[str], prefix: str) -> str:
     for full in (name, f"{prefix}_{name}", f"{prefix}_{bare_name(name)}"):
         if full in names:
             return full
-    known = [scorer.removeprefix(f"{prefix}_") for scorer in names]
-    raise ConfigError(f"{log} has no scorer {name!r}{suggestion(name, known)}")
+    short_names = [scorer.removeprefix(f"{prefix}_") for scorer in names]
+    raise ConfigError(f"{log} has no scorer {name!r}{suggestion(name, short_names)}")
 
 
 def _is_missing(value: Any) -> bool:

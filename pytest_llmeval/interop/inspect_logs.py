@@ -132,16 +132,16 @@ def _check_whole(
     spec: Mapping[str, Any],
     config: Mapping[str, Any],
     header: Mapping[str, Any],
-    found: int,
+    answers: int,
 ) -> None:
     """Check that every epoch of every sample is there; the collector refuses repeated ones."""
     ids = (spec.get("dataset") or {}).get("sample_ids")
     expected = (header.get("results") or {}).get("total_samples")
     if ids:
         expected = len(ids) * int(config.get("epochs") or 1)
-    if (expected is not None and expected != found) or not found:
+    if (expected is not None and expected != answers) or not answers:
         raise ConfigError(
-            f"{log} has {found:,} of the {expected or 0:,} answers that were requested: it is not the"
+            f"{log} has {answers:,} of the {expected or 0:,} answers that were requested: it is not the"
             " whole log"
         )
 

@@ -154,18 +154,18 @@ def _benchmarks(results: _Results) -> dict[str, list[str]]:
 
     members = {group: leaves(group) for group in children}
     uniform = {
-        group: found
-        for group, found in members.items()
-        if found and len({_kind(results, task) for task in found}) == 1
+        group: own
+        for group, own in members.items()
+        if own and len({_kind(results, task) for task in own}) == 1
     }
     largest = {
-        group: found
-        for group, found in uniform.items()
-        if not any(set(found) < set(other) for other in uniform.values())
+        group: own
+        for group, own in uniform.items()
+        if not any(set(own) < set(other) for other in uniform.values())
     }
-    grouped = {task for found in largest.values() for task in found}
+    grouped = {task for own in largest.values() for task in own}
     # Two names of the same tasks are one benchmark.
-    named = {frozenset(found): group for group, found in reversed(largest.items())}
+    named = {frozenset(own): group for group, own in reversed(largest.items())}
     groups = {group: largest[group] for group in largest if group in named.values()}
     return {**groups, **{task: [task] for task in results.tasks if task not in grouped}}
 

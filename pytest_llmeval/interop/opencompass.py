@@ -144,12 +144,12 @@ def _predictions(file: Path) -> Mapping[str, Any]:
     folder = file.parent.parent.parent / "predictions" / file.parent.name
     whole = folder / file.name
     parts = [whole] if whole.is_file() else sorted(folder.glob(f"{file.stem}_[0-9]*.json"))
-    found: dict[str, Any] = {}
+    predictions: dict[str, Any] = {}
     for part in parts:
-        start = len(found)
+        start = len(predictions)
         content = read_json(part)
-        found |= {str(start + number): content[str(number)] for number in range(len(content))}
-    return found
+        predictions |= {str(start + number): content[str(number)] for number in range(len(content))}
+    return predictions
 
 
 def _check_mean(file: Path, content: Mapping[str, Any], entries: Mapping[str, Any]) -> None:

@@ -62,8 +62,9 @@ def _read(path: Path, options: ImportOptions) -> Log:
 
 def _log_in(folder: Path) -> Path:
     """Return the only log in a folder. Raises ConfigError if there are none or several."""
-    logs = sorted(folder.rglob("results_*.json")) or sorted(folder.rglob("*.eval"))
+    patterns = ("results_*.json", "*.eval", "*.json")
+    logs = next((files for pattern in patterns if (files := sorted(folder.rglob(pattern)))), [])
     if len(logs) != 1:
-        found = f"{len(logs)} logs, the last of them {logs[-1]}" if logs else f"no log ({FORMATS})"
-        raise ConfigError(f"{folder} has {found}: name one")
+        has = f"{len(logs)} logs, the last of them {logs[-1]}" if logs else f"no log ({FORMATS})"
+        raise ConfigError(f"{folder} has {has}: name one")
     return logs[0]
