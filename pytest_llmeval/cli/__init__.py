@@ -23,6 +23,7 @@ _MODULES = {
     "compare": ("compare",),
     "report": ("report", "export", "history"),
     "stored": ("baseline", "merge", "cache"),
+    "import_log": ("import",),
     "extract": ("extract",),
     "sandbox": ("sandbox",),
     "swebench": ("swebench",),

@@ -12,17 +12,29 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from pytest_llmeval.cli.init_files import ACTIONS
+from pytest_llmeval.cli.init_files import BASELINE
+from pytest_llmeval.cli.init_files import REQUIREMENTS_FILE
+from pytest_llmeval.cli.init_files import THRESHOLDS_FILE
+from pytest_llmeval.cli.init_files import WORKFLOW_FILE
+from pytest_llmeval.cli.init_files import default_branch
+from pytest_llmeval.cli.init_files import repository_of
+from pytest_llmeval.cli.init_files import requirement_of
+from pytest_llmeval.cli.init_files import text_of
+from pytest_llmeval.cli.init_files import write_file
+from pytest_llmeval.cli.init_harness import HARNESSES
+from pytest_llmeval.cli.init_harness import harness_setup
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core.errors import suggestion
-from pytest_llmeval.core.installation import DISTRIBUTION
 from pytest_llmeval.core.installation import Origin
-from pytest_llmeval.core.installation import git
 from pytest_llmeval.core.installation import origin
 from pytest_llmeval.core.installation import origin_at
 from pytest_llmeval.models import backends
@@ -37,17 +49,9 @@ from pytest_llmeval.models.openai.spec import parse_spec
 from pytest_llmeval.models.replay import open_model as open_replay
 from pytest_llmeval.runs.run import LATEST
 
-BASELINE = "last-release"
 DEFAULT_MODEL = "demo"
 
-THRESHOLDS_FILE = "thresholds.toml"
 TEST_FILE = "benchmarks/test_starter.py"
-REQUIREMENTS_FILE = "benchmarks/requirements.txt"
-WORKFLOW_FILE = ".github/workflows/llmeval.yml"
-
-PLACEHOLDER = "git+https://example.invalid/REPLACE-THIS.git"
-"""Requirement for a source that is not known; `init` writes a file with it again."""
-
 _CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 
 _CONFIGURATIONS = (
@@ -86,7 +90,6 @@ def test_starter(answer):
     assert answer.correct
 '''
 
-# The commits of the actions' releases: a tag can be moved to other code, a commit cannot.
 _WORKFLOW = """\
 # Evaluates the model and applies thresholds.toml; a red gate is a red job.
 name: llmeval
@@ -112,15 +115,15 @@ jobs:
     runs-on: ubuntu-latest
     timeout-minutes: 60
     steps:
-      - uses: actions/checkout@de0fac2e4500dabe0009e67214ff5f5447ce83dd # v6.0.2
+      - uses: {checkout}
         with:
           persist-credentials: false
-      - uses: actions/setup-python@a309ff8b426b58ec0e2a45f0f869d46889d02405 # v6.2.0
+      - uses: {setup_python}
         with:
           python-version: "3.12"
           cache: pip
           cache-dependency-path: {requirements}
-      - uses: actions/cache@cdf6c1fa76f9f475f3d7449005a359c84ca0f306 # v5.0.3
+      - uses: {cache}
         with:
           path: ~/.cache/huggingface
           key: huggingface-${{{{ hashFiles('benchmarks/**', '{workflow}') }}}}
@@ -138,7 +141,7 @@ jobs:
         if: success() && github.event_name != 'pull_request'
         run: |
           llmeval baseline latest {baseline} --folder new-baseline
-      - uses: actions/upload-artifact@b7c566a772e6b6bfb58ed0dc250532a479d7789f # v6.0.0
+      - uses: {upload}
         if: always()
         with:
           name: llmeval
@@ -192,35 +195,64 @@ def add_commands(commands: Any) -> None:
         help="git repository that CI installs the plugin from, or the address of a wheel"
         " (default: where it was installed from here)",
     )
+    init.add_argument(
+        "--from",
+        dest="harness",
+        choices=HARNESSES,
+        help="run this harness in place of tests, and gate its log",
+    )
+    init.add_argument("--task", metavar="TASK", help="of --from: what the harness evaluates")
+    init.add_argument("--scorer", metavar="NAME", help="of --from: the metric of the gates")
     init.set_defaults(command=_init)
 
 
 def _init(options: argparse.Namespace) -> int:
     root = repository_of(options.folder)
+    if options.harness is not None:
+        setup = harness_setup(
+            options.harness, options.task, options.model, options.base_url, options.scorer
+        )
+        requirement, unknown = requirement_of(_source(options), setup.extras, root)
+        made = setup.files(requirement, default_branch(root))
+        return _write_files(root, made, [], unknown, setup.next_commands)
+    for option in ("task", "scorer"):
+        if getattr(options, option) is not None:
+            raise ConfigError(f"--{option} belongs to --from: add --from {HARNESSES[0]}")
     model = options.model
     if model is None:
         model = DEFAULT_MODEL if options.base_url is not None else _prompt_for_model()
     evaluation = read_model(model, options.base_url, root)
+    requirement, unknown = requirement_of(_source(options), evaluation.extras, root)
+    command = command_of(evaluation, root)
+    made = files(evaluation, command, requirement, default_branch(root))
+    return _write_files(root, made, evaluation.notes, unknown, _next_commands(command, evaluation))
+
+
+def _source(options: argparse.Namespace) -> Origin:
+    """Return the source that CI installs the plugin from."""
     source = origin()
     if options.from_repo is not None:
         source = origin_at(options.from_repo, source.commit)
         if source.url is None:
             # Its value, which may hold a password, is not repeated.
             raise ConfigError(f"--from-repo: {source.note}")
-    requirement, unknown = requirement_of(source, evaluation.extras, root)
-    command = command_of(evaluation, root)
-    made = files(evaluation, command, requirement, default_branch(root))
+    return source
+
+
+def _write_files(
+    root: Path, made: Mapping[str, str], notes: Iterable[str], unknown: str, commands: Sequence[str]
+) -> int:
+    """Write the files, and print what was written, notes, and the commands to run next."""
     here = root == Path().absolute()
-    written = {name: _write(root / name, text) for name, text in made.items()}
+    written = {name: write_file(root / name, text) for name, text in made.items()}
     for name, new in written.items():
         shown = name if here else root / name
         print(f"wrote {shown}" if new else f"kept  {shown} (it exists)")
-    notes = [*evaluation.notes, *([unknown] if unknown and written[REQUIREMENTS_FILE] else [])]
-    for note in notes:
+    for note in (*notes, *([unknown] if unknown and written[REQUIREMENTS_FILE] else [])):
         print(f"note: {note}")
     if any(written.values()):
         print("next:")
-        for line in _next_commands(command, evaluation, None if here else root):
+        for line in (*([] if here else [f"cd {shlex.quote(str(root))}"]), *commands):
             print(f"  {line}")
     return 0
 
@@ -237,31 +269,13 @@ def _prompt_for_model() -> str:
     return text.strip() or DEFAULT_MODEL
 
 
-def _next_commands(command: str, evaluation: ModelSetup, folder: Path | None) -> list[str]:
+def _next_commands(command: str, evaluation: ModelSetup) -> list[str]:
     """From the files to the first verdict, and to the baseline of later runs."""
     return [
-        *([f"cd {shlex.quote(str(folder))}"] if folder is not None else []),
         *([INSTALL] if evaluation.is_demo and weights() is None else []),
         f"{command} --llm-baseline none",
         f"llmeval baseline {LATEST} {BASELINE}",
     ]
-
-
-def _write(file: Path, text: str) -> bool:
-    """Write a new file; False where there is one, unless its source is still to be filled in."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if PLACEHOLDER in _text(file) and PLACEHOLDER not in text:
-            file.unlink()
-        with file.open("x", encoding="utf-8", newline="\n") as made:
-            made.write(text)
-    except FileExistsError:
-        if not file.is_file():
-            raise ConfigError(f"cannot write {file}: a folder or file is in its way") from None
-        return False
-    except OSError as error:
-        raise ConfigError(f"cannot write {file}: {error.strerror or error}") from None
-    return True
 
 
 # The files ---------------------------------------------------------------------------------
@@ -286,6 +300,7 @@ def files(evaluation: ModelSetup, command: str, requirement: str, branch: str) -
         environment="\n".join(f"{' ' * 10}{line}" for line in environment),
         command=command,
         baseline=BASELINE,
+        **ACTIONS,
     )
     return {
         THRESHOLDS_FILE: _THRESHOLDS,
@@ -303,49 +318,12 @@ def command_of(evaluation: ModelSetup, root: Path) -> str:
     words = ["pytest", TEST_FILE if others else str(folder)]
     # The plugins that a project's own options name, and what its conftest.py imports, are not
     # installed where only the model is evaluated.
-    if any("addopts" in _text(root / name) for name in _CONFIGURATIONS):
+    if any("addopts" in text_of(root / name) for name in _CONFIGURATIONS):
         words += ["-o", "addopts="]
     if (root / "conftest.py").exists():
         words += [f"--confcutdir={folder}"]
     words += ["--llm-model", *evaluation.arguments, "--llm-thresholds", THRESHOLDS_FILE]
     return shlex.join(words)
-
-
-def requirement_of(source: Origin, extras: tuple[str, ...], root: Path) -> tuple[str, str]:
-    """Return the requirements file for a source, and a note for the user (or an empty one)."""
-    names = f"[{','.join(extras)}]"
-    if source.path is not None and source.path.is_relative_to(root):
-        return f"./{source.path.relative_to(root).as_posix()}{names}\n", ""
-    if source.url is not None:
-        return f"{DISTRIBUTION}{names} @ {source.url}\n", source.note
-    text = (
-        "# Replace the address, or run: llmeval init --from-repo URL@COMMIT\n"
-        f"{DISTRIBUTION}{names} @ {PLACEHOLDER}\n"
-    )
-    return text, (
-        f"{source.note}: CI cannot install the plugin before {REQUIREMENTS_FILE} names its source"
-        " (llmeval init --from-repo URL@COMMIT)"
-    )
-
-
-def repository_of(folder: Path) -> Path:
-    """Return the root of the git repository of a folder; the folder itself without one."""
-    start = folder.absolute()
-    return next((path for path in (start, *start.parents) if (path / ".git").exists()), start)
-
-
-def default_branch(root: Path) -> str:
-    """Return the branch whose pushes are evaluated: the remote's default, else the current one."""
-    remote = git(root, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")
-    if remote:
-        return remote.removeprefix("origin/")
-    branches = (git(root, "branch", "--format=%(refname:short)") or "").splitlines()
-    named = next((name for name in ("main", "master") if name in branches), None)
-    return named or git(root, "symbolic-ref", "--short", "HEAD") or "main"
-
-
-def _text(file: Path) -> str:
-    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
 
 
 # The model ---------------------------------------------------------------------------------

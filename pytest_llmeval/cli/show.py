@@ -67,9 +67,8 @@ def _show(options: argparse.Namespace) -> int:
 
 def _models(run: Run) -> Iterator[str]:
     """Yield a line for every model, with the fingerprint of its weights."""
-    own = bool(run.manifest["own_model"])
     for model, fingerprint in model_fingerprints(run.measurements()).items():
-        words = model_words(model, own)
+        words = model_words(model, run.manifest)
         weights = f", weights {fingerprint}" if fingerprint else ""
         yield f"model {model}{f' ({words})' if words else ''}{weights}"
 

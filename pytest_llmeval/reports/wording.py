@@ -32,6 +32,7 @@ def run_notes(run: Run) -> list[str]:
     """Return notes on excluded items, scorers that disagree, unread replies and hybrid scores."""
     measurements = run.measurements()
     return [
+        *imported_lines(run.manifest),
         *replica_lines(run.manifest),
         *run.incomplete_debiasing(),
         *exclusions(measurements),
@@ -40,6 +41,14 @@ def run_notes(run: Run) -> list[str]:
         *reply_notes(run.records),
         *hybrid_lines(measurements, run.hybrid),
     ]
+
+
+def imported_lines(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the origin of an imported run, and what its log has that was not imported."""
+    if "imported" in manifest:
+        origin = manifest["imported"]
+        yield f"imported from {origin['from']}, a log of {origin['harness']}"
+    yield from manifest.get("notes", ())
 
 
 def replica_lines(manifest: Mapping[str, Any]) -> Iterator[str]:
@@ -113,9 +122,11 @@ _MODELS = {
 }
 
 
-def model_words(model: str, custom: bool) -> str:
-    """Describe the kind of a model by its spec; ``custom``: a fixture of the project returned it."""
-    if custom:
+def model_words(model: str, manifest: Mapping[str, Any]) -> str:
+    """Describe the kind of a model by its spec. ``manifest``: the ``run.json`` of its run."""
+    if "imported" in manifest:
+        return f"evaluated by {manifest['imported']['harness']}"
+    if manifest["own_model"]:
         return "a custom model, from the project's model fixture"
     return _MODELS.get(model.partition(":")[0].partition("?")[0], "")
 
@@ -147,7 +158,19 @@ def protocol_words(protocol: Mapping[str, Any], request_mode: str) -> str:
 
     ``request_mode``: how log-likelihoods were obtained, or empty.
     """
+    if "harness" in protocol:
+        return _imported(protocol)
     return " ".join([_shots(protocol), _question(protocol, request_mode), _reading(protocol)])
+
+
+def _imported(protocol: Mapping[str, Any]) -> str:
+    """Describe the protocol of another harness, whose prompts and verdicts a run has."""
+    harness = f"{protocol['harness']} {protocol['harness_version']}".strip()
+    answers = {"choices": "compares the log-likelihoods of choices", "text": "generates texts"}
+    return (
+        f"Prompts and verdicts are those of {harness}, which {answers[protocol['ask']]} here"
+        f" (scorer {protocol['scorer']})."
+    )
 
 
 def _shots(protocol: Mapping[str, Any]) -> str:

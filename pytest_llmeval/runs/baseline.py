@@ -48,6 +48,7 @@ _MANIFEST_FIELDS = (
     "template_dates",
     "samples",
     "model_fingerprints",
+    "imported",
 )
 
 

@@ -66,6 +66,11 @@ def _ordered_shards(runs: Sequence[Run]) -> list[Run]:
     shards: dict[int, Run] = {}
     parts: int | None = None
     for run in runs:
+        if "imported" in run.manifest:
+            origin = run.manifest["imported"]["harness"]
+            raise ConfigError(
+                f"{run_name(run.path)} was imported from {origin}: only shards of one run are merged"
+            )
         shard = run.manifest.get("shard")
         if shard is None:
             raise ConfigError(f"{run_name(run.path)} is not a shard (--llm-shard I/N)")

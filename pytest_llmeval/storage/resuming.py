@@ -59,6 +59,10 @@ def find_resumable(root: Path, plan: Plan) -> ResumableRun | str | None:
             damage = damage or error
             continue
         name = folder.path.name
+        if "imported" in manifest:
+            origin = manifest["imported"]["harness"]
+            difference = difference or f"{name} was imported from {origin}"
+            continue
         anonymous = manifest.get("status") == "finished" and not manifest.get("model_fingerprints")
         if manifest.get("identity") == plan.identity:
             if not anonymous:

@@ -75,6 +75,14 @@ class _Sequential(_Document):
     gates: str
 
 
+class _Imported(_Document):
+    """Origin of an imported run; ``from`` is a keyword of Python."""
+
+    origin: Annotated[str, Field(alias="from")]
+    harness: str
+    sha256: str
+
+
 class _Manifest(_Document):
     models: list[str]
     own_model: bool
@@ -97,6 +105,8 @@ class _Manifest(_Document):
     usage: list[Annotated[list[str | dict[str, float]], Field(min_length=3, max_length=3)]] = []
     prices: dict[str, Any] | None = None
     sequential: _Sequential | None = None
+    imported: _Imported | None = None
+    notes: list[str] = []
 
 
 class _PassEstimate(_Document):

@@ -2,8 +2,8 @@
 
 A page is a script: its files are written, its commands run, in their order, in an empty folder. A
 comment before a block says what is special about it: ``needs`` (it is not run), ``extra`` (a library
-it takes), ``exit`` (its exit code); ``files`` at the top of a page names the page whose files it
-goes on with. In expected output ``…`` stands for anything.
+it takes), ``exit`` (its exit code); at the top of a page ``files`` names the page whose files it
+goes on with, and ``logs`` the harness whose logs are there. In expected output ``…`` stands for anything.
 
 The demo model takes a minute, so a quick one stands in for it, and numbers are not looked at. With
 LLMEVAL_DOCS_LITERAL=1 (``tox -e docs``) it is the demo model, and they are.
@@ -30,6 +30,7 @@ from pytest_llmeval.core.prices import load_prices
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.models import demo
 from pytest_llmeval.testing import FakeModel
+from support.foreign_logs import page_logs
 from support.paths import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -42,6 +43,7 @@ BLOCK = re.compile(
     r'^```(?P<language>\w*)(?: title="(?P<title>[^"\n]+)")?\n(?P<text>.*?)^```$',
     re.MULTILINE | re.DOTALL,
 )
+LOGS = re.compile(r"^<!-- logs: (\S+) -->$", re.MULTILINE)
 GOES_ON = re.compile(r"^<!-- files: (\S+) -->$", re.MULTILINE)
 NEEDS = {"network", "gpu", "docker"}
 COMMAND = re.compile(r"^\s*(?:\$ |pip |python -m |pytest |llmeval |tox |docker )", re.MULTILINE)
@@ -173,6 +175,8 @@ def test_a_page_runs_as_printed(page, folder, pytester, capsys):
 
 def follow(page: str, shell: Shell) -> None:
     """Write the page's files and run its commands, in their order."""
+    for harness in LOGS.findall((DOCS / page).read_text()):
+        page_logs(harness)
     before = [
         block
         for other in GOES_ON.findall((DOCS / page).read_text())
@@ -209,7 +213,7 @@ def test_the_tutorial_has_the_printed_result(folder, pytester, capsys):
 def test_a_block_runs_as_printed(block):
     """Marks are known; commands are in blocks that are run or marked; files can be read."""
     kind = block.mark.partition(": ")[0]
-    assert kind in ("", "needs", "exit", "extra", "files")
+    assert kind in ("", "needs", "exit", "extra", "files", "logs")
     assert block.needs <= NEEDS
     if block.language == "console":
         assert list(block.commands)

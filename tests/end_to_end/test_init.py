@@ -15,15 +15,15 @@ import pytest
 
 from pytest_llmeval.cli import init as init_command
 from pytest_llmeval.cli import main
-from pytest_llmeval.cli.init import PLACEHOLDER
 from pytest_llmeval.cli.init import REQUIREMENTS_FILE
 from pytest_llmeval.cli.init import TEST_FILE
 from pytest_llmeval.cli.init import THRESHOLDS_FILE
 from pytest_llmeval.cli.init import WORKFLOW_FILE
-from pytest_llmeval.cli.init import default_branch
 from pytest_llmeval.cli.init import read_model
-from pytest_llmeval.cli.init import repository_of
-from pytest_llmeval.cli.init import requirement_of
+from pytest_llmeval.cli.init_files import PLACEHOLDER
+from pytest_llmeval.cli.init_files import default_branch
+from pytest_llmeval.cli.init_files import repository_of
+from pytest_llmeval.cli.init_files import requirement_of
 from pytest_llmeval.core.installation import Origin
 from pytest_llmeval.gates import parse_thresholds
 from support.init_files import job
@@ -427,7 +427,7 @@ def test_the_default_branch(tmp_path, commands, branch):
 
 
 def test_the_default_branch_without_git(tmp_path, monkeypatch):
-    monkeypatch.setattr(init_command, "git", lambda *arguments: None)
+    monkeypatch.setattr("pytest_llmeval.cli.init_files.git", lambda *arguments: None)
     assert default_branch(tmp_path) == "main"
 
 

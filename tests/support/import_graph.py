@@ -17,7 +17,7 @@ LEVELS = (
     {"core"},
     {"sources", "prompts", "bias", "sandbox", "storage"},
     {"catalog", "models", "scorers", "metrics"},
-    {"evaluation", "gates", "testing"},
+    {"evaluation", "gates", "interop", "testing"},
     {"runs"},
     {"reports"},
     {"plugin", "cli"},

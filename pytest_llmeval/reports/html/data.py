@@ -22,6 +22,7 @@ from pytest_llmeval.reports.terminal.audit import pair_rows
 from pytest_llmeval.reports.terminal.audit import pair_title
 from pytest_llmeval.reports.terminal.audit import pair_words
 from pytest_llmeval.reports.wording import gate_words
+from pytest_llmeval.reports.wording import imported_lines
 from pytest_llmeval.reports.wording import model_fingerprints
 from pytest_llmeval.reports.wording import model_words
 from pytest_llmeval.reports.wording import replica_lines
@@ -119,16 +120,22 @@ def _facts(manifest: Mapping[str, Any]) -> list[list[str]]:
         ("git commit", manifest.get("git")),
         ("platform", manifest.get("platform")),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
-        ("command", "pytest " + " ".join(manifest.get("command", ()))),
+        ("imported", "; ".join(imported_lines(manifest))),
+        ("command", _command(manifest)),
     ]
     return [[name, str(value)] for name, value in facts if value not in (None, "")]
 
 
+def _command(manifest: Mapping[str, Any]) -> str | None:
+    """Return the command that made a run; None for an imported run."""
+    words = manifest.get("command", ())
+    return None if "imported" in manifest else " ".join(("pytest", *words))
+
+
 def _models(run: Run, measurements: Iterable[Measurement]) -> list[dict[str, str]]:
     """Return every model that answered, its description and the fingerprint of its weights."""
-    custom = bool(run.manifest["own_model"])
     return [
-        {"name": model, "words": model_words(model, custom), "fingerprint": fingerprint}
+        {"name": model, "words": model_words(model, run.manifest), "fingerprint": fingerprint}
         for model, fingerprint in model_fingerprints(measurements).items()
     ]
 
