@@ -41,7 +41,7 @@ class OrderGate(Table):
     against: Annotated[str, NotEmpty] | None = None
     """Reference run: a run folder, a baseline file or the name of a baseline."""
 
-    def merged(self, over: OrderGate) -> OrderGate:  # type: ignore[override]
+    def merged(self, over: OrderGate) -> OrderGate:
         """Return ``over``: a gate replaces another gate as a whole."""
         return over
 
