@@ -17,6 +17,7 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.settings import Settings
+from pytest_llmeval.evaluation.order_tests import order_test_notes
 from pytest_llmeval.gates import NO_BASELINE
 from pytest_llmeval.gates import CollectedBenchmark
 from pytest_llmeval.gates import NotCompared
@@ -411,5 +412,6 @@ def plan_notes(plan: Plan, settings: Settings) -> Iterator[str]:
     yield from sorted(greedy)
     if settings.debias and not any(result.debias for result in plan.results):
         yield "--llm-debias: no effect, because no benchmark of this run compares letters"
+    yield from order_test_notes(plan)
     if settings.permutations and not any(result.arms for result in plan.results):
         yield "--llm-permutations: no effect, because no benchmark of this run has options"
