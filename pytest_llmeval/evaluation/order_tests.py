@@ -27,7 +27,6 @@ from pytest_llmeval.core.plan import order_arm
 from pytest_llmeval.core.seeded_random import SeededRandom
 from pytest_llmeval.core.settings import Settings
 from pytest_llmeval.metrics.contamination.published import OrderCheck
-from pytest_llmeval.metrics.contamination.published import item_checks
 from pytest_llmeval.metrics.contamination.published import natural_order
 from pytest_llmeval.metrics.contamination.published import option_checks
 
@@ -116,6 +115,9 @@ def _item_order(
     files = _files(benchmark, dataset)
     sorted_files = {}
     if not benchmark.drawn_orders:
+        # It imports numpy, which most sessions do not need for their plan.
+        from pytest_llmeval.metrics.contamination.neighbours import item_checks
+
         for name, members in files.items():
             if failing := _failing(item_checks(list(map(_text, members)))):
                 sorted_files[name] = failing[0]
