@@ -27,7 +27,7 @@ BASELINES = Path("baselines")
 
 _KIND = "baseline"
 _ANSWERS = ("kind", "outcomes", "orders")
-_ORDER_UNITS = 10_000
+_ORDER_UNITS = 1_000_000
 _LETTERS = {
     Outcome.CORRECT: "c",
     Outcome.WRONG: "w",
@@ -110,7 +110,7 @@ def save_baseline(run: Run, file: Path) -> None:
 
 
 def _pack_orders(run: Run) -> list[dict[str, Any]]:
-    """Return the likelihoods of order tests by test: of every group, in units of 0.0001."""
+    """Return the likelihoods of order tests by test: of every group, in millionths, the precision of float32."""
     tests: dict[tuple[_Group, str], dict[str, str]] = {}
     for record in run.records:
         if record.order_test and not record.left_out and record.outcome is not Outcome.ERROR:
