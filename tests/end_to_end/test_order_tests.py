@@ -403,3 +403,43 @@ def test_a_dry_run_counts_the_requests(project):
     result = project.run("--llm-model=demo", f"{ITEM},option-order", "--llm-dry-run")
     assert result.ret == 0
     result.stdout.re_match_lines([r".*bench\[letter\] +40 +88 .*"])
+
+
+TWIN = """
+def rewritten(data_dir):
+    return Dataset(items())
+
+SECOND = Benchmark("rewritten", rewritten, BENCH.protocols)
+
+@pytest.mark.llmeval(SECOND)
+def test_rewritten(answer):
+    assert answer.correct
+"""
+
+
+def test_a_twin_is_compared_item_by_item(orders):
+    """The model knows the original by heart and half of the rewritten items."""
+    project = orders()
+    file = project.path / "test_bench.py"
+    file.write_text(file.read_text() + TWIN)
+    known = "if request.benchmark == 'rewritten' and int(request.id[-2:]) % 2: yield Response("
+    known += "request.id, logprobs=(-1.0, -2.0, -2.0, -2.0)); continue"
+    (project.path / "conftest.py").write_text(order_project.model(failing=known))
+    project.thresholds('[benchmarks.bench.twin]\nof = "rewritten"\nmax_gap = 0.1')
+    result = project.run()
+    assert result.ret == 1
+    gate = gates(project)["bench::twin::max_gap"]
+    assert (gate["status"], gate["measured"], gate["n"]) == ("fail", 0.5, 40)
+    assert gate["p_value"] == pytest.approx(0.5**20)
+    again = project.pytester.run("llmeval", "gate", str(project.run_folder))
+    assert again.ret == 1
+    assert "20 of 40 items count for the original" in " ".join(again.stdout.str().split())
+    # Against itself nothing is left.
+    project.thresholds(
+        f'[benchmarks.bench.twin]\nof = "rewritten"\nmax_gap = 0.1\nagainst = "{project.run_folder}"'
+    )
+    assert project.run().ret == 0
+    project.thresholds('[benchmarks.bench.twin]\nof = "rewriten"\nmax_gap = 0.1')
+    result = project.run()
+    assert result.ret == 4
+    assert "twin.of: unknown benchmark 'rewriten'; did you mean 'rewritten'?" in result.stderr.str()
