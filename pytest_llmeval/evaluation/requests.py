@@ -27,9 +27,11 @@ from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import PlannedItem
 from pytest_llmeval.core.record import AnswerKey
 from pytest_llmeval.evaluation.answers import ReusableAnswers
+from pytest_llmeval.evaluation.order_tests import OrderTestPlan
 from pytest_llmeval.evaluation.recorder import Recorder
 from pytest_llmeval.evaluation.recorder import UnanswerableError
 from pytest_llmeval.evaluation.recorder import answerable_protocol
+from pytest_llmeval.evaluation.recorder import blank_order_record
 from pytest_llmeval.evaluation.recorder import blank_records
 from pytest_llmeval.evaluation.scoring import stored_response
 from pytest_llmeval.evaluation.suite import Evaluation
@@ -90,7 +92,9 @@ class ChunkRequests:
         """Return the keys of an item's answers: its samples, then its arms."""
         protocol = self.protocol(planned.result, model)
         samples = [("", sample) for sample in range(protocol.answers_per_item)]
-        return [*samples, *((arm.name, 0) for arm, _ in self._arms_of(planned, protocol))]
+        arms = [arm.name for arm, _ in self._arms_of(planned, protocol)]
+        tests = [test.arm for test in self._order_tests_of(planned)]
+        return [*samples, *((arm, 0) for arm in (*arms, *tests))]
 
     def blanks_of_item(self, planned: PlannedItem, model: Model, error: str) -> Iterator[Record]:
         """Yield the records of an item's answers as errors."""
@@ -98,6 +102,9 @@ class ChunkRequests:
         protocol, item = self.protocol(planned.result, model), self._items[planned.nodeid]
         for arm in (_ORIGINAL_ARM, *(arm for arm, _ in self._arms_of(planned, protocol))):
             yield from blank_records(shared, item, arm, protocol, error=error)
+        for test in self._order_tests_of(planned):
+            request = self._order_request(test, planned)
+            yield blank_order_record(shared, item, test, request, error=error)
 
     def _find_carriers(self) -> dict[tuple[int, int], frozenset[str]]:
         groups: dict[tuple[int, int], list[Item]] = {}
@@ -117,6 +124,16 @@ class ChunkRequests:
         return arms_of_item(
             self._items[planned.nodeid], self._evaluations[planned.result].arms, carries
         )
+
+    def _order_tests_of(self, planned: PlannedItem) -> Iterator[OrderTestPlan]:
+        """Yield the order tests of which an item carries a request."""
+        if self._plan.results[planned.result].contamination:
+            tests = self._evaluations[planned.result].order_tests
+            yield from (test for test in tests if planned.item in test.groups)
+
+    def _order_request(self, test: OrderTestPlan, planned: PlannedItem) -> Request:
+        name = self._evaluations[planned.result].benchmark.name
+        return test.request(planned.item, self._plan.seed, name)
 
     def blank(self, nodeid: str, own_model: str | None = None) -> Record:
         """Return the record of a planned test without an answer.
@@ -160,7 +177,7 @@ class ChunkRequests:
         recovered = self._recover()
         self._reusable.add(recovered.records)
         self._crashed.update(recovered.crashed)
-        requests: dict[Reordering, Batch] = {}
+        requests: dict[Reordering | str, Batch] = {}
         for planned in members:
             if planned.nodeid in self._crashed:
                 continue
@@ -190,6 +207,15 @@ class ChunkRequests:
                     if any(blank.answer_key):
                         request = replace(request, id=item.id, arm=blank.arm, sample=blank.sample)
                     requests.setdefault(arm.shots, []).append((request, blank))
+            for test in self._order_tests_of(planned):
+                request = self._order_request(test, planned)
+                blank = blank_order_record(shared, item, test, request)
+                if "choices" not in model.asks:
+                    self._recorder.fail(
+                        planned, replace(blank, error="the model returns only text")
+                    )
+                elif not self._reuse(planned, blank):
+                    requests.setdefault(test.arm, []).append((request, blank))
         return requests.values()
 
     def _reuse(self, planned: PlannedItem, record: Record) -> bool:

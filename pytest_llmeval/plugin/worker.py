@@ -158,13 +158,9 @@ class WorkerPlugin:
         return end_waves(self.config, ended)
 
     def _refuse_problems(self, tests: Sequence[pytest.Item]) -> None:
-        """Raise ConfigError for a selected test without items, if only marked tests are selected.
-
-        If ordinary tests are selected as well, that test fails and the others run. If nothing is
-        selected, ``-k`` may name items that do not exist because of the problem.
-        """
+        """Raise ConfigError for a test without items, unless ordinary tests are selected, which run."""
         problems = self.collected.problems
-        if problems and not tests:
+        if problems and not tests:  # -k may name items that do not exist because of the problem
             raise ConfigError(f"no test was selected; {next(iter(problems.values()))}")
         selected = [problems[test.nodeid] for test in tests if test.nodeid in problems]
         if selected and all(test.get_closest_marker("llmeval") for test in tests):
@@ -203,7 +199,11 @@ class WorkerPlugin:
             samples = tuple(record for record in records if not record.arm)
             answered = self._answered[node.nodeid] = _AnsweredTest(samples, records[len(samples) :])
         samples, records = answered.samples, (*answered.samples, *answered.arms)
-        failed = [record.error for record in records if record.outcome is Outcome.ERROR]
+        failed = [
+            record.error
+            for record in records
+            if record.outcome is Outcome.ERROR and not record.order_test
+        ]
         if failed:
             noun = "samples" if len(samples) == len(records) else "prompts"
             share = f" to {len(failed)} of {len(records)} {noun}" if len(records) > 1 else ""
@@ -366,8 +366,8 @@ class WorkerPlugin:
         """Mark the records of a test that was skipped after its answer: the item counts as not run."""
         answered = self._answered.get(item.nodeid, _AnsweredTest((), ()))
         for record in (*answered.samples, *answered.arms):
-            if record.content_free:
-                continue  # shared by several items
+            if record.content_free or record.order_test:
+                continue  # shared by several items, or independent of the test
             self._save(item, replace(record, left_out=True))
 
     def _save(self, item: pytest.Item, record: Record) -> None:

@@ -33,10 +33,13 @@ from pytest_llmeval.gates import overall_verdict
 from pytest_llmeval.gates import sort_worst_first
 from pytest_llmeval.gates import undecided_run_verdict
 from pytest_llmeval.gates import unknown_models
+from pytest_llmeval.gates.evidence import Evidence
+from pytest_llmeval.gates.evidence import Reference
 from pytest_llmeval.runs.bias import DEBIASED
 from pytest_llmeval.runs.comparison import ALPHA
 from pytest_llmeval.runs.comparison import RunComparison
 from pytest_llmeval.runs.comparison import compare
+from pytest_llmeval.runs.measured_orders import origins_of
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import first_outcomes
 from pytest_llmeval.runs.run import Run
@@ -97,6 +100,8 @@ class JudgedRun:
     hybrids: Sequence[Mapping[str, Any]] = ()
     #: Comparisons of answers as texts with answers as letters.
     pairs: Sequence[Mapping[str, Any]] = ()
+    #: Order tests (``contamination_entries``).
+    contamination: Sequence[Mapping[str, Any]] = ()
     #: Items that fail the build independently of the gates: errors that no gate allows, and wrong
     #: answers under ``--llm-wrong=fail``.
     items_failed: int = 0
@@ -106,7 +111,11 @@ class JudgedRun:
 
         Raises RunError if they cannot be written.
         """
-        optional = {"hybrids": self.hybrids, "pairs": self.pairs}
+        optional = {
+            "hybrids": self.hybrids,
+            "pairs": self.pairs,
+            "contamination": self.contamination,
+        }
         folder.write(
             "metrics.json",
             {"results": self.results, **{name: value for name, value in optional.items() if value}},
@@ -222,6 +231,7 @@ def read_judged_run(path: Path, comparison: Mapping[str, Any] | None = None) -> 
         thresholds_path=gates.get("path"),
         hybrids=metrics.get("hybrids", ()),
         pairs=metrics.get("pairs", ()),
+        contamination=metrics.get("contamination", ()),
         items_failed=gates.get("items_failed", 0),
     )
 
@@ -273,13 +283,15 @@ def judge_run(
     allow_mismatch: bool = False,
     gated: bool = True,
     failed_tests: int | None = None,
+    references: Mapping[str, Reference] | None = None,
 ) -> JudgedRun:
     """Judge a run by every gate of the file, and compare it with the baseline.
 
     ``earlier``: folders of runs and of baselines, whose names the file may contain. Without
     ``gated``, the file only determines which errors are allowed (a shard has only part of the items
     that gates need). ``failed_tests``: number of tests that failed for another reason than an item's
-    error; by default the number that the run has stored. Raises MismatchError if the baseline has
+    error; by default the number that the run has stored. ``references``: the runs that gates of
+    contamination name (``load_references``). Raises MismatchError if the baseline has
     other protocols or data (``allow_mismatch`` compares the numbers nevertheless), ConfigError if it
     has no result in common with the run.
     """
@@ -302,6 +314,7 @@ def judge_run(
             comparisons,
             earlier=earlier,
             allow_undecided=allow_undecided,
+            evidence=Evidence(run.measured_orders, origins_of(measurements), references or {}),
         )
         if "sequential" in run.manifest:
             # Imported here because it imports numpy, which only sequential runs need.
@@ -328,6 +341,7 @@ def judge_run(
         comparison=None if comparison is None else comparison.as_json(),
         hybrids=metrics.get("hybrids", ()),
         pairs=metrics.get("pairs", ()),
+        contamination=metrics.get("contamination", ()),
         items_failed=items_failed,
     )
 
@@ -352,6 +366,7 @@ def _verdicts(
     *,
     earlier: Iterable[Path],
     allow_undecided: bool,
+    evidence: Evidence,
 ) -> list[Verdict]:
     """Return the verdicts on every gate of the file, and a failed one if none of them was decided.
 
@@ -363,7 +378,9 @@ def _verdicts(
     folders = tuple(earlier)
     unknown = unknown_models(thresholds, models, lambda: _earlier_names(folders))
     outcomes = first_outcomes(measurements)
-    verdicts = judge(thresholds, results, models, collected, comparisons, outcomes, unknown)
+    verdicts = judge(
+        thresholds, results, models, collected, comparisons, outcomes, unknown, evidence
+    )
     nothing = undecided_run_verdict(verdicts, file)
     return verdicts if nothing is None or allow_undecided else [*verdicts, nothing]
 
