@@ -27,6 +27,7 @@ _MODULES = {
     "sandbox": ("sandbox",),
     "swebench": ("swebench",),
     "init": ("init",),
+    "overlap": ("overlap",),
 }
 """Module of this package → the commands that it adds."""
 
