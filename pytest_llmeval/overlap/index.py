@@ -228,8 +228,9 @@ def _document(documents: Places, positions: Places) -> Places:
 
 def _ranges(starts: Places, sizes: Places) -> Places:
     """Return the concatenated ranges from ``starts`` of these sizes."""
-    before = np.cumsum(sizes) - sizes
-    return np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes)
+    shifts = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+    places: Places = np.arange(len(shifts)) + shifts
+    return places
 
 
 def _batches(positions: Places, keys: Places, offsets: Places) -> Iterable[tuple[Places, Places]]:
