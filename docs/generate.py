@@ -24,6 +24,7 @@ from pytest_llmeval import metrics
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Protocol
+from pytest_llmeval.gates import contamination
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.gates import thresholds
 from pytest_llmeval.plugin import options
@@ -96,6 +97,9 @@ _TABLES = (
         thresholds.SubjectGates,
     ),
     ("[benchmarks.NAME.regression]", thresholds.RegressionGates),
+    ("[benchmarks.NAME.contamination]", contamination.ContaminationGates),
+    ("option_order = { … } and item_order = { … }", contamination.OrderGate),
+    ("[benchmarks.NAME.twin]", contamination.TwinGates),
 )
 _MODEL = '[models."SPEC".benchmarks.NAME]'
 
@@ -143,13 +147,17 @@ def _field(place: str, model: type[Any], name: str) -> tuple[str, str]:
     if kind in (bool, bool | None):
         meaning = "true: the build fails if the run does not have it" if name == "required" else ""
         return "true or false", meaning
-    if name == "baseline":
+    if name in ("baseline", "against"):
         return "text", "name in `baselines/`, run folder or baseline file"
+    if name == "of":
+        return "text", "name of the rewritten benchmark"
+    if name in contamination.ORDER_TESTS:
+        return "order test; a number is its `alpha`", "between 0 and 0.5"
     if name in ("max_errors",):
         return "whole number", "from 0"
     if name == "hybrids":
         return "table", 'hybrid = bound, 0 to 1: `"0.7*matched+0.3*letter" = 0.4`'
-    if name in ("every_subject", "subjects", "regression", "scorers"):
+    if name in ("every_subject", "subjects", "regression", "scorers", "contamination", "twin"):
         return "table", "see below"
     return _probe(place, model, name)
 
@@ -161,20 +169,27 @@ def _probe(place: str, model: type[Any], name: str) -> tuple[str, str]:
         thresholds.RegressionGates: "benchmarks.b.regression",
         thresholds.ScorerGates: "benchmarks.b.scorers.s",
         thresholds.BenchmarkGates: "benchmarks.b",
+        contamination.OrderGate: "benchmarks.b.contamination.option_order",
+        contamination.TwinGates: "benchmarks.b.twin",
     }[model]
+    needed = {
+        thresholds.RegressionGates: "max_drop = 0.5\n" if name == "alpha" else "",
+        contamination.TwinGates: 'of = "c"\n',
+    }
 
     def takes(value: str) -> bool:
-        other = (
-            "max_drop = 0.5\n" if model is thresholds.RegressionGates and name == "alpha" else ""
-        )
+        other = needed.get(model, "")
         try:
             parse_thresholds(f"version = 1\n[{table}]\n{other}{name} = {value}\n")
         except ConfigError:
             return False
         return True
 
-    edges = [edge for edge in ("-2", "-1", "0", "0.5", "1", "2") if takes(edge)]
-    reach = "between 0 and 1" if edges == ["0.5"] else f"{edges[0]} to {edges[-1]}"
+    edges = [edge for edge in ("-2", "-1", "0", "0.4", "0.5", "1", "2") if takes(edge)]
+    if edges[0] == "0.4":
+        reach = f"between 0 and {'0.5' if edges == ['0.4'] else '1'}"
+    else:
+        reach = f"{edges[0]} to {edges[-1]}".replace("to 0.4", "below 0.5")
     if not takes("{ min = 0.5 }"):
         return "number", reach
     parsed = parse_thresholds(f"version = 1\n[{table}]\n{name} = 0.5\n").benchmarks["b"]

@@ -67,7 +67,7 @@ class ModelError(LlmevalError):
     """A model that cannot be loaded or used at all (a single failed item is a Response)."""
 
 
-_MOST_LISTED = 18  # valid names in a message
+_MOST_LISTED = 22  # valid names in a message
 
 
 def nearest(name: str, valid_names: Iterable[str], cutoff: float = 0.6) -> str | None:

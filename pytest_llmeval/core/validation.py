@@ -93,6 +93,8 @@ def explain_validation_error(error: ErrorDetails) -> tuple[list[str], str]:
             return keys, f"expected a number, got {toml_type(value)}"
         case "int_type":
             return keys, f"expected a whole number, got {toml_type(value)}"
+        case "missing":
+            return keys, "missing, and the table needs it"
         case "greater_than_equal":
             return keys, f"{value} is negative"
         case "too_short":

@@ -38,6 +38,8 @@ from pytest_llmeval.gates.bounds import Share
 from pytest_llmeval.gates.bounds import Table
 from pytest_llmeval.gates.bounds import merge
 from pytest_llmeval.gates.bounds import table_error
+from pytest_llmeval.gates.contamination import ContaminationGates
+from pytest_llmeval.gates.contamination import TwinGates
 from pytest_llmeval.metrics import hybrid_name
 from pytest_llmeval.metrics import hybrid_weights
 
@@ -143,7 +145,7 @@ class ScorerGates(_Gates):
         **_IN_REGRESSION,
         **{
             key: f"{key} belongs to the benchmark's table, not to a scorer's"
-            for key in ("required", "scorers", "hybrids")
+            for key in ("required", "scorers", "hybrids", "contamination", "twin")
         },
     }
 
@@ -184,6 +186,10 @@ class BenchmarkGates(ScorerGates):
         default_factory=dict
     )
     """Bounds by weights, such as ``"0.7*matched+0.3*letter"``; independent of ``--llm-hybrid``."""
+    contamination: ContaminationGates | None = None
+    """Order tests of the benchmark, independent of its scorers."""
+    twin: TwinGates | None = None
+    """Comparison with a rewritten copy of the benchmark."""
 
     @property
     def direct(self) -> list[str]:

@@ -66,10 +66,10 @@ def sign_flip(differences: Mapping[int, int]) -> float:
     whole = sum(size * items for size, items in sizes.items())
     # The sum is 2 S - whole, S being the sum of the positive terms: both tails are S <= least.
     least = (whole - abs(total)) // 2 // unit
-    return min(1.0, 2 * _sign_flip_tail({s // unit: m for s, m in sizes.items()}, least))
+    return min(1.0, 2 * sign_flip_tail({s // unit: m for s, m in sizes.items()}, least))
 
 
-def _sign_flip_tail(sizes: Mapping[int, int], most: int) -> float:
+def sign_flip_tail(sizes: Mapping[int, int], most: int) -> float:
     """Return P(sum of size × binomial(items, 1/2) <= most), computed by convolution.
 
     Every term is positive and every binomial probability correctly rounded, so that small p values
