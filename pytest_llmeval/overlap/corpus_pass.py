@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -267,7 +268,7 @@ def _start_worker(index: ItemIndex, text_field: str) -> None:
 
 def _end_with(sentinel: int) -> None:
     connection.wait([sentinel])
-    os._exit(1)
+    signal.raise_signal(signal.SIGKILL)
 
 
 def _search_in_worker(file: Path) -> _Found:

@@ -127,9 +127,11 @@ class OverlapReport:
     unread: Sequence[str]
     warnings: Sequence[str] = ()
 
-    def benchmark(self, name: str) -> BenchmarkOverlap | None:
-        """Return the overlap of a benchmark; None if it was not searched for."""
-        return next((part for part in self.benchmarks if part.benchmark == name), None)
+    def find(self, name: str, data_hash: str) -> BenchmarkOverlap | None:
+        """Return the overlap of the benchmark with this data, or else with this name; None without."""
+        same_data = (part for part in self.benchmarks if part.data_hash == data_hash)
+        same_name = (part for part in self.benchmarks if part.benchmark == name)
+        return next(same_data, None) or next(same_name, None)
 
 
 def merged(
@@ -197,7 +199,7 @@ def read_report(folder: Path) -> OverlapReport:
         if not isinstance(value, dict) or value.pop("format", None) != FORMAT:
             raise RunError(f"{file}: not a document of format {FORMAT}, which this version reads")
         return TypeAdapter(OverlapReport).validate_python(value)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         if (folder / "files.jsonl").exists():
             raise RunError(
                 f"{folder}: llmeval overlap is not finished: the same command continues it"

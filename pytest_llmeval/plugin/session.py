@@ -24,12 +24,14 @@ from pytest_llmeval.gates import Thresholds
 from pytest_llmeval.gates import collected_benchmarks
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
+from pytest_llmeval.overlap.report import OverlapReport
 from pytest_llmeval.plugin.outcomes import UNANSWERED
 from pytest_llmeval.plugin.outcomes import Outcomes
 from pytest_llmeval.plugin.planned_models import check_models
 from pytest_llmeval.plugin.waves import WaveDecisions
 from pytest_llmeval.plugin.waves import check_sequential
 from pytest_llmeval.reports.formatting import usage_lines
+from pytest_llmeval.reports.overlap import clean_lines
 from pytest_llmeval.reports.registry import ReportInput
 from pytest_llmeval.reports.registry import write_report
 from pytest_llmeval.reports.wording import run_notes
@@ -44,6 +46,7 @@ from pytest_llmeval.runs.judging import judge_run
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import count_answers
 from pytest_llmeval.runs.measurement import measure
+from pytest_llmeval.runs.overlap import load_overlap
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.storage.folder import RunFolder
@@ -92,6 +95,7 @@ class RunSession:
         self.thresholds = self._read_thresholds()
         self._baseline_name = baseline_choice(settings.baseline, self.thresholds)
         self.baseline = self._read_baseline()
+        self._overlap = self._read_overlap()
         #: Entry ``sequential`` of ``run.json``; None if the run has no waves.
         self._sequential: dict[str, Any] | None = None
         if settings.sequential:
@@ -173,6 +177,13 @@ class RunSession:
         models = None if self.plan.own_model else self.plan.models
         check_comparable(baseline, planned, models, self.settings.allow_mismatch)
         return baseline
+
+    def _read_overlap(self) -> OverlapReport | None:
+        """Return the overlap with a corpus; raise ConfigError if it is of other data."""
+        if self.settings.overlap is None:
+            return None
+        data = {result.benchmark: result.data_hash for result in self.plan.results}
+        return load_overlap(self.settings.overlap, data)
 
     def wave_decisions(self, config: pytest.Config) -> WaveDecisions | None:
         """Return the decisions at the ends of waves; None if the run has no waves."""
@@ -306,6 +317,7 @@ class RunSession:
             "earlier": self._earlier_folders,
             "allow_undecided": self.settings.allow_undecided,
             "gated": self.settings.shard is None,
+            "overlap": self._overlap,
         }
         if self.baseline is None:
             assert isinstance(self._baseline_name, NotCompared)
@@ -322,6 +334,7 @@ class RunSession:
         self.notes += usage_lines(self.usage, self.settings.prices, resumed=self._is_resumed)
         self.notes += self.outcomes.notes()
         self.notes += run_notes(run)
+        self.notes += clean_lines(self.judged.results if self.judged is not None else ())
         if self.settings.hybrid and self.judged is not None and not self.judged.hybrids:
             self.notes.append(f"no benchmark ran under {' and '.join(self.settings.hybrid)}")
         if self.thresholds is None:

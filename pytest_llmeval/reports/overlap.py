@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
 
 from pytest_llmeval.overlap.report import GPT3
 from pytest_llmeval.overlap.report import MOST_UNJUDGED
@@ -11,8 +14,10 @@ from pytest_llmeval.overlap.report import BenchmarkOverlap
 from pytest_llmeval.overlap.report import ItemOverlap
 from pytest_llmeval.overlap.report import OverlapReport
 from pytest_llmeval.reports.formatting import count
+from pytest_llmeval.reports.formatting import interval
 from pytest_llmeval.reports.formatting import one_line
 from pytest_llmeval.reports.formatting import shorten
+from pytest_llmeval.reports.formatting import signed
 
 _SHOWN = 5
 _PASSAGE = 80
@@ -52,16 +57,49 @@ def _benchmark_lines(part: BenchmarkOverlap) -> Iterator[str]:
         overlapping.items(), key=lambda entry: (-entry[1].longest / entry[1].words, entry[0])
     )
     for id, match in longest[:_SHOWN]:
-        yield f"  {id} {match_words(match)}: {one_line(shorten(match.passage, _PASSAGE))}"
+        where = f"{match_words(match)}, in {match.document}"
+        yield f"  {id} {where}: {one_line(shorten(match.passage, _PASSAGE))}"
     if len(longest) > _SHOWN:
         yield f"  and {count(len(longest) - _SHOWN, 'more item')}"
 
 
+def clean_lines(results: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Describe the scores without overlapping items, one line for each result that has them.
+
+    ``results``: entries of ``metrics.json``.
+    """
+    for result in results:
+        words = clean_words(result)
+        if words is not None:
+            yield f"{result['benchmark']}[{result['scorer']}]: {words}"
+
+
+def clean_words(numbers: Mapping[str, Any]) -> str | None:
+    """Describe the score without overlapping items and the gain; None without a search.
+
+    ``numbers``: a result's entry of ``metrics.json``.
+    """
+    entry = numbers.get("overlap")
+    if entry is None:
+        return None
+    text = f"{entry['overlapping']:,} of {count(entry['judged'], 'judged item')} overlap with the corpus"
+    clean, overlap = entry["clean"], entry["overlap"]
+    if entry["gain"] is not None and overlap["accuracy"] is not None:
+        text += (
+            f"; {clean['accuracy']:.4f} without them, {overlap['accuracy']:.4f} on them: a gain of"
+            f" {signed(entry['gain'])} {interval(entry['gain_interval95'])}"
+        )
+    unjudged = entry["items"] - entry["judged"]
+    if unjudged > MOST_UNJUDGED * entry["items"]:
+        text += f"; {count(unjudged, 'item')} not judged"
+    return text
+
+
 def match_words(match: ItemOverlap) -> str:
-    """Describe a match: ``31 of 40 words in a row, 33 of 33 windows, in FILE:LINE``."""
+    """Describe a match: ``31 of 40 words in a row, 24 of 33 windows``."""
     return (
         f"{match.longest:,} of {match.words:,} words in a row, {match.windows_seen:,} of"
-        f" {match.windows:,} windows, in {match.document}"
+        f" {match.windows:,} windows"
     )
 
 

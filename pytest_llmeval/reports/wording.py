@@ -102,6 +102,8 @@ _METRICS = {
     "resolved_rate": "resolved of all instances",
     "max_drop": "drop against the baseline",
     "max_subject_drop": "drop of a subject",
+    "max_gain": "gain from items in the corpus",
+    "max_overlap": "items in the corpus",
 }
 
 
@@ -186,6 +188,8 @@ def gate_words(gate: Verdict) -> str:
     words = _METRICS.get(gate.metric or "", gate.metric or "benchmark")
     if gate.subject is not None:
         return f"{words}, {gate.subject}"
+    if "::clean::" in gate.id and gate.metric != "max_gain":
+        return f"{words}, items without overlap"
     if "::every_subject::" in gate.id:
         return f"{words}, every subject"
     return words

@@ -282,7 +282,7 @@ def reopen(folder: RunFolder) -> None:
     for field in ("baseline", "answers"):
         manifest.pop(field, None)
     # These documents describe the earlier answers only.
-    for document in ("metrics.json", "gates.json", "comparison.json"):
+    for document in ("metrics.json", "gates.json", "comparison.json", "overlap.json"):
         (folder.path / document).unlink(missing_ok=True)
     folder.write("run.json", manifest)
 
