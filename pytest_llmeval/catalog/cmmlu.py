@@ -121,7 +121,7 @@ PROTOCOLS = (
 
 def cmmlu() -> Benchmark:
     """Return the benchmark; its rows are loaded on first use."""
-    return Benchmark(_NAME, source=load, protocols=PROTOCOLS)
+    return Benchmark(_NAME, source=load, protocols=PROTOCOLS, subject_files=True)
 
 
 def load(data_dir: Any = None) -> Dataset:

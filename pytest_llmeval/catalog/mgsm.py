@@ -47,7 +47,7 @@ PROTOCOLS = (
 
 def mgsm() -> Benchmark:
     """Return the benchmark; its rows are loaded on first use."""
-    return Benchmark("mgsm", source=load, protocols=PROTOCOLS)
+    return Benchmark("mgsm", source=load, protocols=PROTOCOLS, subject_files=True)
 
 
 def load(data_dir: Any = None) -> Dataset:

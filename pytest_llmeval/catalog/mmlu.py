@@ -116,7 +116,7 @@ def mmlu(subjects: Iterable[str] | None = None) -> Benchmark:
     for a name that is not a subject of MMLU.
     """
     if subjects is None:
-        return Benchmark("mmlu", source=load, protocols=PROTOCOLS)
+        return Benchmark("mmlu", source=load, protocols=PROTOCOLS, subject_files=True)
     if isinstance(subjects, str):
         raise ConfigError(f"mmlu: a list of subjects was expected, not {subjects!r}")
     chosen = list(subjects)
@@ -126,7 +126,7 @@ def mmlu(subjects: Iterable[str] | None = None) -> Benchmark:
     if not chosen:
         raise ConfigError("mmlu: subjects is empty; leave it out for all 57")
     source = partial(_load_subjects, frozenset(chosen))
-    return Benchmark("mmlu", source=source, protocols=PROTOCOLS)
+    return Benchmark("mmlu", source=source, protocols=PROTOCOLS, subject_files=True)
 
 
 def _load_subjects(subjects: Collection[str], data_dir: Any = None) -> Dataset:

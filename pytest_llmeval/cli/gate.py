@@ -30,6 +30,7 @@ from pytest_llmeval.runs.baseline import BASELINES
 from pytest_llmeval.runs.judging import baseline_choice
 from pytest_llmeval.runs.judging import check_thresholds
 from pytest_llmeval.runs.judging import judge_run
+from pytest_llmeval.runs.references import load_references
 from pytest_llmeval.runs.run import LATEST
 from pytest_llmeval.runs.run import run_folder
 
@@ -78,6 +79,7 @@ def _gate(options: argparse.Namespace) -> int:
         allow_undecided=options.allow_undecided,
         allow_mismatch=options.allow_mismatch,
         overlap=stored_overlap(run, options.overlap),
+        references=load_references(thresholds, run.planned, BASELINES),
     )
     notes = [
         *noise_warnings(thresholds, found),

@@ -32,6 +32,10 @@ class Benchmark:
     item if any of the fields has one of its values (``{"error_type": ["wrong_groundtruth"]}``).
     For an existing benchmark use ``dataclasses.replace(mmlu(), exclude=[…])``. The few-shot pool
     is not changed.
+
+    For tests of contamination: ``subject_files`` if every subject is published as a file of its
+    own, so that the order of items is that within a subject; ``drawn_orders`` if the published
+    orders of options and items were selected at random, so that they need no check.
     """
 
     name: str
@@ -39,6 +43,8 @@ class Benchmark:
     protocols: tuple[Protocol, ...]
     version: str = "1"
     exclude: Collection[str] | Mapping[str, Any] = field(default=(), hash=False)
+    subject_files: bool = False
+    drawn_orders: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z0-9_.-]+", self.name):
@@ -57,6 +63,8 @@ class Benchmark:
             if names.count(name) > 1:
                 raise ConfigError(f"{owner} has several protocols called {name!r}")
         _exclusion(owner, self.exclude)
+        check_kind(owner, "subject_files", self.subject_files, bool)
+        check_kind(owner, "drawn_orders", self.drawn_orders, bool)
 
     @property
     def exclusion(self) -> Exclusion:

@@ -24,6 +24,13 @@ from pytest_llmeval.core.seeded_random import order_key
 CONTENT_FREE = "free"
 """The family of the arms with content-free prompts."""
 
+OPTION_ORDER = "option_order"
+ITEM_ORDER = "item_order"
+ORDER_TESTS = (OPTION_ORDER, ITEM_ORDER)
+"""Names of the order tests of ``--llm-contamination``."""
+
+_ORDER_FAMILY = "orders"
+
 
 @dataclass(frozen=True)
 class ProtocolVariant:
@@ -82,6 +89,8 @@ class PlannedResult:
     debias: str | None = None
     #: Item id → ``bias.arms.same_options``, for audited items with equal options.
     same: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    #: Order test → its groups and properties (``evaluation.order_tests``), or why it is not run.
+    contamination: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def scorer(self) -> str:
@@ -195,6 +204,12 @@ class Plan:
             sorted((item.model, item.result, item.item) for item in self.items),
             [list(r.arms) for r in self.results if r.arms],
         ]
+        tests = [
+            [name, test.get("fingerprint")]
+            for result in self.results
+            for name, test in result.contamination.items()
+        ]
+        content += [tests] if tests else []
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
     def to_json(self) -> str:
@@ -241,3 +256,13 @@ def family_of(name: str) -> str:
 def is_content_free(arm: str) -> bool:
     """Return whether the arm of that name has content-free prompts."""
     return family_of(arm) == CONTENT_FREE
+
+
+def order_arm(test: str) -> str:
+    """Return the name of the arm that holds the likelihoods of an order test."""
+    return f"{_ORDER_FAMILY}@{test}"
+
+
+def is_order_test(arm: str) -> bool:
+    """Return whether the arm of that name holds the likelihoods of an order test."""
+    return family_of(arm) == _ORDER_FAMILY

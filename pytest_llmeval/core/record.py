@@ -7,6 +7,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from pytest_llmeval.core.plan import is_content_free
+from pytest_llmeval.core.plan import is_order_test
 
 
 class Outcome(StrEnum):
@@ -107,6 +108,11 @@ class Record:
     def content_free(self) -> bool:
         """Whether the record belongs to a content-free prompt (contextual calibration)."""
         return is_content_free(self.arm)
+
+    @property
+    def order_test(self) -> bool:
+        """Whether the record has the likelihoods of an order test, which is no answer."""
+        return is_order_test(self.arm)
 
     @property
     def answer_key(self) -> AnswerKey:

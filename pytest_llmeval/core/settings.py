@@ -50,6 +50,7 @@ class Settings:
     decoding: Mapping[str, Any]
     permutations: str | None
     debias: tuple[str, ...]
+    contamination: tuple[str, ...]
     hybrid: Mapping[str, float]
     seed: int
     limit: int | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,7 +63,9 @@ def make_plan(
     index = {id(evaluation): number for number, evaluation in enumerate(evaluations)}
     plan = Plan(
         models=tuple(models),
-        results=_planned_results(evaluations, seed),
+        results=_planned_results(
+            evaluations, seed, {index[id(test.evaluation)] for test in selected}, shard is not None
+        ),
         items=tuple(
             PlannedItem(
                 test.nodeid,
@@ -127,12 +130,26 @@ def _cost(item: Item) -> int:
     return 50 + len(item.question) + sum(len(option) for option in item.options)
 
 
-def _planned_results(evaluations: Iterable[Evaluation], seed: int) -> tuple[PlannedResult, ...]:
-    """Return one result per test, in their order, then one per additional scorer and debiasing."""
+def _planned_results(
+    evaluations: Sequence[Evaluation], seed: int, selected: Collection[int], shard: bool
+) -> tuple[PlannedResult, ...]:
+    """Return one result per test, in their order, then one per additional scorer and debiasing.
+
+    The order tests of a benchmark are run with the first of its tests that is ``selected``; in a
+    ``shard``, which may have none of its items, they are planned in any case.
+    """
     first, others = [], []
+    numbers = sorted(range(len(evaluations)), key=lambda number: number not in selected)
+    running: dict[str, int] = {}
+    for number in numbers:
+        running.setdefault(evaluations[number].benchmark.name, number)
     for number, evaluation in enumerate(evaluations):
         result = _planned_result(evaluation)
-        first.append(result)
+        if running[result.benchmark] == number and (shard or number in selected):
+            tests = {test.name: test.document for test in evaluation.order_tests}
+            first.append(replace(result, contamination=tests))
+        else:
+            first.append(result)
         others += [
             replace(
                 result,

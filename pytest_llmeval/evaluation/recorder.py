@@ -22,6 +22,7 @@ from pytest_llmeval.core import ModelError
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Protocol
 from pytest_llmeval.core import Record
+from pytest_llmeval.core import Request
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core import Score
@@ -32,8 +33,10 @@ from pytest_llmeval.core.record import AnswerKey
 from pytest_llmeval.evaluation.code_executor import Executor
 from pytest_llmeval.evaluation.code_executor import Executors
 from pytest_llmeval.evaluation.code_executor import Scored
+from pytest_llmeval.evaluation.order_tests import OrderTestPlan
 from pytest_llmeval.evaluation.scoring import for_other_scorers
 from pytest_llmeval.evaluation.scoring import in_original_order
+from pytest_llmeval.evaluation.scoring import score_orders
 from pytest_llmeval.evaluation.scoring import score_response
 from pytest_llmeval.evaluation.scoring import scored_record
 from pytest_llmeval.evaluation.suite import Evaluation
@@ -116,6 +119,12 @@ class Recorder:
         ``from_disk``: the response is on disk already; ``stored``: its record, if no later record
         replaces it. Raises UnanswerableError if a scorer's model cannot be used.
         """
+        if blank.order_test:
+            verdict = {blank.scorer: score_orders(blank, response)}
+            self._commit(
+                _PendingExecution(planned, blank, response, verdict, {}, from_disk, stored)
+            )
+            return
         item = self._items[planned.nodeid]
         sample = blank.sample
         if blank.arm:
@@ -329,6 +338,26 @@ def blank_records(
             **fields,
         )
     ]
+
+
+def blank_order_record(
+    shared: Record, item: Item, test: OrderTestPlan, request: Request, **fields: Any
+) -> Record:
+    """Return the blank record of the likelihoods of an order test; ``shared`` as in `blank_records`.
+
+    Its fingerprint is that of the test, which is independent of the protocol.
+    """
+    return replace(
+        shared,
+        item=item.id,
+        subject=item.subject,
+        gold="",
+        arm=test.arm,
+        protocol=arm_fingerprint(test.document["fingerprint"], test.arm),
+        detail=f"{len(request.choices)} orders",
+        prompt_sha256=request.prompt.sha256,
+        **fields,
+    )
 
 
 def answerable_protocol(protocol: Protocol, model: Model) -> Protocol:

@@ -27,9 +27,11 @@ from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import PlannedItem
 from pytest_llmeval.core.record import AnswerKey
 from pytest_llmeval.evaluation.answers import ReusableAnswers
+from pytest_llmeval.evaluation.order_tests import OrderTestPlan
 from pytest_llmeval.evaluation.recorder import Recorder
 from pytest_llmeval.evaluation.recorder import UnanswerableError
 from pytest_llmeval.evaluation.recorder import answerable_protocol
+from pytest_llmeval.evaluation.recorder import blank_order_record
 from pytest_llmeval.evaluation.recorder import blank_records
 from pytest_llmeval.evaluation.scoring import stored_response
 from pytest_llmeval.evaluation.suite import Evaluation
@@ -90,7 +92,9 @@ class ChunkRequests:
         """Return the keys of an item's answers: its samples, then its arms."""
         protocol = self.protocol(planned.result, model)
         samples = [("", sample) for sample in range(protocol.answers_per_item)]
-        return [*samples, *((arm.name, 0) for arm, _ in self._arms_of(planned, protocol))]
+        arms = [arm.name for arm, _ in self._arms_of(planned, protocol)]
+        tests = [test.arm for test, _ in self._order_tests_of(planned)]
+        return [*samples, *((arm, 0) for arm in (*arms, *tests))]
 
     def blanks_of_item(self, planned: PlannedItem, model: Model, error: str) -> Iterator[Record]:
         """Yield the records of an item's answers as errors."""
@@ -98,6 +102,8 @@ class ChunkRequests:
         protocol, item = self.protocol(planned.result, model), self._items[planned.nodeid]
         for arm in (_ORIGINAL_ARM, *(arm for arm, _ in self._arms_of(planned, protocol))):
             yield from blank_records(shared, item, arm, protocol, error=error)
+        for test, request in self._order_tests_of(planned):
+            yield blank_order_record(shared, item, test, request, error=error)
 
     def _find_carriers(self) -> dict[tuple[int, int], frozenset[str]]:
         groups: dict[tuple[int, int], list[Item]] = {}
@@ -117,6 +123,16 @@ class ChunkRequests:
         return arms_of_item(
             self._items[planned.nodeid], self._evaluations[planned.result].arms, carries
         )
+
+    def _order_tests_of(self, planned: PlannedItem) -> Iterator[tuple[OrderTestPlan, Request]]:
+        """Yield the order tests of which an item carries a request, with the request."""
+        if not self._plan.results[planned.result].contamination:
+            return
+        evaluation = self._evaluations[planned.result]
+        for test in evaluation.order_tests:
+            request = test.request(planned.item, self._plan.seed, evaluation.benchmark.name)
+            if request is not None:
+                yield test, request
 
     def blank(self, nodeid: str, own_model: str | None = None) -> Record:
         """Return the record of a planned test without an answer.
@@ -160,7 +176,7 @@ class ChunkRequests:
         recovered = self._recover()
         self._reusable.add(recovered.records)
         self._crashed.update(recovered.crashed)
-        requests: dict[Reordering, Batch] = {}
+        requests: dict[Reordering | str, Batch] = {}
         for planned in members:
             if planned.nodeid in self._crashed:
                 continue
@@ -190,6 +206,14 @@ class ChunkRequests:
                     if any(blank.answer_key):
                         request = replace(request, id=item.id, arm=blank.arm, sample=blank.sample)
                     requests.setdefault(arm.shots, []).append((request, blank))
+            for test, request in self._order_tests_of(planned):
+                blank = blank_order_record(shared, item, test, request)
+                if "choices" not in model.asks:
+                    self._recorder.fail(
+                        planned, replace(blank, error="the model returns only text")
+                    )
+                elif not self._reuse(planned, blank):
+                    requests.setdefault(test.arm, []).append((request, blank))
         return requests.values()
 
     def _reuse(self, planned: PlannedItem, record: Record) -> bool:

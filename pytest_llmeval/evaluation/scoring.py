@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from pytest_llmeval.core import FILTERED
@@ -19,6 +20,7 @@ from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.core.reasoning import is_cut_off
 from pytest_llmeval.evaluation.jobs import Job
 from pytest_llmeval.scorers import get_scorer
+from pytest_llmeval.scorers.likelihood import all_same
 
 
 def score_response(item: Item, response: Response, scorer: str) -> Score | Job:
@@ -44,6 +46,24 @@ def score_response(item: Item, response: Response, scorer: str) -> Score | Job:
         raise
     except Exception as error:
         return Score(Outcome.ERROR, error=f"scorer {scorer}: {error!r}")
+
+
+def score_orders(blank: Record, response: Response) -> Score:
+    """Return the score of the likelihoods of several orders: no answer, or an error.
+
+    ``blank.detail`` begins with the number of orders, and a missing or infinite value is an error.
+    """
+    orders = int(blank.detail.partition(" ")[0])
+    values = response.logprobs
+    if response.error is not None:
+        return Score(Outcome.ERROR, error=response.error)
+    if len(values) != orders:
+        problem = f"{len(values)} log-likelihoods for {orders} orders"
+        return Score(Outcome.ERROR, error=problem)
+    if not all(map(math.isfinite, values)):
+        problem = f"log-likelihoods are not finite: {list(values)}"
+        return Score(Outcome.ERROR, error=problem)
+    return Score(Outcome.UNPARSED, detail=blank.detail, all_tied=all_same(values))
 
 
 def scored_record(blank: Record, response: Response, verdict: Score) -> Record:

@@ -30,6 +30,8 @@ from pytest_llmeval.core import subject_sizes
 from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.settings import Settings
 from pytest_llmeval.evaluation.jobs import KINDS
+from pytest_llmeval.evaluation.order_tests import OrderTestPlan
+from pytest_llmeval.evaluation.order_tests import plan_order_tests
 from pytest_llmeval.scorers import get_scorer
 from pytest_llmeval.sources.exclusion import exclude_items
 
@@ -114,6 +116,8 @@ class Evaluation:
     warnings: tuple[str, ...] = ()
     #: Description of the items that the benchmark's ``exclude`` removes.
     excluded: str = ""
+    #: Tests of the published orders, which one of the benchmark's evaluations requests.
+    order_tests: tuple[OrderTestPlan, ...] = ()
 
     def arm(self, name: str) -> tuple[int, Arm]:
         """Return the index of an arm and the arm, by its name."""
@@ -147,6 +151,8 @@ class Suite:
         self._datasets: dict[Callable[[Any], Dataset], Dataset] = {}
         self._loaded: dict[tuple[Callable[[Any], Dataset], str], BenchmarkData] = {}
         self._item_ids: set[str] = set()
+        #: By name of the benchmark, whose data are the same in all of its tests.
+        self._order_tests: dict[str, tuple[OrderTestPlan, ...]] = {}
 
     def __iter__(self) -> Iterator[Evaluation]:
         return iter(self._by_test.values())
@@ -204,6 +210,10 @@ class Suite:
         if self.settings.limit is not None:
             items = tuple(sample_items(items, self.settings.limit, self.settings.seed))
             drawn = subject_sizes(items)
+        if benchmark.name not in self._order_tests:
+            self._order_tests[benchmark.name] = plan_order_tests(
+                benchmark, dataset, data_hash, items, self.settings
+            )
         if self.settings.shard is not None:
             items = take_shard(items, *self.settings.shard)
         # To all items: shots selected by an item's position must not change with exclusions.
@@ -223,6 +233,7 @@ class Suite:
             if accepts_any_answer(body)
             else (),
             loaded.excluded,
+            self._order_tests[benchmark.name],
         )
         self._by_test[test] = evaluation
         return evaluation

@@ -26,10 +26,15 @@ from pytest_llmeval.gates.clean import Overlaps
 from pytest_llmeval.gates.clean import judge_clean
 from pytest_llmeval.gates.clean import judge_max_overlap
 from pytest_llmeval.gates.estimates import is_random_sample
+from pytest_llmeval.gates.evidence import NO_EVIDENCE
+from pytest_llmeval.gates.evidence import Evidence
+from pytest_llmeval.gates.evidence import PendingTest
+from pytest_llmeval.gates.evidence import settle
 from pytest_llmeval.gates.hybrids import judge_hybrids
 from pytest_llmeval.gates.locations import gate_line
 from pytest_llmeval.gates.locations import key_lines
 from pytest_llmeval.gates.metric_verdicts import judge_metric
+from pytest_llmeval.gates.order_verdicts import judge_orders
 from pytest_llmeval.gates.regression import NO_BASELINE
 from pytest_llmeval.gates.regression import Comparisons
 from pytest_llmeval.gates.regression import NotCompared
@@ -40,6 +45,7 @@ from pytest_llmeval.gates.thresholds import BenchmarkGates
 from pytest_llmeval.gates.thresholds import ScorerGates
 from pytest_llmeval.gates.thresholds import SubjectGates
 from pytest_llmeval.gates.thresholds import Thresholds
+from pytest_llmeval.gates.twin_verdicts import judge_twin
 from pytest_llmeval.gates.verdict import Scope
 from pytest_llmeval.gates.verdict import Status
 from pytest_llmeval.gates.verdict import Verdict
@@ -64,13 +70,16 @@ def judge(
     outcomes: FirstOutcomes | None = None,
     unknown_models: Collection[str] = (),
     overlaps: Overlaps = NOT_SEARCHED,
+    evidence: Evidence = NO_EVIDENCE,
 ) -> list[Verdict]:
     """Return the verdicts on every gate of the file, for every model that ran.
 
     ``collected``: names of the benchmarks of this run, answered or not. ``comparisons``: those of
     the results with a baseline, or the reason for their absence. ``outcomes``: outcomes by item, for
-    hybrid scores. ``unknown_models``: models that have tables in the file and were never run.
-    ``overlaps``: of the benchmarks with a corpus. The order is that of ``models`` and of the file, independent of the order of ``results``. Raises
+    hybrid scores and twins. ``unknown_models``: models that have tables in the file and were never
+    run. ``overlaps``: of the benchmarks with a corpus. ``evidence``: order tests of the run, and
+    reference runs. The order is that of ``models`` and of the file, independent of the order of
+    ``results``. Raises
     ValueError for two results of one model, benchmark and scorer.
     """
     by_benchmark: dict[tuple[str, str], dict[str, Result]] = {}
@@ -83,7 +92,7 @@ def judge(
     # Results of models that are not in the list are judged, too: no result silently has no gate.
     all_models = dict.fromkeys([*models, *sorted({result.model for result in results})])
     gates = {model: thresholds.for_model(model) for model in all_models}
-    verdicts = []
+    verdicts: list[Verdict | PendingTest] = []
     for model, tables in gates.items():
         prefix = f"{model}::" if len(gates) > 1 else ""
         for name, table in tables.items():
@@ -95,13 +104,15 @@ def judge(
                     *judge_hybrids(scope, table, by_scorer, outcomes or {}),
                     *judge_max_overlap(scope, table, overlaps),
                     *judge_clean(scope, table, by_scorer, overlaps),
+                    *judge_orders(scope, table.contamination, evidence),
+                    *judge_twin(scope, table.twin, by_benchmark, outcomes or {}, evidence),
                 ]
                 verdicts += [*_required(scope, table, by_scorer, alone=not judged), *judged]
     lines = key_lines(thresholds.text)
     return [
         replace(verdict, line=gate_line(verdict, lines))
         for verdict in [
-            *verdicts,
+            *settle(verdicts),
             *_not_run(gates, requested),
             *_models_not_run(thresholds, gates, unknown_models),
         ]

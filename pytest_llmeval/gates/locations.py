@@ -80,6 +80,10 @@ def _candidates(verdict: Verdict) -> Iterable[Keys]:
     metric = verdict.metric or ""
     if metric.startswith(HYBRID_PREFIX):
         inside, metric = ("hybrids",), metric.removeprefix(HYBRID_PREFIX)
+    elif f"::contamination::{metric}" in verdict.id:
+        inside = ("contamination",)
+    elif f"::twin::{metric}" in verdict.id:
+        inside = ("twin",)
     elif metric in ("max_drop", "max_subject_drop", "regression"):
         inside += ("regression",)
     elif verdict.id.endswith(f"::clean::{metric}"):

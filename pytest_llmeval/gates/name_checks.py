@@ -95,6 +95,7 @@ def check_names(
         ):
             problem = _unknown_benchmark(name, place, known, collected)
             raise located_error(thresholds.file, place, problem)
+        _check_twin(thresholds.file, place, name, table, known, collected)
     if known.models is not None:
         for model in unknown_models(thresholds, known.models, known.earlier):
             problem = _unknown_model(model, known.models, known.earlier().models)
@@ -110,6 +111,25 @@ def unknown_models(
         for name, table in thresholds.models.items()
         if name not in models and table.required is not False and name not in earlier().models
     ]
+
+
+def _check_twin(
+    file: str,
+    place: tuple[str, ...],
+    name: str,
+    table: BenchmarkGates,
+    known: KnownNames,
+    collected: Mapping[str, CollectedBenchmark],
+) -> None:
+    """Raise ConfigError for a twin that is the benchmark itself or has an unknown name."""
+    if table.twin is None:
+        return
+    twin, where = table.twin.of, (*place, "twin", "of")
+    if twin == name:
+        raise located_error(file, where, f"{twin!r} is the benchmark itself")
+    names = {*known.benchmarks, *collected}
+    if twin not in names and twin not in known.earlier().benchmarks:
+        raise located_error(file, where, f"unknown benchmark {twin!r}{suggestion(twin, names)}")
 
 
 _ELSEWHERE = "add required = false to the table if another command evaluates it"

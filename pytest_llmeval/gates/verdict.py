@@ -249,6 +249,9 @@ class Verdict:
     """Of a gate that was decided, or cut short, before all items (``--llm-sequential``): ``asked`` and
     ``population`` (numbers of items), ``log_e`` (log evidence; None if certain or undecided), ``alpha``."""
 
+    p_value: float | None = None
+    """Of a test of contamination: its Holm-adjusted p value."""
+
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Verdict:
         """Read an entry of ``gates.json``; raises TypeError for anything else."""
@@ -256,10 +259,11 @@ class Verdict:
         return cls(**{**value, "interval": None if interval is None else tuple(interval)})
 
     def as_json(self) -> dict[str, Any]:
-        """Return the entry of ``gates.json``; ``sequential`` is left out unless it is set."""
+        """Return the entry of ``gates.json``; what few gates have is left out unless it is set."""
         value = asdict(self)
-        if self.sequential is None:
-            del value["sequential"]
+        for name in ("sequential", "p_value"):
+            if value[name] is None:
+                del value[name]
         return value
 
     @property

@@ -12,6 +12,7 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Item
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.settings import Settings
+from pytest_llmeval.evaluation.order_tests import check_order_tests
 from pytest_llmeval.evaluation.planner import SelectedTest
 from pytest_llmeval.evaluation.planner import make_plan
 from pytest_llmeval.evaluation.suite import Suite
@@ -135,7 +136,7 @@ class CollectedTests:
                 " fixture, which replaces it: give one of the two (load_model(SPEC) of"
                 " pytest_llmeval.models opens a model inside the fixture)"
             )
-        return make_plan(
+        plan = make_plan(
             specs or ("model",),
             self.suite,
             selected,
@@ -144,6 +145,8 @@ class CollectedTests:
             self._settings.shard,
             self._wave(),
         )
+        check_order_tests(plan)
+        return plan
 
     def _wave(self) -> int | None:
         """Return the number of items of a wave; None if the run has no waves."""

@@ -27,7 +27,8 @@ TOKENS_PER_CHARACTER = 0.3
 class Estimate:
     """Requests that one model would get for one benchmark.
 
-    ``requests`` includes those with reordered options and those without content. ``prompt_tokens``
+    ``requests`` includes those with reordered options, those without content and those of order
+    tests, one per group. ``prompt_tokens``
     is estimated from the number of characters; ``answer_tokens`` is the protocol's maximum, more
     than most models use. ``cost`` follows from both, None without a price. ``first`` is the first
     request.
@@ -60,7 +61,15 @@ def estimates(
     for planned in plan.items:
         groups.setdefault((planned.model, planned.result), []).append(items[planned.nodeid])
     return [
-        _estimate(plan, suite[result], group, plan.models[model], models.get(model), prices)
+        _estimate(
+            plan,
+            suite[result],
+            group,
+            plan.models[model],
+            models.get(model),
+            prices,
+            tested=bool(plan.results[result].contamination),
+        )
         for (model, result), group in groups.items()
     ]
 
@@ -72,12 +81,15 @@ def _estimate(
     spec: str,
     model: Model | None,
     prices: Prices,
+    tested: bool,
 ) -> Estimate:
+    """Return the estimate of one model and benchmark; ``tested``: with its order tests."""
     protocol = evaluated.protocol
     if model is not None and protocol.ask not in model.asks:
         protocol = protocol.with_generation()
     carriers = carrier_ids(items) if protocol.ask == "choices" else frozenset()
     counted_requests: list[tuple[int, Request]] = []
+    orders: list[Request] = []
     for item in items:
         pool = evaluated.dataset.pool.get(item.subject, ())
         arms = list(arms_of_item(item, evaluated.arms, item.id in carriers))
@@ -89,10 +101,19 @@ def _estimate(
             for arm, variant in arms
             if arm.instead is not None
         ]
-    requests = sum(times for times, _ in counted_requests)
+        orders += [
+            request
+            for test in (evaluated.order_tests if tested else ())
+            if (request := test.request(item.id, plan.seed, evaluated.benchmark.name)) is not None
+        ]
+    requests = sum(times for times, _ in counted_requests) + len(orders)
     characters = sum(
         times * len(request.prompt.text) * (1 if model is None else model.billed_prompts(request))
         for times, request in counted_requests
+    )
+    characters += sum(
+        len(request.prompt.text) * len(request.choices) + sum(map(len, request.choices))
+        for request in orders
     )
     prompt_tokens = math.ceil(characters * TOKENS_PER_CHARACTER)
     answer_tokens = requests * protocol.decoding.max_tokens if protocol.ask == "text" else 0

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import os
-import sys
 from collections.abc import Iterable
 from collections.abc import Mapping
 from itertools import pairwise
@@ -14,13 +12,17 @@ from typing import NamedTuple
 
 import pytest
 
-from pytest_llmeval.bias.debiasing import AVERAGING
-from pytest_llmeval.bias.debiasing import METHODS
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.settings import ReplicaSettings
 from pytest_llmeval.core.settings import Settings
 from pytest_llmeval.plugin import ini
+from pytest_llmeval.plugin.option_values import read_amount
+from pytest_llmeval.plugin.option_values import read_contamination
+from pytest_llmeval.plugin.option_values import read_count
+from pytest_llmeval.plugin.option_values import read_debias
+from pytest_llmeval.plugin.option_values import read_hybrid
+from pytest_llmeval.plugin.option_values import read_shard
+from pytest_llmeval.plugin.option_values import read_trials
 from pytest_llmeval.plugin.project_fixtures import project_fixture
 
 
@@ -89,6 +91,13 @@ _OPTIONS = (
         None,
         "correct position bias: cyclic, pride, contextual, batch",
         "METHOD[,…]",
+    ),
+    _Option(
+        "contamination",
+        "text",
+        None,
+        "compare published with random orders: option-order, item-order",
+        "TEST[,…]",
     ),
     _Option("hybrid", "text", None, "weighted mean of several scorers", "SCORER=WEIGHT,…"),
     _Option("seed", "count", 0, "seed of all random choices", "N"),
@@ -211,11 +220,12 @@ def read_settings(config: pytest.Config) -> Settings:
         samples=value["samples"],
         decoding=_set_options(value, ("temperature", "max-tokens")),
         permutations=value["permutations"],
-        hybrid=_hybrid(value["hybrid"]),
-        debias=_debias(value["debias"], value["permutations"]),
+        hybrid=read_hybrid(value["hybrid"]),
+        debias=read_debias(value["debias"], value["permutations"]),
+        contamination=read_contamination(value["contamination"], value["sequential"]),
         seed=value["seed"],
         limit=value["limit"],
-        shard=_shard(value["shard"]),
+        shard=read_shard(value["shard"]),
         thresholds=value["thresholds"]
         or (default_thresholds if os.path.lexists(default_thresholds) else None),
         baseline=value["baseline"],
@@ -223,7 +233,7 @@ def read_settings(config: pytest.Config) -> Settings:
         overlap=value["overlap"],
         allow_mismatch=value["allow-mismatch"],
         sandbox=value["sandbox"],
-        trials=_trials(value["trials"]),
+        trials=read_trials(value["trials"]),
         runs=value["runs"],
         resume=value["resume"],
         sequential=value["sequential"],
@@ -341,96 +351,9 @@ def _read(config: pytest.Config, option: _Option) -> Any:
     if option.kind == "path":
         return start / value
     if option.kind == "count":
-        return _count(value, source, lowest=0 if option.flag in ("seed", "shots") else 1)
+        return read_count(value, source, lowest=0 if option.flag in ("seed", "shots") else 1)
     if option.kind == "amount":
-        return _amount(value, source, zero=option.flag in ("temperature", "gpus-per-replica"))
+        return read_amount(value, source, zero=option.flag in ("temperature", "gpus-per-replica"))
     if option.flag == "baseline" and os.path.exists(start / value):
         return str(start / value)
     return value
-
-
-def _count(text: str, source: str, lowest: int) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        raise ConfigError(f"{source}: {text!r} is not a whole number") from None
-    if value < lowest:
-        raise ConfigError(f"{source}: {value} is below {lowest}")
-    return value
-
-
-def _amount(text: str, source: str, zero: bool) -> float:
-    """Return the text as a finite number above 0, or of at least 0 if ``zero``."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise ConfigError(f"{source}: {text!r} is not a number") from None
-    if not (0.0 if zero else sys.float_info.min) <= value < math.inf:
-        least = "of at least 0" if zero else "above 0"
-        raise ConfigError(f"{source}: {value:g} is not a finite number {least}")
-    return value
-
-
-def _hybrid(text: str | None) -> dict[str, float]:
-    """Return scorer → weight; the weights are positive and sum to 1."""
-    if text is None:
-        return {}
-    from pytest_llmeval.runs.bias import DEBIASED
-    from pytest_llmeval.scorers import SCORERS
-
-    weights: dict[str, float] = {}
-    for part in text.split(","):
-        scorer, equals, weight = part.strip().rpartition("=")
-        try:
-            weights[scorer] = float(weight)
-        except ValueError:
-            equals = ""
-        if not equals or not scorer or not weights[scorer] > 0:
-            raise ConfigError(
-                f"--llm-hybrid {text}: expected SCORER=WEIGHT,…, such as matched=0.7,choice=0.3"
-            )
-        # A scorer with options, such as exact_match+case, is looked up without them.
-        if scorer not in DEBIASED and scorer.partition("+")[0] not in SCORERS:
-            scorers = {*SCORERS, *DEBIASED}
-            raise ConfigError(
-                f"--llm-hybrid {text}: unknown scorer {scorer!r}{suggestion(scorer, scorers)}"
-            )
-    if not math.isclose(math.fsum(weights.values()), 1.0, rel_tol=1e-9):
-        raise ConfigError(
-            f"--llm-hybrid {text}: the weights sum to {sum(weights.values()):g}, not 1"
-        )
-    return weights
-
-
-def _debias(text: str | None, permutations: str | None) -> tuple[str, ...]:
-    """Return the debiasing methods; some need the rotations of every item."""
-    if text is None:
-        return ()
-    methods = tuple(dict.fromkeys(text.split(",")))
-    for name in methods:
-        if name not in METHODS:
-            raise ConfigError(f"--llm-debias {text}: unknown {name!r}{suggestion(name, METHODS)}")
-        if name in AVERAGING and permutations not in ("cyclic", "full"):
-            raise ConfigError(
-                f"--llm-debias {name} averages over orders of the options: add"
-                " --llm-permutations cyclic (or full)"
-            )
-    return methods
-
-
-def _trials(text: str | None) -> dict[str, Any]:
-    """Return the limits of the containers in which patches are tested."""
-    if text is None:
-        return {}
-    from pytest_llmeval.evaluation.jobs import read_trial_limits
-
-    return read_trial_limits(text, "--llm-trials")
-
-
-def _shard(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    part, _, parts = text.partition("/")
-    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
-        raise ConfigError(f"--llm-shard {text}: expected I/N with 1 <= I <= N, for example 1/4")
-    return int(part), int(parts)

@@ -9,6 +9,7 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import ProtocolVariant
 from pytest_llmeval.core.settings import Settings
+from pytest_llmeval.models import Model
 from pytest_llmeval.models import load_model
 
 
@@ -41,6 +42,7 @@ def check_models(plan: Plan, settings: Settings) -> PlannedModels:
             models.template_dates[spec] = model.template_date
         models.prefetches |= model.prefetch > 0
         models.replicable |= model.replicable
+        _check_orders(plan, spec, model)
         names: dict[tuple[str, str], str] = {}
         for number, result in enumerate(plan.results):
             if result.responses_of is not None:
@@ -62,3 +64,16 @@ def check_models(plan: Plan, settings: Settings) -> PlannedModels:
                     f" ({result.benchmark}, {variant.scorer}): run one of them"
                 )
     return models
+
+
+def _check_orders(plan: Plan, spec: str, model: Model) -> None:
+    """Raise ConfigError for order tests of a model without log-likelihoods of whole texts."""
+    mode = model.request_modes.get("choices", "")
+    if not any(result.contamination for result in plan.results):
+        return
+    if "choices" not in model.asks or mode.endswith("top_logprobs"):
+        hint = ": add choices=echo to its spec" if spec.startswith("openai:") else ""
+        raise ConfigError(
+            f"--llm-contamination needs the log-likelihoods of whole texts, which --llm-model {spec}"
+            f" does not return{hint}"
+        )

@@ -17,6 +17,7 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.settings import Settings
+from pytest_llmeval.evaluation.order_tests import order_test_notes
 from pytest_llmeval.gates import NO_BASELINE
 from pytest_llmeval.gates import CollectedBenchmark
 from pytest_llmeval.gates import NotCompared
@@ -24,6 +25,7 @@ from pytest_llmeval.gates import Thresholds
 from pytest_llmeval.gates import collected_benchmarks
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
+from pytest_llmeval.gates.evidence import Reference
 from pytest_llmeval.overlap.report import OverlapReport
 from pytest_llmeval.plugin.outcomes import UNANSWERED
 from pytest_llmeval.plugin.outcomes import Outcomes
@@ -47,6 +49,7 @@ from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import count_answers
 from pytest_llmeval.runs.measurement import measure
 from pytest_llmeval.runs.overlap import load_overlap
+from pytest_llmeval.runs.references import load_references
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.storage.folder import RunFolder
@@ -93,6 +96,7 @@ class RunSession:
         if settings.replicas is not None and not self.models.replicable:
             self.notes.append("--llm-ray: no replicas, because no model of this run has weights")
         self.thresholds = self._read_thresholds()
+        self._references = self._load_references()
         self._baseline_name = baseline_choice(settings.baseline, self.thresholds)
         self.baseline = self._read_baseline()
         self._overlap = self._read_overlap()
@@ -126,6 +130,12 @@ class RunSession:
         # The noise is that of the sampled items.
         self.notes += noise_warnings(thresholds, self._gate_inputs(sampled=True))
         return thresholds
+
+    def _load_references(self) -> dict[str, Reference]:
+        """Return the reference runs of gates of contamination. Raises ConfigError."""
+        if self.thresholds is None or not self.gated:
+            return {}
+        return load_references(self.thresholds, self.plan.results, self.settings.baselines)
 
     def _gate_inputs(self, sampled: bool = False) -> dict[str, CollectedBenchmark]:
         """Return the benchmarks as gates need them, with full sizes or those of the sample."""
@@ -318,6 +328,7 @@ class RunSession:
             "allow_undecided": self.settings.allow_undecided,
             "gated": self.settings.shard is None,
             "overlap": self._overlap,
+            "references": self._references,
         }
         if self.baseline is None:
             assert isinstance(self._baseline_name, NotCompared)
@@ -424,5 +435,6 @@ def plan_notes(plan: Plan, settings: Settings) -> Iterator[str]:
     yield from sorted(greedy)
     if settings.debias and not any(result.debias for result in plan.results):
         yield "--llm-debias: no effect, because no benchmark of this run compares letters"
+    yield from order_test_notes(plan)
     if settings.permutations and not any(result.arms for result in plan.results):
         yield "--llm-permutations: no effect, because no benchmark of this run has options"

@@ -200,7 +200,11 @@ class WorkerPlugin:
             samples = tuple(record for record in records if not record.arm)
             answered = self._answered[node.nodeid] = _AnsweredTest(samples, records[len(samples) :])
         samples, records = answered.samples, (*answered.samples, *answered.arms)
-        failed = [record.error for record in records if record.outcome is Outcome.ERROR]
+        failed = [
+            record.error
+            for record in records
+            if record.outcome is Outcome.ERROR and not record.order_test
+        ]
         if failed:
             noun = "samples" if len(samples) == len(records) else "prompts"
             share = f" to {len(failed)} of {len(records)} {noun}" if len(records) > 1 else ""
@@ -363,8 +367,8 @@ class WorkerPlugin:
         """Mark the records of a test that was skipped after its answer: the item counts as not run."""
         answered = self._answered.get(item.nodeid, _AnsweredTest((), ()))
         for record in (*answered.samples, *answered.arms):
-            if record.content_free:
-                continue  # shared by several items
+            if record.content_free or record.order_test:
+                continue  # shared by several items, or independent of the test
             self._save(item, replace(record, left_out=True))
 
     def _save(self, item: pytest.Item, record: Record) -> None:

@@ -41,6 +41,7 @@ from pytest_llmeval.runs.judging import JudgedRun
 from pytest_llmeval.runs.judging import SubjectRegression
 from pytest_llmeval.runs.judging import result_key
 from pytest_llmeval.runs.judging import result_name
+from pytest_llmeval.runs.measured_orders import order_lines
 from pytest_llmeval.runs.reply_problems import doubtful_patches_note
 from pytest_llmeval.runs.reply_problems import missing_modules_note
 from pytest_llmeval.runs.usage import Cost
@@ -78,6 +79,7 @@ def run_markdown(
     blocks += _results(run, used or {})
     blocks.append("\n".join(_weakest(run)))
     blocks += _pair(run)
+    blocks.append("\n".join(_order_tests(run)))
     blocks += _regressed(run)
     blocks.append(", ".join(_source(run, link)))
     return "\n\n".join(block for block in blocks if block) + "\n"
@@ -223,6 +225,14 @@ def _pair(run: JudgedRun) -> Iterator[str]:
         yield f"{gfm.escape_markdown(f'{pair_title(pair)}; {pair_words(pair)}')}{more}"
         rows = [(gfm.code_cell(name), *cells) for name, *cells in pair_rows(pair)]
         yield gfm.table(HEADER, rows)
+
+
+def _order_tests(run: JudgedRun) -> Iterator[str]:
+    """Yield the tests of published orders."""
+    for line in islice(order_lines(run.contamination), _REMARKS):
+        yield f"- {gfm.escape_markdown(truncate(line, 3 * _NAME, _METRICS))}"
+    if (more := len(run.contamination) - _REMARKS) > 0:
+        yield f"- and {more:,} more in {gfm.code_span(_METRICS)}"
 
 
 def _time(used: ResourceUse | None) -> str:

@@ -14,6 +14,8 @@ from pytest_llmeval.gates import Verdict
 from pytest_llmeval.metrics import ALL_TIED_LIMIT
 from pytest_llmeval.metrics import ALL_TIED_SHOWN
 from pytest_llmeval.reports.formatting import count
+from pytest_llmeval.runs.measured_orders import contamination_entries
+from pytest_llmeval.runs.measured_orders import order_lines
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import exclusions
 from pytest_llmeval.runs.measurement import extraction_summary
@@ -29,7 +31,7 @@ _FAILURES = 10  # reasons of errors in a list
 
 
 def run_notes(run: Run) -> list[str]:
-    """Return notes on excluded items, scorers that disagree, unread replies and hybrid scores."""
+    """Return notes on excluded items, scorers, unread replies, hybrid scores and order tests."""
     measurements = run.measurements()
     return [
         *replica_lines(run.manifest),
@@ -39,6 +41,7 @@ def run_notes(run: Run) -> list[str]:
         *extraction_summary(measurements),
         *reply_notes(run.records),
         *hybrid_lines(measurements, run.hybrid),
+        *order_lines(contamination_entries(run.measured_orders)),
     ]
 
 
@@ -104,6 +107,9 @@ _METRICS = {
     "max_subject_drop": "drop of a subject",
     "max_gain": "gain from items in the corpus",
     "max_overlap": "items in the corpus",
+    "option_order": "preference for the published order of options",
+    "item_order": "preference for the published order of items",
+    "max_gap": "gap to the rewritten copy",
 }
 
 

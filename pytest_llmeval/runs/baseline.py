@@ -26,6 +26,8 @@ BASELINES = Path("baselines")
 """Default folder in which baselines are saved and searched by name."""
 
 _KIND = "baseline"
+_ANSWERS = ("kind", "outcomes", "orders")
+_ORDER_UNITS = 1_000_000
 _LETTERS = {
     Outcome.CORRECT: "c",
     Outcome.WRONG: "w",
@@ -66,7 +68,8 @@ def save_baseline(run: Run, file: Path) -> None:
     """Write the outcomes of a run to ``file`` atomically; the same run gives the same bytes.
 
     Items that do not count (their test had no verdict) are left out, and so are answers in other
-    option orders: audits are not compared. Raises RunError for a run that stopped early or has no
+    option orders: audits are not compared. The likelihoods of order tests are kept, because gates of
+    contamination compare with them. Raises RunError for a run that stopped early or has no
     outcomes, or if the file cannot be written.
     """
     for measurement in run.measurements():
@@ -97,12 +100,45 @@ def save_baseline(run: Run, file: Path) -> None:
             }
             for group in sorted(groups, key=lambda group: tuple(value or "" for value in group))
         ],
+        **({"orders": orders} if (orders := _pack_orders(run)) else {}),
     }
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RunError(f"cannot write {file}: {error.strerror or error}") from None
     RunFolder(file.parent).write(file.name, document)
+
+
+def _pack_orders(run: Run) -> list[dict[str, Any]]:
+    """Return the likelihoods of order tests by test: of every group, in millionths, the precision of float32."""
+    tests: dict[tuple[_Group, str], dict[str, str]] = {}
+    for record in run.records:
+        if record.order_test and not record.left_out and record.outcome is not Outcome.ERROR:
+            values = " ".join(str(round(value * _ORDER_UNITS)) for value in record.logprobs)
+            tests.setdefault((_group(record), record.arm), {})[record.item] = values
+    return [
+        {**group._asdict(), "arm": arm, "groups": dict(sorted(values.items()))}
+        for (group, arm), values in sorted(
+            tests.items(), key=lambda test: (tuple(value or "" for value in test[0][0]), test[0][1])
+        )
+    ]
+
+
+def _unpack_orders(test: dict[str, Any]) -> Iterator[Record]:
+    group = _Group(*(test[name] for name in _Group._fields))
+    for item, text in test["groups"].items():
+        values = tuple(int(value) / _ORDER_UNITS for value in text.split())
+        yield Record(
+            **group._asdict(),
+            item=item,
+            subject="",
+            outcome=Outcome.UNPARSED,
+            answer=None,
+            gold="",
+            arm=test["arm"],
+            logprobs=values,
+            all_tied=len(set(values)) == 1,
+        )
 
 
 def load_baseline(text: str, folder: Path) -> Run:
@@ -137,10 +173,13 @@ def read_baseline(file: Path) -> Run:
     document = RunFolder(file.parent).read(file.name)
     if document.get("kind") != _KIND:
         raise RunError(f"{file}: not a baseline of this tool")
-    manifest = {key: value for key, value in document.items() if key not in ("kind", "outcomes")}
+    manifest = {key: value for key, value in document.items() if key not in _ANSWERS}
     try:
         check_document("run.json", manifest, file)
         records = tuple(record for block in document["outcomes"] for record in _unpack_block(block))
+        records += tuple(
+            record for test in document.get("orders", ()) for record in _unpack_orders(test)
+        )
         run = Run(file, manifest, records)
         run.measurements()
     except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -125,7 +125,7 @@ def audit_of(
     """
     table: dict[str, dict[str, ArmAnswer]] = {}
     for item, records in items:
-        in_arms = [record for record in records if not record.content_free]
+        in_arms = [r for r in records if not (r.content_free or r.order_test)]
         any_order = next((record.order for record in in_arms if record.order), "")
         if not any_order:
             continue

@@ -34,6 +34,8 @@ from pytest_llmeval.gates import overall_verdict
 from pytest_llmeval.gates import sort_worst_first
 from pytest_llmeval.gates import undecided_run_verdict
 from pytest_llmeval.gates import unknown_models
+from pytest_llmeval.gates.evidence import Evidence
+from pytest_llmeval.gates.evidence import Reference
 from pytest_llmeval.overlap.report import DOCUMENT as OVERLAP
 from pytest_llmeval.overlap.report import OverlapReport
 from pytest_llmeval.overlap.report import read_report
@@ -104,6 +106,8 @@ class JudgedRun:
     hybrids: Sequence[Mapping[str, Any]] = ()
     #: Comparisons of answers as texts with answers as letters.
     pairs: Sequence[Mapping[str, Any]] = ()
+    #: Order tests (``contamination_entries``).
+    contamination: Sequence[Mapping[str, Any]] = ()
     #: Items that fail the build independently of the gates: errors that no gate allows, and wrong
     #: answers under ``--llm-wrong=fail``.
     items_failed: int = 0
@@ -115,7 +119,11 @@ class JudgedRun:
 
         Raises RunError if they cannot be written.
         """
-        optional = {"hybrids": self.hybrids, "pairs": self.pairs}
+        optional = {
+            "hybrids": self.hybrids,
+            "pairs": self.pairs,
+            "contamination": self.contamination,
+        }
         folder.write(
             "metrics.json",
             {"results": self.results, **{name: value for name, value in optional.items() if value}},
@@ -240,6 +248,7 @@ def read_judged_run(
         thresholds_path=gates.get("path"),
         hybrids=metrics.get("hybrids", ()),
         pairs=metrics.get("pairs", ()),
+        contamination=metrics.get("contamination", ()),
         items_failed=gates.get("items_failed", 0),
         overlap=read_report(path) if overlap is None and (path / OVERLAP).exists() else overlap,
     )
@@ -293,6 +302,7 @@ def judge_run(
     gated: bool = True,
     failed_tests: int | None = None,
     overlap: OverlapReport | None = None,
+    references: Mapping[str, Reference] | None = None,
 ) -> JudgedRun:
     """Judge a run by every gate of the file, and compare it with the baseline.
 
@@ -300,7 +310,7 @@ def judge_run(
     ``gated``, the file only determines which errors are allowed (a shard has only part of the items
     that gates need). ``failed_tests``: number of tests that failed for another reason than an item's
     error; by default the number that the run has stored. ``overlap``: overlap of its benchmarks with
-    a corpus. Raises MismatchError if the baseline has
+    a corpus. ``references``: the runs that gates of contamination name (``load_references``). Raises MismatchError if the baseline has
     other protocols or data (``allow_mismatch`` compares the numbers nevertheless), ConfigError if it
     has no result in common with the run.
     """
@@ -325,6 +335,7 @@ def judge_run(
             overlaps,
             earlier=earlier,
             allow_undecided=allow_undecided,
+            evidence=Evidence(run.measured_orders, references or {}),
         )
         if "sequential" in run.manifest:
             # Imported here because it imports numpy, which only sequential runs need.
@@ -352,6 +363,7 @@ def judge_run(
         comparison=None if comparison is None else comparison.as_json(),
         hybrids=metrics.get("hybrids", ()),
         pairs=metrics.get("pairs", ()),
+        contamination=metrics.get("contamination", ()),
         items_failed=items_failed,
         overlap=overlap,
     )
@@ -378,6 +390,7 @@ def _verdicts(
     *,
     earlier: Iterable[Path],
     allow_undecided: bool,
+    evidence: Evidence,
 ) -> list[Verdict]:
     """Return the verdicts on every gate of the file, and a failed one if none of them was decided.
 
@@ -390,7 +403,7 @@ def _verdicts(
     unknown = unknown_models(thresholds, models, lambda: _earlier_names(folders))
     outcomes = first_outcomes(measurements)
     verdicts = judge(
-        thresholds, results, models, collected, comparisons, outcomes, unknown, overlaps
+        thresholds, results, models, collected, comparisons, outcomes, unknown, overlaps, evidence
     )
     nothing = undecided_run_verdict(verdicts, file)
     return verdicts if nothing is None or allow_undecided else [*verdicts, nothing]

@@ -121,6 +121,10 @@ def _shared_fields(run: Run) -> dict[str, Any]:
             "drawn": result["drawn"],
             "subjects": result["subjects"],
             "orders": result["arms"],
+            "contamination": {
+                test: document.get("fingerprint")
+                for test, document in result.get("contamination", {}).items()
+            },
         }
     return shared
 

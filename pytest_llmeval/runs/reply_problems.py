@@ -137,7 +137,8 @@ def reply_notes(records: Iterable[Record]) -> Iterator[str]:
     }
     programs: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:
-        is_ignored = record.left_out or record.response_of or record.content_free
+        is_answer = not (record.response_of or record.content_free or record.order_test)
+        is_ignored = record.left_out or not is_answer
         if is_ignored or record.outcome is Outcome.ERROR:
             continue
         key = (record.model, record.benchmark, record.scorer)

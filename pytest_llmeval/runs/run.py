@@ -25,6 +25,9 @@ from pytest_llmeval.core import RunError
 from pytest_llmeval.core.plan import PlannedResult
 from pytest_llmeval.core.plan import ProtocolVariant
 from pytest_llmeval.core.plan import arm_fingerprint
+from pytest_llmeval.core.plan import order_arm
+from pytest_llmeval.gates.evidence import Key
+from pytest_llmeval.gates.evidence import MeasuredOrders
 from pytest_llmeval.metrics import Audit
 from pytest_llmeval.metrics import ItemOutcomes
 from pytest_llmeval.metrics import Result
@@ -32,6 +35,8 @@ from pytest_llmeval.runs.bias import audit_of
 from pytest_llmeval.runs.bias import debiased_outcomes
 from pytest_llmeval.runs.bias import missing_debiased_items
 from pytest_llmeval.runs.bias import text_letter_pairs
+from pytest_llmeval.runs.measured_orders import contamination_entries
+from pytest_llmeval.runs.measured_orders import orders_of_records
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import count_answers
 from pytest_llmeval.runs.measurement import hybrid_scores
@@ -217,13 +222,13 @@ class Run:
         }
         for measurement in self.measurements():
             model, benchmark = measurement.result.model, measurement.result.benchmark
-            records = self._records(model, benchmark, measurement.protocols)
+            records = self.records_of(model, benchmark, measurement.protocols)
             planned = debiased.get(measurement.fingerprint)
             if planned is not None and planned.responses_of is not None and not records:
                 source = self.planned[planned.responses_of].protocols
                 records = [
                     _debiased_record(record, measurement)
-                    for record in self._records(model, benchmark, source)
+                    for record in self.records_of(model, benchmark, source)
                     if record.item in measurement.items
                 ]
             yield measurement, records
@@ -234,7 +239,22 @@ class Run:
 
     def metrics(self) -> dict[str, Any]:
         """Compute the content of ``metrics.json`` from the records."""
-        return metrics_json(self.measurements(), lambda: self.records, self.hybrid)
+        metrics = metrics_json(self.measurements(), lambda: self.records, self.hybrid)
+        entries = contamination_entries(self.measured_orders)
+        return {**metrics, "contamination": entries} if entries else metrics
+
+    @cached_property
+    def measured_orders(self) -> Mapping[Key, MeasuredOrders]:
+        """Order tests by (model, benchmark, test)."""
+        orders: dict[Key, MeasuredOrders] = {}
+        planned = self.planned
+        for (_, number), measurement in self.by_plan.items():
+            model, benchmark = measurement.result.model, measurement.result.benchmark
+            for test, document in planned[number].contamination.items():
+                fingerprint = arm_fingerprint(document.get("fingerprint", ""), order_arm(test))
+                records = self.records_of(model, benchmark, {fingerprint})
+                orders[model, benchmark, test] = orders_of_records(document, records)
+        return orders
 
     @cached_property
     def _counted(self) -> Mapping[str, Sequence[Record]]:
@@ -245,7 +265,7 @@ class Run:
                 by_benchmark.setdefault(record.benchmark, []).append(record)
         return by_benchmark
 
-    def _records(
+    def records_of(
         self, model: str, benchmark: str, protocols: Container[str] | None = None
     ) -> list[Record]:
         """Return the records of a model and benchmark, under these protocols or any.
@@ -261,7 +281,7 @@ class Run:
         ]
 
     def _measure(self, model: str, planned: PlannedResult) -> Measurement:
-        own = self._records(model, planned.benchmark, planned.protocols)
+        own = self.records_of(model, planned.benchmark, planned.protocols)
         weights = next((r.model_fingerprint for r in own if r.model_fingerprint), None)
         variant = planned.variant_of(record.protocol for record in own)
         asked = self.manifest.get("asked", {}).get(model, {}).get(variant.ask, "")
@@ -295,7 +315,7 @@ class Run:
         return RunFolder(self.path).read("order.json")
 
     def _debiased(self, model: str, planned: PlannedResult, first: Measurement) -> Measurement:
-        records = self._records(model, planned.benchmark)
+        records = self.records_of(model, planned.benchmark)
         items = debiased_outcomes(
             planned, first.fingerprint, first.items, records, self.manifest["seed"]
         )
@@ -310,7 +330,7 @@ class Run:
         arms = {arm_fingerprint(variant.fingerprint, arm) for arm in planned.arms}
         by_item: dict[str, list[Record]] = {item: [] for item in measurement.items}
         protocols = {variant.fingerprint, *arms}
-        for record in self._records(measurement.result.model, planned.benchmark, protocols):
+        for record in self.records_of(measurement.result.model, planned.benchmark, protocols):
             if record.item in by_item:
                 by_item[record.item].append(record)
         return audit_of(planned.arms, by_item.items(), planned.same)

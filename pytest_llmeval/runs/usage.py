@@ -51,12 +51,13 @@ class Cost:
 def resource_use(records: Iterable[Record]) -> dict[Key, ResourceUse]:
     """Sum the time and tokens of every result; further scorers of the same answers have none.
 
-    Content-free prompts are attributed to the calibrated result.
+    Content-free prompts are attributed to the calibrated result, order tests to none.
     """
     by_result: dict[Key, list[Record]] = {}
     for record in records:
         if not record.left_out and not record.response_of:
             scorer = f"{record.scorer}+contextual" if record.content_free else record.scorer
+            scorer = record.arm if record.order_test else scorer
             by_result.setdefault((record.model, record.benchmark, scorer), []).append(record)
     return {key: _sum_use(own) for key, own in by_result.items()}
 

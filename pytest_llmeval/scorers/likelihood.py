@@ -94,11 +94,11 @@ def _first_maximum(item: Item, response: Response, values: Sequence[float]) -> S
         Outcome.CORRECT if chosen == item.gold else Outcome.WRONG,
         answer=LABELS[chosen],
         tie=values.count(highest) > 1,
-        all_tied=_all_same(response.logprobs) or _all_same(values),
+        all_tied=all_same(response.logprobs) or all_same(values),
     )
 
 
-def _all_same(values: Sequence[float]) -> bool:
+def all_same(values: Sequence[float]) -> bool:
     """Return True if several values are equal up to rounding."""
     return len(values) > 1 and math.isclose(
         min(values), max(values), rel_tol=SAME_VALUE, abs_tol=SAME_VALUE

@@ -42,6 +42,16 @@ class _ProtocolVariant(_Document):
     protocol: _Protocol
 
 
+class _OrderTest(_Document):
+    """Fields of an order test: either why it is not run, or its groups and its fingerprint."""
+
+    refused: str = ""
+    fingerprint: str = ""
+    groups: int = 0
+    not_random: str = ""
+    natural: str = ""
+
+
 class _PlannedResult(_Document):
     """Fields of ``PlannedResult``, which is constructed from it."""
 
@@ -59,6 +69,7 @@ class _PlannedResult(_Document):
     responses_of: int | None = None
     arms: list[str] = []
     debias: str | None = None
+    contamination: dict[str, _OrderTest] = {}
 
     @model_validator(mode="after")
     def _check_field_names(self) -> _PlannedResult:
@@ -143,8 +154,21 @@ class _Result(_Counts):
     pass_hat_k: Annotated[dict[str, _PassEstimate | None] | None, Field(alias="pass^k")] = None
 
 
+class _MeasuredOrders(_Document):
+    model: str
+    benchmark: str
+    test: Literal["option_order", "item_order"]
+    groups: int
+    orders: Annotated[list[int], Field(min_length=2, max_length=2)] | None
+    mean_rank: float | None
+    p_value: float | None
+    sees: float | None
+    problem: str | None
+
+
 class _Metrics(_Document):
     results: list[_Result]
+    contamination: list[_MeasuredOrders] = []
 
 
 class _Gate(_Document):
@@ -167,6 +191,7 @@ class _Gate(_Document):
     detectable: float | None = None
     warning: str | None = None
     sequential: dict[str, float | None] | None = None
+    p_value: float | None = None
 
 
 class _Gates(_Document):

@@ -14,10 +14,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from pytest_llmeval import catalog
+from pytest_llmeval.metrics.contamination import neighbours
 from pytest_llmeval.metrics.contamination import published
-from pytest_llmeval.metrics.contamination.published import item_checks
+from pytest_llmeval.metrics.contamination.neighbours import item_checks
+from pytest_llmeval.metrics.contamination.neighbours import neighbour_z
 from pytest_llmeval.metrics.contamination.published import natural_order
-from pytest_llmeval.metrics.contamination.published import neighbour_z
 from pytest_llmeval.metrics.contamination.published import numbers
 from pytest_llmeval.metrics.contamination.published import option_checks
 from support.paths import DATA
@@ -122,9 +123,9 @@ def test_the_moments_of_neighbours_by_enumeration(n, generator):
 def test_the_sums_of_words_and_lengths_are_those_of_all_pairs(monkeypatch):
     texts = ["a b", "b c d", "a", "", "d d e f a", "c"]
     seen = []
-    monkeypatch.setattr(published, "neighbour_z", lambda *sums: seen.append(sums) or 0.0)
+    monkeypatch.setattr(neighbours, "neighbour_z", lambda *sums: seen.append(sums) or 0.0)
     item_checks(texts)
-    bags = [published._bag(text) for text in texts]
+    bags = [neighbours._bag(text) for text in texts]
     lengths = [math.log1p(len(text)) for text in texts]
     for (observed, sums, squares), pair in zip(
         seen,

@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-import numpy as np
-
 from pytest_llmeval.metrics import _validation
 
 EXACT_GROUPS = 2_000
@@ -139,6 +137,8 @@ def _exact_tail(places: Sequence[Sequence[int]]) -> float:
     p values are accurate. Only sums from the observed one on are needed: counted from the top, the
     distances of the ranks from 1 sum to at most ``most``.
     """
+    import numpy as np  # only tests with groups need it
+
     widths = [2 * (len(own) - 1) for own in places]
     unit = math.lcm(*widths)
     factors = [unit // width for width in widths]

@@ -29,6 +29,7 @@ from pytest_llmeval.reports.wording import undecided_words
 from pytest_llmeval.reports.wording import unfinished_words
 from pytest_llmeval.reports.wording import verdict_words
 from pytest_llmeval.runs.judging import JudgedRun
+from pytest_llmeval.runs.measured_orders import order_words
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import exclusions
 from pytest_llmeval.runs.measurement import hybrid_line
@@ -62,6 +63,7 @@ def report_data(sources: Sources) -> dict[str, Any]:
         "models": _models(run, measurements),
         "usage": _usage(run.manifest),
         "pairs": [_pair(pair) for pair in sources.judged.pairs],
+        "order_tests": [_order_test(entry) for entry in sources.judged.contamination],
         "notes": [*_notes(run, measurements), *map(hybrid_line, sources.judged.hybrids)],
         "baseline": comparison and comparison["baseline"],
         "results": [{**result, "used": use} for result, use in zip(results, used, strict=True)],
@@ -80,6 +82,11 @@ def _pair(pair: Pair) -> dict[str, Any]:
         "rows": pair_rows(pair),
         "words": pair_words(pair),
     }
+
+
+def _order_test(entry: Mapping[str, Any]) -> dict[str, Any]:
+    name = f"{entry['benchmark']}: {entry['test'].replace('_', '-')}"
+    return {"model": entry["model"], "name": name, "words": order_words(entry)}
 
 
 def _gates(run: JudgedRun) -> dict[str, Any]:
