@@ -28,6 +28,7 @@ _MODULES = {
     "swebench": ("swebench",),
     "init": ("init",),
     "overlap": ("overlap",),
+    "seal": ("seal",),
 }
 """Module of this package → the commands that it adds."""
 
