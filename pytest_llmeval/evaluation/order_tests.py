@@ -55,10 +55,9 @@ class OrderTestPlan:
         """Name of the arm of its records."""
         return order_arm(self.name)
 
-    def request(self, item: str, seed: int, benchmark: str) -> Request | None:
-        """Return the request that an item carries; None if it carries none."""
-        group = self.groups.get(item)
-        return None if group is None else group_request(self.name, group, seed, benchmark)
+    def request(self, item: str, seed: int, benchmark: str) -> Request:
+        """Return the request that an item carries. Raises KeyError if it carries none."""
+        return group_request(self.name, self.groups[item], seed, benchmark)
 
 
 def plan_order_tests(

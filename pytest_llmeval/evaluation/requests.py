@@ -93,7 +93,7 @@ class ChunkRequests:
         protocol = self.protocol(planned.result, model)
         samples = [("", sample) for sample in range(protocol.answers_per_item)]
         arms = [arm.name for arm, _ in self._arms_of(planned, protocol)]
-        tests = [test.arm for test, _ in self._order_tests_of(planned)]
+        tests = [test.arm for test in self._order_tests_of(planned)]
         return [*samples, *((arm, 0) for arm in (*arms, *tests))]
 
     def blanks_of_item(self, planned: PlannedItem, model: Model, error: str) -> Iterator[Record]:
@@ -102,7 +102,8 @@ class ChunkRequests:
         protocol, item = self.protocol(planned.result, model), self._items[planned.nodeid]
         for arm in (_ORIGINAL_ARM, *(arm for arm, _ in self._arms_of(planned, protocol))):
             yield from blank_records(shared, item, arm, protocol, error=error)
-        for test, request in self._order_tests_of(planned):
+        for test in self._order_tests_of(planned):
+            request = self._order_request(test, planned)
             yield blank_order_record(shared, item, test, request, error=error)
 
     def _find_carriers(self) -> dict[tuple[int, int], frozenset[str]]:
@@ -124,15 +125,15 @@ class ChunkRequests:
             self._items[planned.nodeid], self._evaluations[planned.result].arms, carries
         )
 
-    def _order_tests_of(self, planned: PlannedItem) -> Iterator[tuple[OrderTestPlan, Request]]:
-        """Yield the order tests of which an item carries a request, with the request."""
-        if not self._plan.results[planned.result].contamination:
-            return
-        evaluation = self._evaluations[planned.result]
-        for test in evaluation.order_tests:
-            request = test.request(planned.item, self._plan.seed, evaluation.benchmark.name)
-            if request is not None:
-                yield test, request
+    def _order_tests_of(self, planned: PlannedItem) -> Iterator[OrderTestPlan]:
+        """Yield the order tests of which an item carries a request."""
+        if self._plan.results[planned.result].contamination:
+            tests = self._evaluations[planned.result].order_tests
+            yield from (test for test in tests if planned.item in test.groups)
+
+    def _order_request(self, test: OrderTestPlan, planned: PlannedItem) -> Request:
+        name = self._evaluations[planned.result].benchmark.name
+        return test.request(planned.item, self._plan.seed, name)
 
     def blank(self, nodeid: str, own_model: str | None = None) -> Record:
         """Return the record of a planned test without an answer.
@@ -206,7 +207,8 @@ class ChunkRequests:
                     if any(blank.answer_key):
                         request = replace(request, id=item.id, arm=blank.arm, sample=blank.sample)
                     requests.setdefault(arm.shots, []).append((request, blank))
-            for test, request in self._order_tests_of(planned):
+            for test in self._order_tests_of(planned):
+                request = self._order_request(test, planned)
                 blank = blank_order_record(shared, item, test, request)
                 if "choices" not in model.asks:
                     self._recorder.fail(

@@ -102,9 +102,9 @@ def _estimate(
             if arm.instead is not None
         ]
         orders += [
-            request
+            test.request(item.id, plan.seed, evaluated.benchmark.name)
             for test in (evaluated.order_tests if tested else ())
-            if (request := test.request(item.id, plan.seed, evaluated.benchmark.name)) is not None
+            if item.id in test.groups
         ]
     requests = sum(times for times, _ in counted_requests) + len(orders)
     characters = sum(

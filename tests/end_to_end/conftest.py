@@ -18,6 +18,7 @@ import scipy.stats  # noqa: F401
 import pytest_llmeval.plugin.worker  # noqa: F401
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.sandbox import sandbox_identity
+from support import order_project
 from support.planted_project import BIASED
 from support.planted_project import PLANTED_BENCHMARK
 from support.planted_project import PLANTED_MODEL
@@ -203,3 +204,15 @@ def alternating(project):
         )
     )
     return project
+
+
+@pytest.fixture
+def orders(project):
+    """A function that writes the project and its model."""
+
+    def write(name: str = "fresh", options: str = order_project.RANDOM, **of_model):
+        (project.path / "test_bench.py").write_text(order_project.benchmark(options))
+        (project.path / "conftest.py").write_text(order_project.model(name, **of_model))
+        return project
+
+    return write

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 # Forty items whose options and items are in a random order; `sorted` makes the options ascend.
 BENCHMARK = """
 import random
@@ -94,3 +96,14 @@ def model(
     name: str = "fresh", *, read: tuple[str, ...] = (), failing: str = "pass", taste: str = "0"
 ) -> str:
     return MODEL.format(name=name, read=read, failing=failing, taste=taste)
+
+
+def entry(project: Any) -> dict[str, Any]:
+    """The only order test of the newest run's metrics.json."""
+    (value,) = project.document("metrics.json")["contamination"]
+    return value
+
+
+def gates(project: Any) -> dict[str, dict[str, Any]]:
+    """The newest run's gates by id."""
+    return {gate["id"]: gate for gate in project.document("gates.json")["gates"]}
