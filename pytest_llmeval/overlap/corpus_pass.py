@@ -148,19 +148,19 @@ class CorpusPass:
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _named(
-        self, file: Path, states: Mapping[str, tuple[int, int]], found: _Found
+        self, file: Path, states: Mapping[str, tuple[int, int]], searched: _SearchedFile
     ) -> FileResult:
         matches: dict[str, dict[str, FileMatch]] = {}
-        for item, match in found.matches:
+        for item, match in searched.matches:
             benchmark, id = self._names[item]
             matches.setdefault(benchmark, {})[id] = match
         return FileResult(
             str(file),
             *states[str(file)],
-            found.documents,
-            found.words,
-            found.error,
-            found.warning,
+            searched.documents,
+            searched.words,
+            searched.error,
+            searched.warning,
             matches,
         )
 
@@ -203,8 +203,8 @@ class CorpusPass:
                 )
                 for item, number in zip(sought.items, numbers, strict=False)
             ]
-            found = ((result.file, result.matches.get(sought.name, {})) for result in results)
-            parts.append(merged(sought.name, sought.data_hash, items, WINDOW, found))
+            by_file = ((result.file, result.matches.get(sought.name, {})) for result in results)
+            parts.append(merged(sought.name, sought.data_hash, items, WINDOW, by_file))
         return OverlapReport(
             self._field,
             len(results),
@@ -217,7 +217,7 @@ class CorpusPass:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _SearchedFile:
     documents: int
     words: int
     error: str | None
@@ -225,7 +225,7 @@ class _Found:
     matches: list[tuple[int, FileMatch]]
 
 
-def _search_file(index: ItemIndex, file: Path, text_field: str) -> _Found:
+def _search_file(index: ItemIndex, file: Path, text_field: str) -> _SearchedFile:
     """Search one file; an error of the file is part of the result."""
     search = Search(index)
     warning = None
@@ -241,12 +241,12 @@ def _search_file(index: ItemIndex, file: Path, text_field: str) -> _Found:
             search.add(document.place, _chain(first, parts), by_line=document.by_line)
         search.finish()
     except DataError as error:
-        return _Found(search.documents, search.words, str(error), warning, [])
+        return _SearchedFile(search.documents, search.words, str(error), warning, [])
     matches = [
         (item, FileMatch(seen, match.words, match.place, match.passage))
         for item, seen, match in search.matches()
     ]
-    return _Found(search.documents, search.words, None, warning, matches)
+    return _SearchedFile(search.documents, search.words, None, warning, matches)
 
 
 def _chain(first: str, others: Iterator[str]) -> Iterator[str]:
@@ -271,7 +271,7 @@ def _end_with(sentinel: int) -> None:
     signal.raise_signal(signal.SIGKILL)
 
 
-def _search_in_worker(file: Path) -> _Found:
+def _search_in_worker(file: Path) -> _SearchedFile:
     index, text_field = _worker
     return _search_file(index, file, text_field)
 

@@ -160,12 +160,12 @@ class ItemIndex:
         lengths = np.flatnonzero(equal & ~after) + 1 - firsts
         long = lengths >= WINDOW
         firsts, lengths = firsts[long], lengths[long]
-        found = places[firsts]
-        last = found + lengths - WINDOW + 1
-        own = self._own_before[last] > self._own_before[found]
-        firsts, lengths, found = firsts[own], lengths[own], found[own]
-        owners = self.owner[found].astype(np.intp)
-        return Runs(owners, found - self.starts[owners], positions[firsts], lengths)
+        begins = places[firsts]
+        last = begins + lengths - WINDOW + 1
+        own = self._own_before[last] > self._own_before[begins]
+        firsts, lengths, begins = firsts[own], lengths[own], begins[own]
+        owners = self.owner[begins].astype(np.intp)
+        return Runs(owners, begins - self.starts[owners], positions[firsts], lengths)
 
 
 _NO_RUNS = Runs(*[np.zeros(0, np.intp)] * 4)

@@ -147,8 +147,8 @@ def merged(
     """
     best: dict[str, tuple[FileMatch, str]] = {}
     seen: dict[str, set[int]] = {}
-    for file, found in matches:
-        for id, match in found.items():
+    for file, by_item in matches:
+        for id, match in by_item.items():
             seen.setdefault(id, set()).update(*(range(*ends) for ends in match.seen))
             if id not in best or match.words > best[id][0].words:
                 best[id] = match, file

@@ -86,7 +86,9 @@ def add_overlap(
 def _entry(part: BenchmarkOverlap, result: CleanResult) -> dict[str, Any]:
     """Return numbers of items, both accuracies and the gain, each with its 95 % interval."""
     both = (result.clean, result.overlapping)
-    defined = all(one.accuracy is not None or not one.counts.attempted for one in both)
+    defined = all(
+        part_result.accuracy is not None or not part_result.counts.attempted for part_result in both
+    )
     tallies = result.overlapping.counts.tally, result.clean.counts.tally
     gain = clean_gain(*tallies) if defined else None
     return {

@@ -73,8 +73,8 @@ def corpus_files(names: Iterable[str]) -> list[Path]:
             raise DataError(f"--corpus {name}: no such file{nearest_sibling(path)}")
         for file in matches:
             if not _format(file):
-                known = ", ".join((*_JSON_LINES, *_TEXT, _PARQUET))
-                raise DataError(f"--corpus {file}: not a known format ({known}; also .gz, .zst)")
+                formats = ", ".join((*_JSON_LINES, *_TEXT, _PARQUET))
+                raise DataError(f"--corpus {file}: not a known format ({formats}; also .gz, .zst)")
             files[file] = None
     return sorted(files)
 
