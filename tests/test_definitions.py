@@ -53,6 +53,8 @@ def test_a_protocol(wrong, line):
         ({"protocols": "letter"}, "protocols is of type str, not a tuple of Protocol"),
         ({"protocols": ("letter",)}, "an element of protocols is of type str, not Protocol"),
         ({"protocols": ()}, "benchmark 'b' has no protocol"),
+        ({"subject_files": "yes"}, "benchmark 'b': subject_files is of type str, not bool"),
+        ({"drawn_orders": 1}, "benchmark 'b': drawn_orders is of type int, not bool"),
         ({"protocols": (PROTOCOL, PROTOCOL)}, "benchmark 'b' has several protocols called 'p'"),
     ],
 )

@@ -26,15 +26,11 @@ from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import order_arm
 from pytest_llmeval.core.seeded_random import SeededRandom
 from pytest_llmeval.core.settings import Settings
+from pytest_llmeval.metrics.contamination.orders import LEAST_ITEMS
+from pytest_llmeval.metrics.contamination.orders import LEAST_SHARDS
 from pytest_llmeval.metrics.contamination.published import OrderCheck
 from pytest_llmeval.metrics.contamination.published import natural_order
 from pytest_llmeval.metrics.contamination.published import option_checks
-
-LEAST_ITEMS = 20
-"""Smallest number of items of an order test of options."""
-
-LEAST_SHARDS = 8
-"""Smallest number of shards of an order test of items."""
 
 MOST_SHARDS = 256
 """Largest number of shards that are requested; a seeded selection of a longer file."""

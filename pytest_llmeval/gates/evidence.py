@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
 from typing import Any
+from typing import NamedTuple
 
 from pytest_llmeval.gates.verdict import NOT_A_MEASUREMENT
 from pytest_llmeval.gates.verdict import Verdict
@@ -41,27 +42,45 @@ class MeasuredOrders:
         return frozenset(self.document.get("natural", "").split())
 
     @property
+    def tied_problem(self) -> str | None:
+        """Why the likelihoods do not depend on the order at all; None if they do."""
+        if self.all_tied <= ALL_TIED_LIMIT * len(self.groups):
+            return None
+        tied = f"{self.all_tied:,} of {len(self.groups):,}"
+        return f"{NOT_A_MEASUREMENT}: all orders have the same log-likelihood in {tied}"
+
+    @property
     def problem(self) -> str | None:
         """Why the likelihoods are no complete measurement; None if they are. Errors are not considered."""
         if "refused" in self.document:
             return f"not possible: {self.document['refused']}"
         expected, measured = self.document["groups"], len(self.groups)
-        if self.all_tied > ALL_TIED_LIMIT * max(1, measured):
-            return (
-                f"{NOT_A_MEASUREMENT}: all orders have the same log-likelihood in {self.all_tied:,}"
-                f" of {measured:,}"
-            )
+        if self.tied_problem is not None:
+            return self.tied_problem
         if measured + self.errors < expected:
             return f"only {measured:,} of {expected:,} were measured"
         return None
 
 
+class Origin(NamedTuple):
+    """Origin of the answers of a result: fingerprint of the protocol, hash of the data, weights."""
+
+    protocol: str
+    data: str
+    weights: str | None = None
+
+
+Origins = Mapping[tuple[str, str, str], Origin]
+"""(model, benchmark, scorer) → the origin of the answers."""
+
+
 @dataclass(frozen=True)
 class Reference:
-    """A reference run: its order tests, and its outcomes by item."""
+    """A reference run: its order tests, and its outcomes by item with their origins."""
 
     orders: Mapping[Key, MeasuredOrders] = field(default_factory=dict)
     outcomes: FirstOutcomes = field(default_factory=dict)
+    origins: Origins = field(default_factory=dict)
 
     def orders_of(self, model: str, benchmark: str, test: str) -> MeasuredOrders | str:
         """Return the order test of its only model, or of the one with the same name; else a reason."""
@@ -76,9 +95,13 @@ class Reference:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The order tests of a run, and the reference runs that gates name (or why they are unusable)."""
+    """The order tests of a run, and the reference runs that gates name (or why they are unusable).
+
+    ``origins``: those of the run's own results.
+    """
 
     orders: Mapping[Key, MeasuredOrders] = field(default_factory=dict)
+    origins: Origins = field(default_factory=dict)
     references: Mapping[str, Reference | str] = field(default_factory=dict)
 
 

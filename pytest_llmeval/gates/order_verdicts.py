@@ -26,12 +26,13 @@ from pytest_llmeval.gates.verdict import Scope
 from pytest_llmeval.gates.verdict import Status
 from pytest_llmeval.gates.verdict import Verdict
 from pytest_llmeval.gates.verdict import error_count
+from pytest_llmeval.metrics.contamination.orders import LEAST_ITEMS
+from pytest_llmeval.metrics.contamination.orders import LEAST_SHARDS
 from pytest_llmeval.metrics.contamination.orders import OrderTest
 from pytest_llmeval.metrics.contamination.orders import differences
 from pytest_llmeval.metrics.contamination.orders import order_test
 
-LEAST_GROUPS = {OPTION_ORDER: 20, ITEM_ORDER: 8}
-"""Smallest number of groups of an order test."""
+LEAST_GROUPS = {OPTION_ORDER: LEAST_ITEMS, ITEM_ORDER: LEAST_SHARDS}
 
 GROUP_NOUNS = {OPTION_ORDER: "items", ITEM_ORDER: "shards"}
 
@@ -132,7 +133,7 @@ def reference_orders(
     mine, theirs = measured.model_fingerprint, orders.model_fingerprint
     if mine is not None and mine == theirs:
         return "has the same weights: a model shows nothing against itself"
-    return orders
+    return orders.tied_problem or orders
 
 
 def _differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.gates.contamination import TwinGates
 from pytest_llmeval.gates.estimates import is_random_sample
 from pytest_llmeval.gates.evidence import Evidence
+from pytest_llmeval.gates.evidence import Origins
 from pytest_llmeval.gates.evidence import PendingTest
 from pytest_llmeval.gates.evidence import Reference
 from pytest_llmeval.gates.verdict import TOLERANCE
@@ -78,7 +79,11 @@ def _judge_twin(
         test = twin_gap(candidate)
     else:
         reference = _reference_pairs(
-            evidence.references.get(gate.against, "cannot be read"), scope, gate.of, scorer
+            evidence.references.get(gate.against, "cannot be read"),
+            evidence.origins,
+            scope,
+            gate.of,
+            scorer,
         )
         if isinstance(reference, str):
             return undecided(f"reference {gate.against}: {reference}")
@@ -100,7 +105,7 @@ def _right(outcomes: tuple[Outcome, Outcome]) -> tuple[bool, bool]:
 
 
 def _reference_pairs(
-    reference: Reference | str, scope: Scope, twin: str, scorer: str
+    reference: Reference | str, origins: Origins, scope: Scope, twin: str, scorer: str
 ) -> Mapping[str, tuple[bool, bool]] | str:
     """Return the answers of a reference run to both benchmarks, or why there are none."""
     if isinstance(reference, str):
@@ -119,6 +124,13 @@ def _reference_pairs(
     twins = reference.outcomes.get((model, twin, scorer))
     if twins is None:
         return f"has no result {twin}[{scorer}]"
+    for benchmark in (scope.benchmark, twin):
+        mine = origins.get((scope.model, benchmark, scorer))
+        theirs = reference.origins.get((model, benchmark, scorer))
+        if mine is None or theirs is None or mine[:2] != theirs[:2]:
+            return f"not comparable: other protocol or data of {benchmark}"
+        if mine.weights is not None and mine.weights == theirs.weights:
+            return "has the same weights: a model shows nothing against itself"
     return {
         item: _right((originals[item], outcome))
         for item, outcome in twins.items()

@@ -44,6 +44,7 @@ from pytest_llmeval.runs.bias import DEBIASED
 from pytest_llmeval.runs.comparison import ALPHA
 from pytest_llmeval.runs.comparison import RunComparison
 from pytest_llmeval.runs.comparison import compare
+from pytest_llmeval.runs.measured_orders import origins_of
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import first_outcomes
 from pytest_llmeval.runs.overlap import add_overlap
@@ -335,7 +336,7 @@ def judge_run(
             overlaps,
             earlier=earlier,
             allow_undecided=allow_undecided,
-            evidence=Evidence(run.measured_orders, references or {}),
+            evidence=Evidence(run.measured_orders, origins_of(measurements), references or {}),
         )
         if "sequential" in run.manifest:
             # Imported here because it imports numpy, which only sequential runs need.

@@ -11,8 +11,10 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.gates.evidence import Key
 from pytest_llmeval.gates.evidence import MeasuredOrders
+from pytest_llmeval.gates.evidence import Origin
 from pytest_llmeval.gates.order_verdicts import GROUP_NOUNS
 from pytest_llmeval.metrics.contamination.orders import order_test
+from pytest_llmeval.runs.measurement import Measurement
 
 
 def orders_of_records(document: Mapping[str, Any], records: Iterable[Record]) -> MeasuredOrders:
@@ -28,6 +30,16 @@ def orders_of_records(document: Mapping[str, Any], records: Iterable[Record]) ->
         all_tied=sum(record.all_tied for record in valid),
         model_fingerprint=next((r.model_fingerprint for r in valid if r.model_fingerprint), None),
     )
+
+
+def origins_of(measurements: Iterable[Measurement]) -> dict[tuple[str, str, str], Origin]:
+    """Return the origins of the answers of results, by their keys."""
+    return {
+        measurement.result.key: Origin(
+            measurement.fingerprint, measurement.data_hash, measurement.model_fingerprint
+        )
+        for measurement in measurements
+    }
 
 
 def contamination_entries(orders: Mapping[Key, MeasuredOrders]) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from pytest_llmeval.gates.evidence import MeasuredOrders
 from pytest_llmeval.gates.evidence import Reference
 from pytest_llmeval.gates.order_verdicts import reference_orders
 from pytest_llmeval.runs.baseline import load_baseline
+from pytest_llmeval.runs.measured_orders import origins_of
 from pytest_llmeval.runs.measurement import first_outcomes
 from pytest_llmeval.runs.run import Run
 
@@ -64,7 +65,8 @@ def load_references(
 
 
 def _reference(run: Run) -> Reference:
-    return Reference(run.measured_orders, first_outcomes(run.measurements()))
+    measurements = run.measurements()
+    return Reference(run.measured_orders, first_outcomes(measurements), origins_of(measurements))
 
 
 def _mismatch(

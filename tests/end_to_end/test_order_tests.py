@@ -303,11 +303,16 @@ def test_a_twin_is_compared_item_by_item(orders):
     again = project.pytester.run("llmeval", "gate", str(project.run_folder))
     assert again.ret == 1
     assert "20 of 40 items count for the original" in " ".join(again.stdout.str().split())
-    # Against itself nothing is left.
+    # Another model with the same gap is a reference, the model itself is none.
     project.thresholds(
-        f'[benchmarks.bench.twin]\nof = "rewritten"\nmax_gap = 0.1\nagainst = "{project.run_folder}"'
+        '[benchmarks.bench.twin]\nof = "rewritten"\nmax_gap = 0.1\n'
+        f'against = "{project.run_folder}"'
     )
+    assert project.run().ret == 1
+    assert "has the same weights" in gates(project)["bench::twin::max_gap"]["reason"]
+    (project.path / "conftest.py").write_text(order_project.model("next", failing=known))
     assert project.run().ret == 0
+    assert gates(project)["bench::twin::max_gap"]["measured"] == 0.0
     project.thresholds('[benchmarks.bench.twin]\nof = "rewriten"\nmax_gap = 0.1')
     result = project.run()
     assert result.ret == 4

@@ -35,18 +35,18 @@ def measured(rank: float, groups: int = 40, *, orders: int = 8, **more) -> Measu
         f"item-{n}": [rank * (orders - 1) + (n % 2) - 1.0 + 0.25, *map(float, range(orders - 1))]
         for n in range(groups)
     }
-    return MeasuredOrders(document, values, model_fingerprint="weights", **more)
+    return MeasuredOrders(document, values, **{"model_fingerprint": "weights", **more})
 
 
 def equal(groups: int = 40, orders: int = 8, **more) -> MeasuredOrders:
     """A reference for which all orders are equally likely."""
-    flat = measured(0.5, groups, orders=orders, **more)
-    return replace(flat, groups={n: [0.0] * orders for n in flat.groups}, model_fingerprint="base")
+    flat = measured(0.5, groups, orders=orders, **{"model_fingerprint": "base", **more})
+    return replace(flat, groups={name: [0.0] * orders for name in flat.groups})
 
 
 def judged(text: str, orders, references=None) -> dict[str, Verdict]:
     thresholds = parse_thresholds(f"version = 1\n{GATE}{text}")
-    evidence = Evidence(orders, references or {})
+    evidence = Evidence(orders, references=references or {})
     found = judge(thresholds, [right(3, 4)], ["m"], ["x"], evidence=evidence)
     for verdict in found:
         assert len(verdict_line(verdict).splitlines()) == 1
@@ -143,6 +143,10 @@ def test_nothing_is_decided_without_a_measurement(orders, status, reason):
                 {("m", "x", "option_order"): equal(document={"seed": 3, "fingerprint": "other"})}
             ),
             "reference base: not comparable: seed 0 here, 3 there",
+        ),
+        (
+            Reference({("m", "x", "option_order"): equal(all_tied=40)}),
+            "reference base: not a measurement: all orders have the same log-likelihood",
         ),
         (
             Reference({("m", "x", "option_order"): equal(30)}),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_llmeval.core import Outcome
@@ -10,6 +12,7 @@ from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.gates import verdict_line
 from pytest_llmeval.gates.evidence import Evidence
+from pytest_llmeval.gates.evidence import Origin
 from pytest_llmeval.gates.evidence import Reference
 from pytest_llmeval.metrics import Counts
 from support.gate_results import LETTERS
@@ -28,6 +31,21 @@ def counts(text: str, total: int | None = None) -> Counts:
     return Counts(size, numbers["c"], numbers["w"], numbers["u"], numbers["e"])
 
 
+def origins(model: str, **benchmarks: str) -> dict[tuple[str, str, str], Origin]:
+    """Every benchmark with its protocol; the weights are named like the model."""
+    return {
+        (model, name, "letter"): Origin(protocol, "data", model)
+        for name, protocol in {"x": "p", "y": "p", **benchmarks}.items()
+    }
+
+
+def reference(model: str = "b", *, of: str | None = None, **texts: str) -> Reference:
+    """A reference run; `of`: the name of its weights."""
+    by_key = {(model, name, "letter"): outcomes(text) for name, text in texts.items()}
+    own = {key: value._replace(weights=of or model) for key, value in origins(model).items()}
+    return Reference(outcomes=by_key, origins=own)
+
+
 def judged(original: str, twin: str, more: str = "", references=None, **totals: int) -> Verdict:
     results = [
         result(counts(text, totals.get(name)), benchmark=name)
@@ -41,7 +59,7 @@ def judged(original: str, twin: str, more: str = "", references=None, **totals: 
         ["m"],
         ["x", "y"],
         outcomes=by_key,
-        evidence=Evidence(references=references or {}),
+        evidence=Evidence(origins=origins("m"), references=references or {}),
     )
     assert len(verdict_line(verdict).splitlines()) == 1
     assert verdict.id == "x::twin::max_gap"
@@ -77,14 +95,10 @@ def test_no_gap_is_no_proof():
 
 
 def test_a_reference_removes_a_difference_in_difficulty():
-    harder = Reference(
-        outcomes={("b", "x", "letter"): outcomes(ORIGINAL), ("b", "y", "letter"): outcomes(TWIN)}
-    )
+    harder = reference(x=ORIGINAL, y=TWIN)
     verdict = judged(ORIGINAL, TWIN, 'against = "base"', {"base": harder})
     assert (verdict.status, verdict.measured) == ("pass", 0.0)
-    equal = Reference(
-        outcomes={("b", "x", "letter"): outcomes(TWIN), ("b", "y", "letter"): outcomes(TWIN)}
-    )
+    equal = reference(x=TWIN, y=TWIN)
     verdict = judged(ORIGINAL, TWIN, 'against = "base"', {"base": equal})
     assert verdict.status == "fail"
     assert "against base" in verdict.reason
@@ -105,27 +119,22 @@ def test_nothing_is_decided_without_pairs(original, twin, totals, status, reason
 
 
 @pytest.mark.parametrize(
-    ("reference", "reason"),
+    ("base", "reason"),
     [
-        (Reference(), "reference base: has no result x[letter]"),
+        (Reference(), "has no result x[letter]"),
+        (reference(x="cc"), "has no result y[letter]"),
+        (reference(x="ce", y="cc"), "1 of 2 items are not in it, or are errors"),
+        (reference(x="cc", y="cc", of="m"), "has the same weights: a model shows nothing"),
         (
-            Reference(outcomes={("b", "x", "letter"): outcomes("cc")}),
-            "reference base: has no result y[letter]",
-        ),
-        (
-            Reference(
-                outcomes={
-                    ("b", "x", "letter"): outcomes("ce"),
-                    ("b", "y", "letter"): outcomes("cc"),
-                }
-            ),
-            "reference base: 1 of 2 items are not in it, or are errors",
+            replace(reference(x="cc", y="cc"), origins=origins("b", y="other")),
+            "not comparable: other protocol or data of y",
         ),
     ],
 )
-def test_a_reference_that_cannot_be_used(reference, reason):
-    verdict = judged("cc", "cw", 'against = "base"', {"base": reference})
-    assert (verdict.status, verdict.reason) == ("undecided", reason)
+def test_a_reference_that_cannot_be_used(base, reason):
+    verdict = judged("cc", "cw", 'against = "base"', {"base": base})
+    assert verdict.status == "undecided"
+    assert verdict.reason.startswith(f"reference base: {reason}")
 
 
 def test_the_scorers_must_be_the_same():

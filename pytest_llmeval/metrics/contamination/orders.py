@@ -20,6 +20,12 @@ from pytest_llmeval.metrics import _validation
 EXACT_GROUPS = 2_000
 """Largest number of groups whose p value is computed exactly."""
 
+LEAST_ITEMS = 20
+"""Smallest number of items of a test of options."""
+
+LEAST_SHARDS = 8
+"""Smallest number of shards of a test of items."""
+
 _NORMAL = NormalDist()
 
 
