@@ -97,6 +97,7 @@ _TABLES = (
         thresholds.SubjectGates,
     ),
     ("[benchmarks.NAME.regression]", thresholds.RegressionGates),
+    ("[benchmarks.NAME.clean]", thresholds.CleanGates),
     ("[benchmarks.NAME.contamination]", contamination.ContaminationGates),
     ("option_order = { … } and item_order = { … }", contamination.OrderGate),
     ("[benchmarks.NAME.twin]", contamination.TwinGates),
@@ -122,7 +123,7 @@ def _thresholds() -> str:
                 rows.append((f"`{name}`", "table", "as for the benchmark"))
                 continue
             rows.append((f"`{name}`", *_field(place, model, name)))
-        if issubclass(model, thresholds._Gates):
+        if issubclass(model, thresholds._MetricGates):
             rows.append(('`"pass@K"`, `"pass^K"`', *_probe(place, model, '"pass@2"')))
         blocks.append(_table(("key", "value", "range"), rows))
     blocks += [
@@ -157,7 +158,15 @@ def _field(place: str, model: type[Any], name: str) -> tuple[str, str]:
         return "whole number", "from 0"
     if name == "hybrids":
         return "table", 'hybrid = bound, 0 to 1: `"0.7*matched+0.3*letter" = 0.4`'
-    if name in ("every_subject", "subjects", "regression", "scorers", "contamination", "twin"):
+    if name in (
+        "every_subject",
+        "subjects",
+        "regression",
+        "clean",
+        "scorers",
+        "contamination",
+        "twin",
+    ):
         return "table", "see below"
     return _probe(place, model, name)
 
@@ -169,6 +178,8 @@ def _probe(place: str, model: type[Any], name: str) -> tuple[str, str]:
         thresholds.RegressionGates: "benchmarks.b.regression",
         thresholds.ScorerGates: "benchmarks.b.scorers.s",
         thresholds.BenchmarkGates: "benchmarks.b",
+        thresholds.CleanGates: "benchmarks.b.clean",
+        contamination.ContaminationGates: "benchmarks.b.contamination",
         contamination.OrderGate: "benchmarks.b.contamination.option_order",
         contamination.TwinGates: "benchmarks.b.twin",
     }[model]

@@ -28,6 +28,8 @@ _MODULES = {
     "sandbox": ("sandbox",),
     "swebench": ("swebench",),
     "init": ("init",),
+    "overlap": ("overlap",),
+    "seal": ("seal",),
 }
 """Module of this package → the commands that it adds."""
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
+from pytest_llmeval.overlap.report import DOCUMENT
+from pytest_llmeval.overlap.report import OverlapReport
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs import load_baseline
 from pytest_llmeval.runs.baseline import BASELINES
+from pytest_llmeval.runs.overlap import load_overlap
 from pytest_llmeval.runs.run import LATEST
 from pytest_llmeval.runs.run import RUNS
 from pytest_llmeval.runs.run import run_folder
@@ -33,6 +37,27 @@ def add_allow_mismatch(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="compare runs of different protocols or data, without a verdict",
     )
+
+
+def add_overlap(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the result of ``llmeval overlap``."""
+    parser.add_argument(
+        "--overlap",
+        type=Path,
+        metavar="DIR",
+        help="result of llmeval overlap (default: that of the run's session, if it had one)",
+    )
+
+
+def stored_overlap(run: Run, folder: Path | None) -> OverlapReport | None:
+    """Return the overlap in a folder, or else that of the run's session; None without.
+
+    Raises ConfigError if it is of other data.
+    """
+    place = run.path if folder is None and (run.path / DOCUMENT).is_file() else folder
+    if place is None:
+        return None
+    return load_overlap(place, {result.benchmark: result.data_hash for result in run.planned})
 
 
 def whole_number(text: str) -> int:

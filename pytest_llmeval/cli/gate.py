@@ -9,13 +9,16 @@ from typing import Any
 
 from pytest_llmeval.cli.arguments import ANY_RUN
 from pytest_llmeval.cli.arguments import add_allow_mismatch
+from pytest_llmeval.cli.arguments import add_overlap
 from pytest_llmeval.cli.arguments import add_run
+from pytest_llmeval.cli.arguments import stored_overlap
 from pytest_llmeval.gates import NotCompared
 from pytest_llmeval.gates import collected_benchmarks
 from pytest_llmeval.gates import count_states
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
 from pytest_llmeval.reports.ci import report_to_job
+from pytest_llmeval.reports.overlap import clean_lines
 from pytest_llmeval.reports.terminal.summary import print_parts
 from pytest_llmeval.reports.terminal.summary import summary_parts
 from pytest_llmeval.reports.wording import failure_lines
@@ -42,6 +45,7 @@ def add_commands(commands: Any) -> None:
         metavar="RUN",
         help=f"compare with it (default: the run's own): {ANY_RUN}, or none",
     )
+    add_overlap(gate)
     add_allow_mismatch(gate)
     gate.add_argument("--allow-undecided", action="store_true")
     gate.set_defaults(command=_gate)
@@ -74,9 +78,14 @@ def _gate(options: argparse.Namespace) -> int:
         earlier=earlier,
         allow_undecided=options.allow_undecided,
         allow_mismatch=options.allow_mismatch,
+        overlap=stored_overlap(run, options.overlap),
         references=load_references(thresholds, run.planned, BASELINES),
     )
-    notes = [*noise_warnings(thresholds, benchmarks), *run_notes(run)]
+    notes = [
+        *noise_warnings(thresholds, benchmarks),
+        *run_notes(run),
+        *clean_lines(judged.results),
+    ]
     job = report_to_job(lambda: judged, os.environ)
     print_parts(
         summary_parts(

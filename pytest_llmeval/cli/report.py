@@ -9,8 +9,10 @@ from typing import Any
 
 from pytest_llmeval.cli.arguments import ANY_RUN
 from pytest_llmeval.cli.arguments import add_allow_mismatch
+from pytest_llmeval.cli.arguments import add_overlap
 from pytest_llmeval.cli.arguments import add_run
 from pytest_llmeval.cli.arguments import any_run
+from pytest_llmeval.cli.arguments import stored_overlap
 from pytest_llmeval.core import RunError
 from pytest_llmeval.reports.html.history import history_html
 from pytest_llmeval.reports.registry import ReportInput
@@ -35,6 +37,7 @@ def add_commands(commands: Any) -> None:
     add_run(report)
     report.add_argument("--format", choices=("html", "markdown", "codequality"), default="html")
     report.add_argument("--baseline", metavar="RUN", help=f"compare with it: {ANY_RUN}")
+    add_overlap(report)
     add_allow_mismatch(report)
     _add_out(report)
     report.set_defaults(command=_report)
@@ -66,12 +69,13 @@ def _add_out(parser: argparse.ArgumentParser) -> None:
 def _report(options: argparse.Namespace) -> int:
     check_installed(options.format, "llmeval report")
     folder = run_folder(options.run)
-    material = ReportInput(folder)
+    overlap = None if options.overlap is None else stored_overlap(load_run(folder), options.overlap)
+    material = ReportInput(folder, overlap=overlap)
     if options.baseline is not None:
         baseline = any_run(options.baseline)
         allowed = options.allow_mismatch
         comparison = compare(baseline, load_run(folder), allow_mismatch=allowed)
-        material = ReportInput(folder, baseline, comparison.as_json())
+        material = ReportInput(folder, baseline, comparison.as_json(), overlap)
     _write(options, material)
     return 0
 

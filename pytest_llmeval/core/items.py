@@ -77,11 +77,13 @@ class Dataset:
     """The items of a benchmark and its pool of few-shot examples by subject.
 
     ``warnings``: one line for each problem of the data itself (contradictory keys, equal options).
+    ``drawn_orders``: the orders of options and items were selected at random (``llmeval seal``).
     """
 
     items: tuple[Item, ...]
     pool: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    drawn_orders: bool = False
 
     def content_hash(self) -> str:
         """Return 16 hexadecimal digits of the SHA-256 over all items and the pool.

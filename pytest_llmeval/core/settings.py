@@ -58,6 +58,7 @@ class Settings:
     thresholds: Path | None
     baseline: str | None
     baselines: Path
+    overlap: Path | None
     allow_mismatch: bool
     sandbox: str
     trials: Mapping[str, Any]

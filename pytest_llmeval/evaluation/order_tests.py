@@ -86,7 +86,7 @@ def _option_order(
     if len(groups) < LEAST_ITEMS:
         problem = f"{len(groups)} items with different options; at least {LEAST_ITEMS} are needed"
         return _refused(OPTION_ORDER, problem)
-    checks = [] if benchmark.drawn_orders else _failing(option_checks(_options(dataset)))
+    checks = [] if _drawn(benchmark, dataset) else _failing(option_checks(_options(dataset)))
     natural = [item.id for (item,) in groups.values() if natural_order(item.options)]
     document = {
         **_fields(OPTION_ORDER, data_hash, seed),
@@ -95,6 +95,10 @@ def _option_order(
         "natural": " ".join(natural),
     }
     return OrderTestPlan(OPTION_ORDER, groups, document)
+
+
+def _drawn(benchmark: Benchmark, dataset: Dataset) -> bool:
+    return benchmark.drawn_orders or dataset.drawn_orders
 
 
 def _options(dataset: Dataset) -> list[tuple[str, ...]]:
@@ -109,7 +113,7 @@ def _item_order(
         return _refused(ITEM_ORDER, problem)
     files = _files(benchmark, dataset)
     sorted_files = {}
-    if not benchmark.drawn_orders:
+    if not _drawn(benchmark, dataset):
         # It imports numpy, which most sessions do not need for their plan.
         from pytest_llmeval.metrics.contamination.neighbours import item_checks
 

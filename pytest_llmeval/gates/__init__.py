@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pytest_llmeval.gates.bounds import Bound
+from pytest_llmeval.gates.clean import Overlaps
 from pytest_llmeval.gates.judge import errors_allowed
 from pytest_llmeval.gates.judge import judge
 from pytest_llmeval.gates.name_checks import CollectedBenchmark
@@ -41,6 +42,7 @@ __all__ = [
     "EarlierNames",
     "KnownNames",
     "NotCompared",
+    "Overlaps",
     "State",
     "Thresholds",
     "Verdict",

@@ -217,6 +217,7 @@ Accuracy = Annotated[
 ]
 Share = Annotated[Bound, BeforeValidator(_short("min")), AfterValidator(_within(0, 1))]
 Gain = Annotated[Bound, BeforeValidator(_short("min")), AfterValidator(_within(-1, 1))]
+GainLimit = Annotated[Bound, BeforeValidator(_short("max")), AfterValidator(_within(-1, 1))]
 Rate = Annotated[Bound, BeforeValidator(_short("max")), AfterValidator(_within(0, 1))]
 PlainShare = Annotated[Share, AfterValidator(_without_interval)]
 PlainRate = Annotated[Rate, AfterValidator(_without_interval)]

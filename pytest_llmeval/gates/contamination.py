@@ -72,11 +72,20 @@ def _expand(value: Any) -> Any:
 Order = Annotated[OrderGate, BeforeValidator(_expand)]
 
 
+def _share(value: float) -> float:
+    if not 0 <= value <= 1:
+        hint = f"; write {value / 100:.12g} for {value:.12g} %" if 1 < value <= 100 else ""
+        raise table_error(f"{value:.12g} is outside [0, 1], the range of a share{hint}")
+    return value
+
+
 class ContaminationGates(Table):
     """Gates against contamination of one benchmark."""
 
     option_order: Order | None = None
     item_order: Order | None = None
+    max_overlap: Annotated[float, AfterValidator(_share)] | None = None
+    """Largest share of the judged items that overlap with a corpus (``llmeval overlap``)."""
 
     def orders(self) -> Iterator[tuple[str, OrderGate]]:
         """Yield the order tests that are gated, by name."""

@@ -275,14 +275,14 @@ def _error_scenarios(result: Result) -> list[dict[str, Tally]]:
     """Return the subjects' tallies with all errors as wrong and, if there are any, as right."""
     return [
         {
-            subject: _filled(counts, result.samples, right)
+            subject: filled_tally(counts, result.samples, right)
             for subject, counts in sorted(result.subjects.items())
         }
         for right in ((False, True) if result.counts.error else (False,))
     ]
 
 
-def _filled(counts: Counts, samples: int, right: bool) -> Tally:
+def filled_tally(counts: Counts, samples: int, right: bool) -> Tally:
     """Return the tally with errors as answers of items that have fewer than ``samples``.
 
     If every item was run in full, these are the items with errors, and no error is left over.

@@ -86,6 +86,10 @@ def _candidates(verdict: Verdict) -> Iterable[Keys]:
         inside = ("twin",)
     elif metric in ("max_drop", "max_subject_drop", "regression"):
         inside += ("regression",)
+    elif verdict.id.endswith(f"::clean::{metric}"):
+        inside += ("clean",)
+    elif verdict.id.endswith(f"::contamination::{metric}"):
+        inside += ("contamination",)
     elif verdict.subject is not None:
         own = f"::subjects.{verdict.subject}::" in verdict.id
         inside += ("subjects", verdict.subject) if own else ("every_subject",)

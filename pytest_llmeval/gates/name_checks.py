@@ -16,6 +16,7 @@ from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.validation import dotted_key
 from pytest_llmeval.core.validation import located_error
 from pytest_llmeval.gates.thresholds import BenchmarkGates
+from pytest_llmeval.gates.thresholds import CleanGates
 from pytest_llmeval.gates.thresholds import ScorerGates
 from pytest_llmeval.gates.thresholds import SubjectGates
 from pytest_llmeval.gates.thresholds import Thresholds
@@ -232,12 +233,14 @@ def _check_gates(
         _check_bounds(file, (*place, "every_subject"), gates.every_subject, benchmark)
     for subject, table in gates.subjects.items():
         _check_bounds(file, (*place, "subjects", subject), table, benchmark)
+    if gates.clean is not None:
+        _check_bounds(file, (*place, "clean"), gates.clean, benchmark)
 
 
 def _check_bounds(
     file: str,
     place: tuple[str, ...],
-    gates: ScorerGates | SubjectGates,
+    gates: ScorerGates | SubjectGates | CleanGates,
     benchmark: CollectedBenchmark,
 ) -> None:
     """Raise ConfigError for gates that need a chance level or more samples than there are."""

@@ -29,6 +29,7 @@ from pytest_llmeval.gates.bounds import Bound
 from pytest_llmeval.gates.bounds import Drop
 from pytest_llmeval.gates.bounds import Errors
 from pytest_llmeval.gates.bounds import Gain
+from pytest_llmeval.gates.bounds import GainLimit
 from pytest_llmeval.gates.bounds import Level
 from pytest_llmeval.gates.bounds import NotEmpty
 from pytest_llmeval.gates.bounds import PlainRate
@@ -55,6 +56,10 @@ def pass_key(key: str) -> tuple[str, int] | None:
     return (key[4], int(match[1])) if match else None
 
 
+MAX_GAIN = "max_gain"
+"""Key of the gate on the gain from items that overlap with a corpus."""
+
+
 class RegressionGates(Table):
     """Largest drops allowed against a baseline; a model's table may set only some of the keys."""
 
@@ -78,8 +83,8 @@ class Sequential(Table):
     """Number of items between two decisions."""
 
 
-class _Gates(Table):
-    """Gates that both benchmarks and subjects can have: the fields, and any ``pass@k``, ``pass^k``."""
+class _MetricGates(Table):
+    """Gates that every set of items can have: the fields, and any ``pass@k``, ``pass^k``."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Share]
@@ -89,7 +94,6 @@ class _Gates(Table):
     truncated_rate: Rate | None = None
     error_rate: Rate | None = None
     resolved_rate: Accuracy | None = None
-    max_errors: Errors | None = None
 
     @classmethod
     def accepts(cls, key: str) -> bool:
@@ -117,7 +121,14 @@ _METRICS = (
     "error_rate",
     "resolved_rate",
     *AUDITED,
+    MAX_GAIN,
 )
+
+
+class _Gates(_MetricGates):
+    """Gates that both benchmarks and subjects can have."""
+
+    max_errors: Errors | None = None
 
 
 class SubjectGates(_Gates):
@@ -132,9 +143,27 @@ class SubjectGates(_Gates):
     }
 
 
-_IN_REGRESSION = {
-    key: f"{key} belongs to the table regression: write regression.{key}"
-    for key in RegressionGates.model_fields
+class CleanGates(_MetricGates):
+    """Gates of the items that do not overlap with a corpus (``--llm-overlap``), and of the gain."""
+
+    misplaced_keys: ClassVar[Mapping[str, str]] = {
+        key: f"{key} is {_WHOLE.replace('a subject', 'its clean items')}"
+        for key in ("required", "max_errors", "every_subject", "subjects", "regression", *AUDITED)
+    }
+
+    macro_accuracy: Share | None = None
+    normalized_gain: Gain | None = None
+    max_gain: GainLimit | None = None
+    """Largest difference of the accuracy of all judged items to that of the clean ones."""
+
+
+_IN_OTHER_TABLES = {
+    **{
+        key: f"{key} belongs to the table regression: write regression.{key}"
+        for key in RegressionGates.model_fields
+    },
+    "max_overlap": "max_overlap belongs to the table contamination: write contamination.max_overlap",
+    MAX_GAIN: f"{MAX_GAIN} belongs to the table clean: write clean.{MAX_GAIN}",
 }
 
 
@@ -142,7 +171,7 @@ class ScorerGates(_Gates):
     """Gates of one result: a benchmark under one scorer."""
 
     misplaced_keys: ClassVar[Mapping[str, str]] = {
-        **_IN_REGRESSION,
+        **_IN_OTHER_TABLES,
         **{
             key: f"{key} belongs to the benchmark's table, not to a scorer's"
             for key in ("required", "scorers", "hybrids", "contamination", "twin")
@@ -157,6 +186,7 @@ class ScorerGates(_Gates):
     every_subject: SubjectGates | None = None
     subjects: Annotated[dict[str, SubjectGates], NotEmpty] = Field(default_factory=dict)
     regression: RegressionGates | None = None
+    clean: CleanGates | None = None
 
 
 def _named_hybrids(bounds: dict[str, Bound]) -> dict[str, Bound]:
@@ -176,7 +206,7 @@ def _named_hybrids(bounds: dict[str, Bound]) -> dict[str, Bound]:
 class BenchmarkGates(ScorerGates):
     """Gates of one benchmark: of its only result, of its results by scorer, and of hybrid scores."""
 
-    misplaced_keys: ClassVar[Mapping[str, str]] = _IN_REGRESSION
+    misplaced_keys: ClassVar[Mapping[str, str]] = _IN_OTHER_TABLES
 
     required: bool | None = None
     """True: must be run. False: may be an unknown name. None: must be a known name."""

@@ -21,7 +21,7 @@ from typing import Any
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.interop.collecting import Collector
 from pytest_llmeval.interop.lm_eval_samples import PREFIX
-from pytest_llmeval.interop.lm_eval_samples import Document
+from pytest_llmeval.interop.lm_eval_samples import LoggedDocument
 from pytest_llmeval.interop.lm_eval_samples import joins_answers
 from pytest_llmeval.interop.lm_eval_samples import pipeline
 from pytest_llmeval.interop.lm_eval_samples import read_documents
@@ -262,7 +262,9 @@ def _read_task(results: _Results, task: str, collector: Collector, requests: Set
             requests.add(item, document.requests)
 
 
-def _check_means(results: _Results, task: str, file: Path, documents: Iterable[Document]) -> None:
+def _check_means(
+    results: _Results, task: str, file: Path, documents: Iterable[LoggedDocument]
+) -> None:
     """Check the verdicts against the means that lm-eval itself computed; ConfigError if they differ."""
     aggregations = {
         entry.get("metric"): entry.get("aggregation")

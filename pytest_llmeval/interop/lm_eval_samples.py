@@ -44,7 +44,7 @@ def joins_answers(config: Mapping[str, Any], name: str) -> bool:
 
 
 @dataclass
-class Document:
+class LoggedDocument:
     """A document with its requests as a hash: the texts of 100 MB of samples are not kept."""
 
     content: str
@@ -61,7 +61,7 @@ class Document:
     filters: set[str] = field(default_factory=set, compare=False)
 
     @classmethod
-    def of(cls, line: Mapping[str, Any], config: Mapping[str, Any]) -> Document:
+    def of(cls, line: Mapping[str, Any], config: Mapping[str, Any]) -> LoggedDocument:
         """Return the document of a line, still without verdicts."""
         arguments = list(line["arguments"].values())
         prompt = arguments[0].get("arg_0") if arguments else None
@@ -96,17 +96,17 @@ class Document:
         )
 
 
-def read_documents(file: Path, config: Mapping[str, Any]) -> dict[Any, Document]:
+def read_documents(file: Path, config: Mapping[str, Any]) -> dict[Any, LoggedDocument]:
     """Return the documents of a file by ``doc_id``, with the verdicts of all their lines.
 
     A document has a line for every filter, and the lines of a filter may follow those of another.
     Raises ConfigError, naming the line, for a damaged line, for one that occurs twice, and if the
     lines of a document differ in its content.
     """
-    documents: dict[Any, Document] = {}
+    documents: dict[Any, LoggedDocument] = {}
     for number, line in _lines(file):
         key, name = line["doc_id"], str(line["filter"])
-        document = Document.of(line, config)
+        document = LoggedDocument.of(line, config)
         first = documents.setdefault(key, document)
         place = f"{file}, line {number}: document {key}"
         if name in first.filters:

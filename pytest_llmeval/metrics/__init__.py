@@ -23,6 +23,9 @@ from pytest_llmeval.metrics.bias.positions import variance_ratio
 from pytest_llmeval.metrics.calibration import Calibration
 from pytest_llmeval.metrics.calibration import calibration
 from pytest_llmeval.metrics.calibration import choice_confidence
+from pytest_llmeval.metrics.clean import CleanResult
+from pytest_llmeval.metrics.clean import clean_gain
+from pytest_llmeval.metrics.clean import divide
 from pytest_llmeval.metrics.comparison import Comparison
 from pytest_llmeval.metrics.comparison import Difference
 from pytest_llmeval.metrics.comparison import compare_items
@@ -83,6 +86,7 @@ __all__ = [
     "ArmResult",
     "Audit",
     "Calibration",
+    "CleanResult",
     "Comparison",
     "CopyResult",
     "Counts",
@@ -103,6 +107,7 @@ __all__ = [
     "bootstrap_interval",
     "calibration",
     "choice_confidence",
+    "clean_gain",
     "clustered_standard_error",
     "cochran_q",
     "compare_items",
@@ -110,6 +115,7 @@ __all__ = [
     "detectable_drop",
     "detectable_paired_drop",
     "diagnose",
+    "divide",
     "effective_size",
     "exact_interval",
     "holm",

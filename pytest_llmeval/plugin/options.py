@@ -114,6 +114,7 @@ _OPTIONS = (
     _Option(
         "allow-mismatch", "flag", False, "compare runs that are not comparable, without a verdict"
     ),
+    _Option("overlap", "path", None, "result of `llmeval overlap`: scores without overlap", "DIR"),
     _Option("runs", "path", "runs", "folder in which the run folders are created", "DIR"),
     _Option("resume", "flag", False, "continue the newest run of the same plan"),
     _Option(
@@ -229,6 +230,7 @@ def read_settings(config: pytest.Config) -> Settings:
         or (default_thresholds if os.path.lexists(default_thresholds) else None),
         baseline=value["baseline"],
         baselines=_project(config) / "baselines",
+        overlap=value["overlap"],
         allow_mismatch=value["allow-mismatch"],
         sandbox=value["sandbox"],
         trials=read_trials(value["trials"]),

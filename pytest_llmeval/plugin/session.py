@@ -26,12 +26,14 @@ from pytest_llmeval.gates import collected_benchmarks
 from pytest_llmeval.gates import load_thresholds
 from pytest_llmeval.gates import noise_warnings
 from pytest_llmeval.gates.evidence import Reference
+from pytest_llmeval.overlap.report import OverlapReport
 from pytest_llmeval.plugin.outcomes import UNANSWERED
 from pytest_llmeval.plugin.outcomes import Outcomes
 from pytest_llmeval.plugin.planned_models import check_models
 from pytest_llmeval.plugin.waves import WaveDecisions
 from pytest_llmeval.plugin.waves import check_sequential
 from pytest_llmeval.reports.formatting import usage_lines
+from pytest_llmeval.reports.overlap import clean_lines
 from pytest_llmeval.reports.registry import ReportInput
 from pytest_llmeval.reports.registry import write_report
 from pytest_llmeval.reports.wording import run_notes
@@ -46,6 +48,7 @@ from pytest_llmeval.runs.judging import judge_run
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import count_answers
 from pytest_llmeval.runs.measurement import measure
+from pytest_llmeval.runs.overlap import load_overlap
 from pytest_llmeval.runs.references import load_references
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
@@ -97,6 +100,7 @@ class RunSession:
         self._references = self._load_references()
         self._baseline_name = baseline_choice(settings.baseline, self.thresholds)
         self.baseline = self._read_baseline()
+        self._overlap = self._read_overlap()
         #: Entry ``sequential`` of ``run.json``; None if the run has no waves.
         self._sequential: dict[str, Any] | None = None
         if settings.sequential:
@@ -184,6 +188,13 @@ class RunSession:
         models = None if self.plan.own_model else self.plan.models
         check_comparable(baseline, planned, models, self.settings.allow_mismatch)
         return baseline
+
+    def _read_overlap(self) -> OverlapReport | None:
+        """Return the overlap with a corpus; raise ConfigError if it is of other data."""
+        if self.settings.overlap is None:
+            return None
+        data = {result.benchmark: result.data_hash for result in self.plan.results}
+        return load_overlap(self.settings.overlap, data)
 
     def wave_decisions(self, config: pytest.Config) -> WaveDecisions | None:
         """Return the decisions at the ends of waves; None if the run has no waves."""
@@ -324,6 +335,7 @@ class RunSession:
             "earlier": self._earlier_folders,
             "allow_undecided": self.settings.allow_undecided,
             "gated": self.settings.shard is None,
+            "overlap": self._overlap,
             "references": self._references,
         }
         if self.baseline is None:
@@ -341,6 +353,7 @@ class RunSession:
         self.notes += usage_lines(self.usage, self.settings.prices, resumed=self._is_resumed)
         self.notes += self.outcomes.notes()
         self.notes += run_notes(run)
+        self.notes += clean_lines(self.judged.results if self.judged is not None else ())
         if self.settings.hybrid and self.judged is not None and not self.judged.hybrids:
             self.notes.append(f"no benchmark ran under {' and '.join(self.settings.hybrid)}")
         if self.thresholds is None:

@@ -22,6 +22,7 @@ from pytest_llmeval.reports.formatting import number
 from pytest_llmeval.reports.formatting import probability
 from pytest_llmeval.reports.formatting import signed
 from pytest_llmeval.reports.formatting import truncate
+from pytest_llmeval.reports.overlap import clean_words
 from pytest_llmeval.reports.terminal.audit import HEADER
 from pytest_llmeval.reports.terminal.audit import pair_rows
 from pytest_llmeval.reports.terminal.audit import pair_title
@@ -191,6 +192,8 @@ def _remarks(result: Mapping[str, Any]) -> Iterator[str]:
         yield sampled_words(result)
     if stopped := stopped_words(result):
         yield stopped
+    if clean := clean_words(result):
+        yield clean
     yield from islice(failure_words(result), _FAILURES)
     if resolved := resolved_words(result):
         yield resolved

@@ -19,6 +19,7 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import RunError
 from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.installation import install_hint
+from pytest_llmeval.overlap.report import OverlapReport
 from pytest_llmeval.runs.judging import JudgedRun
 from pytest_llmeval.runs.judging import read_judged_run
 from pytest_llmeval.runs.run import Run
@@ -36,6 +37,8 @@ class ReportInput:
     """Run compared with, whose answers are shown."""
     comparison: Mapping[str, Any] | None = None
     """Value of ``RunComparison.as_json`` to use in place of ``comparison.json``."""
+    overlap: OverlapReport | None = None
+    """Overlap with a corpus to use in place of ``overlap.json``."""
 
 
 Writer = Callable[[ReportInput, Path], None]
@@ -59,7 +62,9 @@ def _html(material: ReportInput, out: Path) -> None:
     from pytest_llmeval.reports.html import html_report
     from pytest_llmeval.reports.html import load_sources
 
-    sources = load_sources(material.folder, material.baseline, material.comparison)
+    sources = load_sources(
+        material.folder, material.baseline, material.comparison, material.overlap
+    )
     out.write_text(html_report(sources), encoding="utf-8")
 
 
@@ -95,7 +100,7 @@ def _parquet(material: ReportInput, out: Path) -> None:
 
 
 def _judged(material: ReportInput) -> JudgedRun:
-    return read_judged_run(material.folder, material.comparison)
+    return read_judged_run(material.folder, material.comparison, material.overlap)
 
 
 FORMATS: Mapping[str, Format] = {

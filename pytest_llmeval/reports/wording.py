@@ -114,6 +114,8 @@ _METRICS = {
     "resolved_rate": "resolved of all instances",
     "max_drop": "drop against the baseline",
     "max_subject_drop": "drop of a subject",
+    "max_gain": "gain from items in the corpus",
+    "max_overlap": "items in the corpus",
     "option_order": "preference for the published order of options",
     "item_order": "preference for the published order of items",
     "max_gap": "gap to the rewritten copy",
@@ -215,6 +217,8 @@ def gate_words(gate: Verdict) -> str:
     words = _METRICS.get(gate.metric or "", gate.metric or "benchmark")
     if gate.subject is not None:
         return f"{words}, {gate.subject}"
+    if "::clean::" in gate.id and gate.metric != "max_gain":
+        return f"{words}, items without overlap"
     if "::every_subject::" in gate.id:
         return f"{words}, every subject"
     return words

@@ -22,6 +22,7 @@ from pytest_llmeval.gates import Comparisons
 from pytest_llmeval.gates import EarlierNames
 from pytest_llmeval.gates import KnownNames
 from pytest_llmeval.gates import NotCompared
+from pytest_llmeval.gates import Overlaps
 from pytest_llmeval.gates import State
 from pytest_llmeval.gates import Thresholds
 from pytest_llmeval.gates import Verdict
@@ -35,6 +36,10 @@ from pytest_llmeval.gates import undecided_run_verdict
 from pytest_llmeval.gates import unknown_models
 from pytest_llmeval.gates.evidence import Evidence
 from pytest_llmeval.gates.evidence import Reference
+from pytest_llmeval.overlap.report import DOCUMENT as OVERLAP
+from pytest_llmeval.overlap.report import OverlapReport
+from pytest_llmeval.overlap.report import read_report
+from pytest_llmeval.overlap.report import write_report
 from pytest_llmeval.runs.bias import DEBIASED
 from pytest_llmeval.runs.comparison import ALPHA
 from pytest_llmeval.runs.comparison import RunComparison
@@ -42,6 +47,8 @@ from pytest_llmeval.runs.comparison import compare
 from pytest_llmeval.runs.measured_orders import origins_of
 from pytest_llmeval.runs.measurement import Measurement
 from pytest_llmeval.runs.measurement import first_outcomes
+from pytest_llmeval.runs.overlap import add_overlap
+from pytest_llmeval.runs.overlap import divided
 from pytest_llmeval.runs.run import Run
 from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.runs.usage import Key
@@ -105,9 +112,11 @@ class JudgedRun:
     #: Items that fail the build independently of the gates: errors that no gate allows, and wrong
     #: answers under ``--llm-wrong=fail``.
     items_failed: int = 0
+    #: Overlap of the run's benchmarks with a corpus.
+    overlap: OverlapReport | None = None
 
     def write(self, folder: RunFolder) -> None:
-        """Write ``metrics.json``, ``gates.json`` and, if there is one, ``comparison.json``.
+        """Write ``metrics.json``, ``gates.json`` and, if they exist, comparison and overlap.
 
         Raises RunError if they cannot be written.
         """
@@ -132,6 +141,8 @@ class JudgedRun:
         )
         if self.comparison is not None:
             folder.write("comparison.json", self.comparison)
+        if self.overlap is not None:
+            write_report(folder.path, self.overlap)
 
     @property
     def run_comparison(self) -> RunComparison | None:
@@ -206,16 +217,23 @@ def result_key(result: Mapping[str, Any]) -> Key:
     return result["model"], result["benchmark"], result["scorer"]
 
 
-def read_judged_run(path: Path, comparison: Mapping[str, Any] | None = None) -> JudgedRun:
+def read_judged_run(
+    path: Path,
+    comparison: Mapping[str, Any] | None = None,
+    overlap: OverlapReport | None = None,
+) -> JudgedRun:
     """Read the documents of a run folder; compute the metrics if the run is not finished.
 
-    ``comparison`` (``RunComparison.as_json``) replaces that of the session. Raises RunError, in one
-    line, for a missing or damaged document.
+    ``comparison`` (``RunComparison.as_json``) and ``overlap`` replace those of the session. Raises
+    RunError, in one line, for a missing or damaged document.
     """
     folder = RunFolder(path)
     manifest = folder.manifest()
     gates = _document(folder, "gates.json") or {"verdict": "not gated", "gates": []}
     metrics = _document(folder, "metrics.json") or load_run(path).metrics()
+    if overlap is not None:
+        measurements = load_run(path).measurements()
+        add_overlap(metrics["results"], measurements, divided(measurements, overlap))
     try:
         verdicts = [Verdict.from_json(value) for value in gates["gates"]]
     except TypeError as error:  # a gate with fields of another version
@@ -233,6 +251,7 @@ def read_judged_run(path: Path, comparison: Mapping[str, Any] | None = None) -> 
         pairs=metrics.get("pairs", ()),
         contamination=metrics.get("contamination", ()),
         items_failed=gates.get("items_failed", 0),
+        overlap=read_report(path) if overlap is None and (path / OVERLAP).exists() else overlap,
     )
 
 
@@ -283,6 +302,7 @@ def judge_run(
     allow_mismatch: bool = False,
     gated: bool = True,
     failed_tests: int | None = None,
+    overlap: OverlapReport | None = None,
     references: Mapping[str, Reference] | None = None,
 ) -> JudgedRun:
     """Judge a run by every gate of the file, and compare it with the baseline.
@@ -290,8 +310,8 @@ def judge_run(
     ``earlier``: folders of runs and of baselines, whose names the file may contain. Without
     ``gated``, the file only determines which errors are allowed (a shard has only part of the items
     that gates need). ``failed_tests``: number of tests that failed for another reason than an item's
-    error; by default the number that the run has stored. ``references``: the runs that gates of
-    contamination name (``load_references``). Raises MismatchError if the baseline has
+    error; by default the number that the run has stored. ``overlap``: overlap of its benchmarks with
+    a corpus. ``references``: the runs that gates of contamination name (``load_references``). Raises MismatchError if the baseline has
     other protocols or data (``allow_mismatch`` compares the numbers nevertheless), ConfigError if it
     has no result in common with the run.
     """
@@ -304,6 +324,7 @@ def judge_run(
         comparison = compare(baseline, run, allow_mismatch=allow_mismatch)
         comparisons = comparison.for_gates()
     file = None if thresholds is None else Path(thresholds.file)
+    overlaps = divided(measurements, overlap)
     verdicts: list[Verdict] = []
     if thresholds is not None and file is not None and gated:
         verdicts = _verdicts(
@@ -312,6 +333,7 @@ def judge_run(
             file.name,
             [planned.benchmark for planned in run.planned],
             comparisons,
+            overlaps,
             earlier=earlier,
             allow_undecided=allow_undecided,
             evidence=Evidence(run.measured_orders, origins_of(measurements), references or {}),
@@ -330,6 +352,7 @@ def judge_run(
         "not gated" if file is None or not gated else overall_verdict(verdicts, allow_undecided)
     )
     metrics = run.metrics()
+    add_overlap(metrics["results"], measurements, overlaps)
     return JudgedRun(
         path=run.path,
         manifest=run.manifest,
@@ -343,6 +366,7 @@ def judge_run(
         pairs=metrics.get("pairs", ()),
         contamination=metrics.get("contamination", ()),
         items_failed=items_failed,
+        overlap=overlap,
     )
 
 
@@ -363,6 +387,7 @@ def _verdicts(
     file: str,
     collected: Iterable[str],
     comparisons: Comparisons | NotCompared,
+    overlaps: Overlaps,
     *,
     earlier: Iterable[Path],
     allow_undecided: bool,
@@ -370,8 +395,8 @@ def _verdicts(
 ) -> list[Verdict]:
     """Return the verdicts on every gate of the file, and a failed one if none of them was decided.
 
-    See rule 2 of ARCHITECTURE.md. ``file``: its name; ``collected`` and ``comparisons`` as in
-    ``judge``; ``earlier`` as in ``check_thresholds``.
+    See rule 2 of ARCHITECTURE.md. ``file``: its name; ``collected``, ``comparisons`` and ``overlaps``
+    as in ``judge``; ``earlier`` as in ``check_thresholds``.
     """
     results = [measurement.result for measurement in measurements]
     models = list(dict.fromkeys(result.model for result in results))
@@ -379,7 +404,7 @@ def _verdicts(
     unknown = unknown_models(thresholds, models, lambda: _earlier_names(folders))
     outcomes = first_outcomes(measurements)
     verdicts = judge(
-        thresholds, results, models, collected, comparisons, outcomes, unknown, evidence
+        thresholds, results, models, collected, comparisons, outcomes, unknown, overlaps, evidence
     )
     nothing = undecided_run_verdict(verdicts, file)
     return verdicts if nothing is None or allow_undecided else [*verdicts, nothing]

@@ -49,6 +49,9 @@ def jsonl(
     ``shots`` is a file of the same format with few-shot examples; those without a subject are
     used for every subject.
 
+    Rows that all have ``"drawn_orders": true`` are in orders that ``llmeval seal`` selected at random,
+    which tests of contamination rely on.
+
     A relative path is looked up in the run's data folder first, then in the working directory.
     The source raises DataError with file and line for a row that cannot be used. The data set's
     ``warnings`` are those of ``item_warnings`` and those about ambiguous answers.
@@ -59,12 +62,13 @@ def jsonl(
         file = find_file(Path(path), data_dir)
         items = read_items(file, fields)
         warnings = (*item_warnings(file.name, items), *_ambiguous(file.name, items, fields))
+        drawn = all(item.row.get("drawn_orders") is True for item in items)
         if not shots:
-            return Dataset(items, warnings=warnings)
+            return Dataset(items, warnings=warnings, drawn_orders=drawn)
         examples = find_file(Path(shots), data_dir)
         rows = list(_rows(examples, fields))
         warnings += _ambiguous(examples.name, [item for item, _ in rows], fields)
-        return Dataset(items, _pool(rows, items), warnings)
+        return Dataset(items, _pool(rows, items), warnings, drawn)
 
     return source
 

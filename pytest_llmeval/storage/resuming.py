@@ -161,7 +161,7 @@ def reopen(run: ResumableRun, plan: Plan) -> None:
     for field_name in ("baseline", "answers"):
         manifest.pop(field_name, None)
     # These documents describe the earlier answers only.
-    for document in ("metrics.json", "gates.json", "comparison.json"):
+    for document in ("metrics.json", "gates.json", "comparison.json", "overlap.json"):
         (folder.path / document).unlink(missing_ok=True)
     folder.write("run.json", manifest)
 

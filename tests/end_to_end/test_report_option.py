@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import re
-import zlib
-
 import pytest
 
 from pytest_llmeval.cli import main
-
-
-def block(page: str, name: str):
-    packed = re.search(f'id="{name}">([^<]*)<', page)
-    assert packed is not None
-    return json.loads(zlib.decompress(base64.b64decode(packed[1])))
+from support.page_blocks import block
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.gates.bounds import Bound
-from pytest_llmeval.gates.judge import judge_metric
+from pytest_llmeval.gates.metric_verdicts import judge_metric
 from pytest_llmeval.gates.sequential.metric_rules import metric_rule
 from pytest_llmeval.gates.sequential.rules import CountRule
 from pytest_llmeval.gates.sequential.rules import MeanRule

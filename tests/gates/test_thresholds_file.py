@@ -190,7 +190,7 @@ MISTAKES = [
     (MMLU, "benchmarks.mmlu: empty table"),
     (MMLU + "acuracy = 0.2", "benchmarks.mmlu.acuracy: unknown", "did you mean 'accuracy'?"),
     (MMLU + "Accuracy = 0.2", "benchmarks.mmlu.Accuracy: unknown", "did you mean 'accuracy'?"),
-    (MMLU + "zzz = 0.2", "benchmarks.mmlu.zzz: unknown", "known: accuracy, consistency, "),
+    (MMLU + "zzz = 0.2", "benchmarks.mmlu.zzz: unknown", "known: accuracy, clean, consistency, "),
     (MMLU + "accuracy = { mim = 0.2 }", "benchmarks.mmlu.accuracy.mim: ", "did you mean 'min'?"),
     (MMLU + "accuracy = {}", "benchmarks.mmlu.accuracy: needs min or max"),
     (MMLU + "accuracy = { confidence = 0.9 }", "mmlu.accuracy: needs min or max"),

@@ -12,10 +12,12 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.gates import NO_BASELINE
 from pytest_llmeval.gates import Comparisons
 from pytest_llmeval.gates import NotCompared
+from pytest_llmeval.gates import Overlaps
 from pytest_llmeval.gates import Verdict
 from pytest_llmeval.gates import judge
 from pytest_llmeval.gates import parse_thresholds
 from pytest_llmeval.gates import verdict_line
+from pytest_llmeval.gates.clean import NOT_SEARCHED
 from pytest_llmeval.metrics import Comparison
 from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import FirstOutcomes
@@ -53,10 +55,13 @@ def verdicts(
     comparisons: Comparisons | NotCompared = NO_BASELINE,
     outcomes: FirstOutcomes | None = None,
     unknown_models: Collection[str] = (),
+    overlaps: Overlaps = NOT_SEARCHED,
 ) -> dict[str, Verdict]:
     """The verdicts by id."""
     thresholds = parse_thresholds(f"version = 1\n{text}")
-    found = judge(thresholds, results, models, collected, comparisons, outcomes, unknown_models)
+    found = judge(
+        thresholds, results, models, collected, comparisons, outcomes, unknown_models, overlaps
+    )
     by_id = {verdict.id: verdict for verdict in found}
     assert len(by_id) == len(found), "ids are unique"
     for verdict in found:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2] / PACKAGE
 LEVELS = (
     {"core"},
     {"sources", "prompts", "bias", "sandbox", "storage"},
-    {"catalog", "models", "scorers", "metrics"},
+    {"catalog", "models", "scorers", "metrics", "overlap"},
     {"evaluation", "gates", "interop", "testing"},
     {"runs"},
     {"reports"},

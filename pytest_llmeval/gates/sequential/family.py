@@ -23,6 +23,7 @@ from pytest_llmeval.gates.verdict import Scope
 from pytest_llmeval.metrics import Result
 
 NOT_SEQUENTIAL = "sequential = false"
+CLEAN = "the items without overlap are judged as a whole"
 NO_COMPLETE_BASELINE = "the baseline has not one answer without error to every item"
 
 BaselineItems = Mapping[str, tuple[str, bool]]
@@ -190,6 +191,10 @@ def _result_lines(
     if gates.regression is not None and baseline is not None:
         items = baseline.get((result.benchmark, result.scorer))
         yield from _drop_lines(scope, gates.regression, result, items, subjects, limit)
+    if gates.clean is not None:
+        inner = _inside(scope, "clean", None)
+        for metric, bound in gates.clean.bounds().items():
+            yield _WeightedGate(inner, metric, bound.text, CLEAN, 1.0, None, limit)
 
 
 def _subject_lines(

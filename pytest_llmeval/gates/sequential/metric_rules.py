@@ -13,7 +13,7 @@ from pytest_llmeval.gates.bounds import AUDITED
 from pytest_llmeval.gates.bounds import Bound
 from pytest_llmeval.gates.estimates import Estimate
 from pytest_llmeval.gates.estimates import measure
-from pytest_llmeval.gates.judge import judge_metric
+from pytest_llmeval.gates.metric_verdicts import judge_metric
 from pytest_llmeval.gates.sequential.rules import CountRule
 from pytest_llmeval.gates.sequential.rules import DropRule
 from pytest_llmeval.gates.sequential.rules import MeanRule

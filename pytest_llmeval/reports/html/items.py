@@ -15,8 +15,10 @@ from typing import Any
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
+from pytest_llmeval.overlap.report import ItemOverlap
 from pytest_llmeval.reports.extraction import extraction_reason
 from pytest_llmeval.reports.formatting import shorten
+from pytest_llmeval.reports.overlap import match_words
 from pytest_llmeval.scorers.likelihood import per_character
 from pytest_llmeval.scorers.swebench.doubts import PREFIX
 from pytest_llmeval.storage.prompts import StoredPrompt
@@ -62,11 +64,12 @@ def item_index(
     items: ItemRecords,
     flips: Mapping[str, str],
     before: ItemRecords,
+    corpus: Mapping[str, str],
 ) -> dict[str, Any]:
     """Return the columns of a result's items, sorted by id.
 
     ``flips``: item → ``w`` (newly wrong) or ``r`` (newly right). ``before``: the baseline's
-    records. An item's outcome is the best of its samples, as that of its test is.
+    records. ``corpus``: item → ``o`` (it overlaps with the corpus) or ``n`` (not judged). An item's outcome is the best of its samples, as that of its test is.
     """
     names = sorted(items)
     subjects = sorted({items[name][0].subject for name in names})
@@ -79,6 +82,7 @@ def item_index(
         "subject": [number[items[name][0].subject] for name in names],
         "outcome": "".join(_outcome(items[name]) for name in names),
         "flip": "".join(flips.get(name, "-") for name in names) if flips else "",
+        "corpus": "".join(corpus.get(name, "-") for name in names) if corpus else "",
         "answer": [_short(items[name][0].answer) for name in names],
         "gold": [_short(items[name][0].gold) for name in names],
         "right": [sum(map(_right, items[name])) for name in names] if several else [],
@@ -93,17 +97,19 @@ def item_details(
     scored_too: Mapping[str, ItemRecords],
     prompts: Mapping[str, StoredPrompt],
     shots: dict[tuple[str, str], int],
+    overlaps: Mapping[str, ItemOverlap],
 ) -> list[list[Any]]:
     """Return blocks of the items' details, in the order of the index.
 
     ``scored_too``: other scorers of the same responses. ``shots``: a table that all results share,
-    to which new shots are added.
+    to which new shots are added. ``overlaps``: matches of the items that overlap with the corpus.
     """
     names = sorted(items)
     return [
         [
             {
                 "prompt": _prompt(prompts.get(name), items[name][0], shots),
+                **_overlap(overlaps.get(name)),
                 "samples": [
                     _sample(
                         record,
@@ -121,6 +127,13 @@ def item_details(
         ]
         for start in range(0, len(names), BLOCK)
     ]
+
+
+def _overlap(match: ItemOverlap | None) -> dict[str, Any]:
+    if match is None:
+        return {}
+    words = match_words(match)
+    return {"overlap": {"words": words, "document": match.document, "passage": match.passage}}
 
 
 def _prompt(

@@ -5,11 +5,12 @@
   const ROW = 32;
   const NAMES = { c: "correct", w: "wrong", u: "unparsed", e: "error" };
   const MARKS = { c: "✓", w: "✗", u: "?", e: "!" };
+  const CORPUS = { o: "in the corpus", n: "not judged" };
   const FLIPS = { w: "newly wrong", r: "newly right" };
   const $ = (id) => document.getElementById(id);
   const browser = document.querySelector(".browser");
   const list = $("list"), space = $("space"), pane = $("item"), count = $("count");
-  const choice = { result: $("f-result"), subject: $("f-subject"), outcome: $("f-outcome"), flip: $("f-flip"), text: $("f-text") };
+  const choice = { result: $("f-result"), subject: $("f-subject"), outcome: $("f-outcome"), flip: $("f-flip"), corpus: $("f-corpus"), text: $("f-text") };
 
   // Hidden characters and those that change the text direction, as in reports/formatting.py.
   const HIDDEN = new RegExp(
@@ -91,11 +92,14 @@
       ...current.subjects.map((name, n) => option(String(n), `${plain(name)} (${counts[n].toLocaleString("en")})`)));
     document.querySelector(".flip-choice").hidden = !current.flip;
     if (!current.flip) choice.flip.value = "";
+    document.querySelector(".corpus-choice").hidden = !current.corpus;
+    if (!current.corpus) choice.corpus.value = "";
   };
   const passes = (n) =>
     (choice.subject.value === "" || current.subject[n] === Number(choice.subject.value)) &&
     (choice.outcome.value === "" || current.outcome[n] === choice.outcome.value) &&
-    (choice.flip.value === "" || current.flip[n] === choice.flip.value);
+    (choice.flip.value === "" || current.flip[n] === choice.flip.value) &&
+    (choice.corpus.value === "" || current.corpus[n] === choice.corpus.value);
   const inIndex = (n, wanted) =>
     [current.ids[n], current.subjects[current.subject[n]], current.answer[n]].some((text) => text && text.toLowerCase().includes(wanted));
   const inDetail = (entry, wanted) => {
@@ -152,6 +156,8 @@
     const flip = current.flip && current.flip[n];
     const last = make("span", "last", reading);
     if (flip in FLIPS) last.append(make("span", `flip ${flip}`, FLIPS[flip]));
+    const corpus = current.corpus && current.corpus[n];
+    if (corpus === "o") last.append(make("span", "flip o", CORPUS.o));
     const row = make("div", `row ${outcome}${place === active ? " active" : ""}`, mark, id, last);
     row.style.top = `${place * ROW}px`;
     row.id = `row-${place}`;
@@ -160,7 +166,7 @@
     row.setAttribute("aria-selected", String(place === active));
     row.setAttribute("aria-posinset", String(place + 1));
     row.setAttribute("aria-setsize", String(rows.length));
-    row.setAttribute("aria-label", `${plain(current.ids[n])}, ${NAMES[outcome]}${flip in FLIPS ? `, ${FLIPS[flip]}` : ""}`);
+    row.setAttribute("aria-label", `${plain(current.ids[n])}, ${NAMES[outcome]}${flip in FLIPS ? `, ${FLIPS[flip]}` : ""}${corpus === "o" ? `, ${CORPUS.o}` : ""}`);
     return row;
   };
   const draw = () => {
@@ -288,6 +294,8 @@
     title.append(displayNodes(result.ids[n]));
     const line = make("p", "", badge(NAMES[outcome]), " ");
     if (result.flip && result.flip[n] in FLIPS) line.append(make("span", `badge ${result.flip[n] === "w" ? "wrong" : "correct"}`, FLIPS[result.flip[n]]), " ");
+    const corpus = result.corpus && result.corpus[n];
+    if (corpus in CORPUS) line.append(make("span", "badge warned", CORPUS[corpus]), " ");
     const subject = make("span", "small");
     subject.append(displayNodes(result.subjects[result.subject[n]].replaceAll("_", " ")));
     line.append(subject);
@@ -305,6 +313,7 @@
         folded.open = number === 0;
         parts.push(folded);
       });
+      if (entry.overlap) parts.push(make("h4", "", "In the corpus"), facts([["match", entry.overlap.words], ["document", entry.overlap.document]]), pre(entry.overlap.passage));
       if (entry.prompt) parts.push(...promptOf(entry.prompt, result.chat, shots));
       else parts.push(make("p", "small", "The prompt is not stored: the run is of an earlier version, or it did not finish."));
     }
@@ -316,14 +325,14 @@
   // Events --------------------------------------------------------------------------------------
 
   const listen = () => {
-    for (const field of [choice.subject, choice.outcome, choice.flip]) field.addEventListener("change", filter);
+    for (const field of [choice.subject, choice.outcome, choice.flip, choice.corpus]) field.addEventListener("change", filter);
     choice.result.addEventListener("change", () => { useResult(Number(choice.result.value)); active = -1; filter(); });
     let pause = 0;
     choice.text.addEventListener("input", () => { clearTimeout(pause); pause = setTimeout(filter, 120); });
     document.querySelector(".filters").addEventListener("submit", (event) => { event.preventDefault(); filter(); });
     document.querySelector(".filters").addEventListener("reset", (event) => {
       event.preventDefault();
-      for (const field of [choice.subject, choice.outcome, choice.flip, choice.text]) field.value = "";
+      for (const field of [choice.subject, choice.outcome, choice.flip, choice.corpus, choice.text]) field.value = "";
       filter();
     });
     list.addEventListener("scroll", () => requestAnimationFrame(draw), { passive: true });
@@ -348,11 +357,12 @@
     document.addEventListener("click", (event) => {
       const link = event.target.closest("a[data-result]");
       if (!link) return;
-      const { result, subject, flip, outcome } = link.dataset;
+      const { result, subject, flip, outcome, corpus } = link.dataset;
       useResult(Number(result));
       choice.text.value = "";
       choice.outcome.value = outcome ?? "";
       choice.flip.value = flip ?? "";
+      choice.corpus.value = corpus ?? "";
       choice.subject.value = subject === undefined ? "" : String(current.plain.indexOf(subject));
       if (choice.subject.value === "-1") choice.subject.value = "";
       active = -1;

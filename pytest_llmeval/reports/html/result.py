@@ -21,12 +21,14 @@ from pytest_llmeval.metrics import calibration
 from pytest_llmeval.metrics import choice_confidence
 from pytest_llmeval.metrics import summarize
 from pytest_llmeval.metrics import tally_interval
+from pytest_llmeval.overlap.report import BenchmarkOverlap
 from pytest_llmeval.reports.html.items import CLOZE
 from pytest_llmeval.reports.html.items import ItemRecords
 from pytest_llmeval.reports.html.items import item_details
 from pytest_llmeval.reports.html.items import item_index
 from pytest_llmeval.reports.html.items import scored_values
 from pytest_llmeval.reports.html.sources import Sources
+from pytest_llmeval.reports.overlap import clean_words
 from pytest_llmeval.reports.wording import all_tied_words
 from pytest_llmeval.reports.wording import protocol_words
 from pytest_llmeval.reports.wording import resolved_words
@@ -160,6 +162,7 @@ def result_data(
     owner = next((n for n, m in enumerate(all_measured) if measured.scores_again(m)), None)
     subjects, weakest = weakest_subjects(numbers, _WEAKEST)
     doubtful = stored.get("doubtful")
+    overlap = _overlap(sources, measurement) if "overlap" in stored else None
     return {
         "name": measurement.name,
         "numbers": numbers,
@@ -187,10 +190,29 @@ def result_data(
         "audit": stored.get("audit"),
         "extraction": stored.get("extraction"),
         "doubtful": doubtful_patches_note(doubtful) if doubtful else None,
-        "items": item_index(measured.items, _flips(compared), _before(sources, compared)),
+        "items": item_index(
+            measured.items, _flips(compared), _before(sources, compared), _corpus_marks(overlap)
+        ),
         "details_of": all_measured.index(measured) if owner is None else owner,
-        "details": item_details(measured.items, others, prompts, shots) if owner is None else None,
+        "details": item_details(
+            measured.items, others, prompts, shots, overlap.overlapping if overlap else {}
+        )
+        if owner is None
+        else None,
+        "clean": clean_words(stored),
     }
+
+
+def _overlap(sources: Sources, measurement: Measurement) -> BenchmarkOverlap | None:
+    report = sources.judged.overlap
+    name = measurement.result.benchmark
+    return None if report is None else report.find(name, measurement.data_hash)
+
+
+def _corpus_marks(overlap: BenchmarkOverlap | None) -> dict[str, str]:
+    if overlap is None:
+        return {}
+    return {**dict.fromkeys(overlap.unjudged, "n"), **dict.fromkeys(overlap.overlapping, "o")}
 
 
 def _prompts_of(

@@ -8,6 +8,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from pytest_llmeval.overlap.report import OverlapReport
 from pytest_llmeval.runs.judging import JudgedRun
 from pytest_llmeval.runs.judging import read_judged_run
 from pytest_llmeval.runs.run import Run
@@ -29,13 +30,15 @@ class Sources:
 
 
 def load_sources(
-    folder: Path, baseline: Run | None = None, comparison: Mapping[str, Any] | None = None
+    folder: Path,
+    baseline: Run | None = None,
+    comparison: Mapping[str, Any] | None = None,
+    overlap: OverlapReport | None = None,
 ) -> Sources:
     """Read the sources from a run folder.
 
-    ``comparison``: value of ``RunComparison.as_json``; that of the run's session by default. Raises
-    RunError for a damaged run.
+    ``comparison``: value of ``RunComparison.as_json``; ``overlap``: of the run's benchmarks with a
+    corpus; by default those of the run's session. Raises RunError for a damaged run.
     """
-    return Sources(
-        load_run(folder), read_judged_run(folder, comparison), baseline, read_prompts(folder)
-    )
+    judged = read_judged_run(folder, comparison, overlap)
+    return Sources(load_run(folder), judged, baseline, read_prompts(folder))
