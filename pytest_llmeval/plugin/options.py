@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import os
-import sys
 from collections.abc import Iterable
 from collections.abc import Mapping
 from itertools import pairwise
@@ -14,19 +12,27 @@ from typing import NamedTuple
 
 import pytest
 
-from pytest_llmeval.bias.debiasing import AVERAGING
-from pytest_llmeval.bias.debiasing import METHODS
 from pytest_llmeval.core import ConfigError
-from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.settings import ReplicaSettings
 from pytest_llmeval.core.settings import Settings
 from pytest_llmeval.plugin import ini
+from pytest_llmeval.plugin.option_values import read_amount
+from pytest_llmeval.plugin.option_values import read_count
+from pytest_llmeval.plugin.option_values import read_debias
+from pytest_llmeval.plugin.option_values import read_headers
+from pytest_llmeval.plugin.option_values import read_hybrid
+from pytest_llmeval.plugin.option_values import read_object
+from pytest_llmeval.plugin.option_values import read_prose
+from pytest_llmeval.plugin.option_values import read_shard
+from pytest_llmeval.plugin.option_values import read_trials
 from pytest_llmeval.plugin.project_fixtures import project_fixture
 
 
 class _Option(NamedTuple):
     flag: str
-    kind: str  # "text", "path", "list", "count", "amount", "flag", or choices joined by "|"
+    #: ``text``, ``path``, ``list``, ``count``, ``amount``, ``flag``, ``json`` and ``prose`` (the text
+    #: or a file with it), ``headers``, or choices joined by ``|``.
+    kind: str
     default: Any
     help: str
     metavar: str | None = None
@@ -45,6 +51,20 @@ _OPTIONS = (
         "SPEC",
     ),
     _Option("base-url", "text", None, "base URL of the openai: endpoints, ending in /v1", "URL"),
+    _Option(
+        "extra-body",
+        "json",
+        None,
+        "fields that are added to the requests of endpoints: a JSON object or a file with it",
+        "JSON|FILE",
+    ),
+    _Option(
+        "header",
+        "headers",
+        [],
+        "HTTP header of requests to endpoints, with the value of VARIABLE; repeatable",
+        "NAME=env:VARIABLE",
+    ),
     _Option("max-concurrency", "count", None, "most requests in flight, over all workers", "N"),
     _Option("requests-per-minute", "count", None, "most requests per minute to an endpoint", "N"),
     _Option("tokens-per-minute", "count", None, "most tokens per minute to an endpoint", "N"),
@@ -72,6 +92,9 @@ _OPTIONS = (
     _Option("cache", "path", None, "file in which the responses of endpoints are cached", "FILE"),
     _Option("data", "path", None, "folder with a subfolder per benchmark (or LLMEVAL_DATA)", "DIR"),
     _Option("protocol", "text", None, "protocol, e.g. hendrycks, lmeval+chat, +generate", "NAME"),
+    _Option(
+        "system", "prose", None, "system prompt of chats: a text or a file with it", "TEXT|FILE"
+    ),
     _Option("shots", "count", None, "number of few-shot examples (default: the protocol's)", "N"),
     _Option("temperature", "amount", None, "sampling temperature of generated text", "T"),
     _Option("max-tokens", "count", None, "maximum length of a generated answer in tokens", "N"),
@@ -140,7 +163,8 @@ _OPTIONS = (
 TRUST = "llm-i-trust-this-code"
 
 _ENDPOINT_OPTIONS = (
-    *("base-url", "max-concurrency", "requests-per-minute", "tokens-per-minute"),
+    *("base-url", "extra-body", "header"),
+    *("max-concurrency", "requests-per-minute", "tokens-per-minute"),
     *("timeout", "max-cost"),
 )
 
@@ -161,7 +185,7 @@ def add_options(parser: pytest.Parser) -> None:
         if option.kind == "flag":
             group.addoption(flag, action="store_true", default=None, help=option.help)
             parser.addini(ini, option.help, type="bool", default=option.default)
-        elif option.kind == "list":
+        elif option.kind in ("list", "headers"):
             group.addoption(
                 flag, action="append", default=None, metavar=option.metavar, help=option.help
             )
@@ -206,22 +230,23 @@ def read_settings(config: pytest.Config) -> Settings:
         cache=value["cache"],
         data=value["data"] or (Path(environment) if environment else None),
         protocol=value["protocol"],
+        system=value["system"],
         shots=value["shots"],
         samples=value["samples"],
         decoding=_set_options(value, ("temperature", "max-tokens")),
         permutations=value["permutations"],
-        hybrid=_hybrid(value["hybrid"]),
-        debias=_debias(value["debias"], value["permutations"]),
+        hybrid=read_hybrid(value["hybrid"]),
+        debias=read_debias(value["debias"], value["permutations"]),
         seed=value["seed"],
         limit=value["limit"],
-        shard=_shard(value["shard"]),
+        shard=read_shard(value["shard"]),
         thresholds=value["thresholds"]
         or (default_thresholds if os.path.lexists(default_thresholds) else None),
         baseline=value["baseline"],
         baselines=_project(config) / "baselines",
         allow_mismatch=value["allow-mismatch"],
         sandbox=value["sandbox"],
-        trials=_trials(value["trials"]),
+        trials=read_trials(value["trials"]),
         runs=value["runs"],
         resume=value["resume"],
         sequential=value["sequential"],
@@ -333,102 +358,21 @@ def _read(config: pytest.Config, option: _Option) -> Any:
         value, source = ini.read_value(config, option.ini), ini.setting_source(config, option.ini)
     if "|" in option.kind and value not in option.kind.split("|"):
         raise ConfigError(f"{source}: {value!r} is not one of {option.kind.replace('|', ', ')}")
+    if option.kind == "headers":
+        return read_headers(value, source) or None
     if value in (None, ""):
         default = option.default
         return start / default if option.kind == "path" and default else default
     if option.kind == "path":
         return start / value
+    if option.kind == "json":
+        return read_object(value, source, start)
+    if option.kind == "prose":
+        return read_prose(value, source, start)
     if option.kind == "count":
-        return _count(value, source, lowest=0 if option.flag in ("seed", "shots") else 1)
+        return read_count(value, source, lowest=0 if option.flag in ("seed", "shots") else 1)
     if option.kind == "amount":
-        return _amount(value, source, zero=option.flag in ("temperature", "gpus-per-replica"))
+        return read_amount(value, source, zero=option.flag in ("temperature", "gpus-per-replica"))
     if option.flag == "baseline" and os.path.exists(start / value):
         return str(start / value)
     return value
-
-
-def _count(text: str, source: str, lowest: int) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        raise ConfigError(f"{source}: {text!r} is not a whole number") from None
-    if value < lowest:
-        raise ConfigError(f"{source}: {value} is below {lowest}")
-    return value
-
-
-def _amount(text: str, source: str, zero: bool) -> float:
-    """Return the text as a finite number above 0, or of at least 0 if ``zero``."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise ConfigError(f"{source}: {text!r} is not a number") from None
-    if not (0.0 if zero else sys.float_info.min) <= value < math.inf:
-        least = "of at least 0" if zero else "above 0"
-        raise ConfigError(f"{source}: {value:g} is not a finite number {least}")
-    return value
-
-
-def _hybrid(text: str | None) -> dict[str, float]:
-    """Return scorer → weight; the weights are positive and sum to 1."""
-    if text is None:
-        return {}
-    from pytest_llmeval.runs.bias import DEBIASED
-    from pytest_llmeval.scorers import SCORERS
-
-    weights: dict[str, float] = {}
-    for part in text.split(","):
-        scorer, equals, weight = part.strip().rpartition("=")
-        try:
-            weights[scorer] = float(weight)
-        except ValueError:
-            equals = ""
-        if not equals or not scorer or not weights[scorer] > 0:
-            raise ConfigError(
-                f"--llm-hybrid {text}: expected SCORER=WEIGHT,…, such as matched=0.7,choice=0.3"
-            )
-        # A scorer with options, such as exact_match+case, is looked up without them.
-        if scorer not in DEBIASED and scorer.partition("+")[0] not in SCORERS:
-            scorers = {*SCORERS, *DEBIASED}
-            raise ConfigError(
-                f"--llm-hybrid {text}: unknown scorer {scorer!r}{suggestion(scorer, scorers)}"
-            )
-    if not math.isclose(math.fsum(weights.values()), 1.0, rel_tol=1e-9):
-        raise ConfigError(
-            f"--llm-hybrid {text}: the weights sum to {sum(weights.values()):g}, not 1"
-        )
-    return weights
-
-
-def _debias(text: str | None, permutations: str | None) -> tuple[str, ...]:
-    """Return the debiasing methods; some need the rotations of every item."""
-    if text is None:
-        return ()
-    methods = tuple(dict.fromkeys(text.split(",")))
-    for name in methods:
-        if name not in METHODS:
-            raise ConfigError(f"--llm-debias {text}: unknown {name!r}{suggestion(name, METHODS)}")
-        if name in AVERAGING and permutations not in ("cyclic", "full"):
-            raise ConfigError(
-                f"--llm-debias {name} averages over orders of the options: add"
-                " --llm-permutations cyclic (or full)"
-            )
-    return methods
-
-
-def _trials(text: str | None) -> dict[str, Any]:
-    """Return the limits of the containers in which patches are tested."""
-    if text is None:
-        return {}
-    from pytest_llmeval.evaluation.jobs import read_trial_limits
-
-    return read_trial_limits(text, "--llm-trials")
-
-
-def _shard(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    part, _, parts = text.partition("/")
-    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
-        raise ConfigError(f"--llm-shard {text}: expected I/N with 1 <= I <= N, for example 1/4")
-    return int(part), int(parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from dataclasses import field
+from typing import Any
 
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core.plan import Plan
@@ -22,6 +23,8 @@ class PlannedModels:
     names: dict[str, str] = field(default_factory=dict)
     #: Spec of a model → its request modes for choices and text.
     request_modes: dict[str, dict[str, str]] = field(default_factory=dict)
+    #: Spec of a model → what is added to its requests (``Model.additions``), if there is anything.
+    additions: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: Spec of a model → the date in its chat template, if there is one.
     template_dates: dict[str, str] = field(default_factory=dict)
     #: True if a model takes requests of several chunks at a time.
@@ -33,10 +36,17 @@ class PlannedModels:
 def check_models(plan: Plan, settings: Settings) -> PlannedModels:
     """Open every model of a plan; raise ConfigError if one does not support a planned protocol."""
     models = PlannedModels(replicable=plan.own_model)
+    variants = [variant for result in plan.results for variant in result.ways]
+    if settings.system is not None and not any(variant.protocol["chat"] for variant in variants):
+        raise ConfigError(
+            "--llm-system: no protocol of this run is a chat: add --llm-protocol +chat"
+        )
     for index, spec in enumerate(() if plan.own_model else settings.models):
         model = load_model(spec, **settings.endpoint)
         models.names[spec] = model.name
         models.request_modes[spec] = dict(model.request_modes.items())
+        if model.additions:
+            models.additions[spec] = dict(model.additions)
         if model.template_date:
             models.template_dates[spec] = model.template_date
         models.prefetches |= model.prefetch > 0

@@ -202,6 +202,7 @@ class RunSession:
             command,
             limit=self.settings.limit,
             asked=self.models.request_modes,
+            additions=self.models.additions,
             template_dates=self.models.template_dates,
         )
         if self._sequential is not None:
@@ -409,6 +410,17 @@ def plan_notes(plan: Plan, settings: Settings) -> Iterator[str]:
         if variant.samples > 1 and variant.protocol["decoding"]["temperature"] == 0
     }
     yield from sorted(greedy)
+    plain = {
+        f"--llm-system: no effect on protocol {variant.name!r} of {result.benchmark}, which is not a chat"
+        for result in plan.results
+        for variant in result.ways
+        if settings.system is not None and not variant.protocol["chat"]
+    }
+    yield from sorted(plain)
+    added = {"extra_body": "--llm-extra-body", "header": "--llm-header"}
+    for name, option in added.items():
+        if name in settings.endpoint and not any(m.startswith("openai:") for m in settings.models):
+            yield f"{option}: no effect, because no model of this run is an endpoint"
     if settings.debias and not any(result.debias for result in plan.results):
         yield "--llm-debias: no effect, because no benchmark of this run compares letters"
     if settings.permutations and not any(result.arms for result in plan.results):

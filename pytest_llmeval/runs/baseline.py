@@ -45,6 +45,7 @@ _MANIFEST_FIELDS = (
     "seed",
     "limit",
     "asked",
+    "additions",
     "template_dates",
     "samples",
     "model_fingerprints",

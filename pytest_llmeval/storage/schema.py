@@ -89,6 +89,7 @@ class _Manifest(_Document):
     failed_tests: int = 0
     hybrid: dict[str, float] = {}
     asked: dict[str, dict[str, str]] = {}
+    additions: dict[str, dict[str, Any]] = {}
     command: list[str] = []
     baseline: str | None = None
     template_dates: dict[str, str] = {}

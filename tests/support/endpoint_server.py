@@ -99,6 +99,8 @@ class Server:
         self.banned = False
         self.most_at_once = 0
         self.keys: set[str] = set()
+        #: The header lines of every request.
+        self.headers: list[str] = []
         self.asked: Counter[str] = Counter()
         self.sent_faults: Counter[str] = Counter()
         self._busy = 0
@@ -138,6 +140,7 @@ class Server:
         found = re.search(r"^authorization: bearer (.*)$", headers, re.IGNORECASE | re.MULTILINE)
         key = found.group(1).strip() if found else ""
         self.keys.add(key)
+        self.headers.append(headers)
         if self._bans(now):
             connection.reply(403, error("banned: too many requests", "banned"))
             return

@@ -174,10 +174,12 @@ class Fault:
     #: Error body of the server.
     body: ErrorBody = field(default_factory=ErrorBody)
 
-    def redacted(self, key: Secret) -> Fault:
-        """Return the fault without the key, which servers may repeat in their messages."""
-        body = replace(self.body, message=key.redact(self.body.message))
-        return replace(self, message=key.redact(self.message), body=body)
+    def redacted(self, *secrets: Secret) -> Fault:
+        """Return the fault without the key and headers, which servers may repeat in their messages."""
+        message, body_message = self.message, self.body.message
+        for secret in secrets:
+            message, body_message = secret.redact(message), secret.redact(body_message)
+        return replace(self, message=message, body=replace(self.body, message=body_message))
 
 
 class RequestFailedError(LlmevalError):

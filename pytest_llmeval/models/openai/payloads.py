@@ -158,7 +158,8 @@ def refuses_echo(call: Call, fault: Fault) -> bool:
 
 
 def _call(spec: EndpointSpec, body: Body) -> Call:
-    return Call("/chat/completions" if spec.api == "chat" else "/completions", body)
+    path = "/chat/completions" if spec.api == "chat" else "/completions"
+    return Call(path, {**spec.added.neutral, **body, **spec.added.body})
 
 
 def _prompt(spec: EndpointSpec, request: Request) -> Body:
