@@ -109,6 +109,7 @@ _METRICS = {
     "macro_accuracy": "macro accuracy",
     "normalized_gain": "gain over chance",
     "max_errors": "errors",
+    "refused_rate": "refused answers",
     "truncated_rate": "truncated answers",
     "unparsed_rate": "unparsed answers",
     "error_rate": "error rate",

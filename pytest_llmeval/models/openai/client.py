@@ -229,8 +229,8 @@ class Client:
             request.benchmark, lambda dialect: payloads.letter_call(self._spec, request, dialect)
         )
         tokens = payloads.read_usage(data)
-        if payloads.is_filtered(data):
-            return Response(request.id, text="", finish_reason=payloads.FILTERED)
+        if (refusal := payloads.read_refusal(data)) is not None:
+            return Response(request.id, text=refusal.text, finish_reason=refusal.finish_reason)
         requested = call.body.get("top_logprobs") or call.body["logprobs"]
         try:
             top = payloads.read_top_tokens(data, requested)
