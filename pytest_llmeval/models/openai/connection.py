@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from pytest_llmeval.models.openai import faults
 from pytest_llmeval.models.openai import payloads
@@ -29,6 +32,7 @@ class Connection:
         self._spec = spec
         self._key = key
         self._headers = headers
+        self._secrets = (key, *headers.values(), *proxy_passwords())
         self._timeout = timeout
         self._sdk: Any = None
 
@@ -71,7 +75,7 @@ class Connection:
                 faults.timeout_fault(round(seconds, 1)) if timed_out else connection_fault(origin)
             )
         # Outside the except clauses, so that the exception does not refer to objects of the SDK.
-        raise RequestFailedError(fault.redacted(self._key, *self._headers.values()))
+        raise RequestFailedError(fault.redacted(*self._secrets))
 
     def _connect(self) -> Any:
         import openai
@@ -92,6 +96,18 @@ class Connection:
             default_headers={name: value.reveal() for name, value in self._headers.items()},
             http_client=http_client,
         )
+
+
+def proxy_passwords() -> list[Secret]:
+    """Return the passwords in the proxies of the environment, which errors of the client repeat."""
+    passwords = []
+    for url in getproxies().values():
+        try:
+            password = urlsplit(url).password or ""
+        except ValueError:
+            continue
+        passwords += [Secret(text) for text in {password, unquote(password)}]
+    return passwords
 
 
 def _origin(error: BaseException) -> BaseException:
