@@ -191,6 +191,10 @@ class RunSession:
             if isinstance(resumable, RunFolder) and other:
                 resumable = f"{resumable.path.name} has other gates, alpha or waves"
             if isinstance(resumable, RunFolder):
+                added = resumable.read("run.json").get("additions", {})
+                if added != self.models.additions:
+                    resumable = f"{resumable.path.name} has other body fields or headers"
+            if isinstance(resumable, RunFolder):
                 reopen(resumable)
                 resumable.write("run.json", self._with_settings(resumable.read("run.json")))
                 self._is_resumed = True

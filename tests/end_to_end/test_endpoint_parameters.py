@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from pytest_llmeval.core import ConfigError
@@ -89,6 +91,22 @@ def test_a_run_with_other_fields_is_not_compared(endpoint):
         ["*asked by 'chat' against 'chat, with {\"reasoning_effort\":\"low\"}'*"]
     )
     assert len(server.bodies) == 9
+
+
+def test_a_run_with_other_fields_is_not_resumed(endpoint):
+    """Its run.json would describe requests that it did not send."""
+    low, high = (f"--llm-extra-body={json.dumps({'verbosity': word})}" for word in ("low", "high"))
+    with serve() as server:
+        assert run(endpoint, server, low).ret == 0
+        first = endpoint.run_folder
+        assert run(endpoint, server, low, "--llm-resume").ret == 0
+        assert (endpoint.run_folder, len(server.bodies)) == (first, 9)
+        result = run(endpoint, server, high, "--llm-resume")
+    result.stdout.fnmatch_lines(
+        [f"nothing to resume: {first.name} has other body fields or headers; a new run*"]
+    )
+    assert endpoint.run_folder != first
+    assert [body["verbosity"] for body in server.bodies] == ["low"] * 9 + ["high"] * 9
 
 
 @pytest.mark.parametrize("source", ["text", "file", "ini"])
