@@ -79,6 +79,8 @@ class Protocol:
     draw: Draw = "first"
     #: Shots of the protocol itself, used instead of the pool.
     examples: tuple[Item, ...] = ()
+    #: System prompt of a chat, before the template's description.
+    system: str = ""
     #: In a chat, the shots are text before the question instead of turns.
     shots_as_text: bool = False
     #: Hash of all lists of shots that occur in the data set.
@@ -96,6 +98,7 @@ class Protocol:
         owner = f"protocol {self.name!r}"
         check_kind(owner, "template", self.template, Template)
         check_kind(owner, "scorer", self.scorer, str)
+        check_kind(owner, "system", self.system, str)
         check_several(owner, "also", self.also, str)
         check_number(owner, "shots", self.shots, lowest=0)
         check_number(owner, "samples", self.samples, lowest=1)
@@ -247,8 +250,11 @@ class Protocol:
             if as_text:
                 shots = tuple((f"{question}{delimiter}", answer) for question, answer in shots)
             delimiter = ""
+        description = _require_text("description", template.description(item.subject))
+        if self.chat and self.system:
+            description = "\n\n".join(filter(None, (self.system, description)))
         return Prompt(
-            description=_require_text("description", template.description(item.subject)),
+            description=description,
             shots=shots,
             question=_require_text("question", template.question(item)),
             delimiter=delimiter,

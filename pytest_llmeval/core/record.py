@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from pytest_llmeval.core.plan import is_content_free
 from pytest_llmeval.core.plan import is_order_test
+from pytest_llmeval.core.request import FILTERED
+from pytest_llmeval.core.request import REFUSED
 
 
 class Outcome(StrEnum):
@@ -101,6 +103,11 @@ class Record:
     def truncated(self) -> bool:
         """Whether the text ended at the token limit, or within its reasoning."""
         return self.finish_reason == "length" and self.outcome is not Outcome.ERROR
+
+    @property
+    def refused(self) -> bool:
+        """Whether there is no answer because the server marks the reply as refused or filtered."""
+        return self.outcome is Outcome.UNPARSED and self.finish_reason in (FILTERED, REFUSED)
 
     @property
     def all_tied_answer(self) -> bool:

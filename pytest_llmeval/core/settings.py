@@ -30,7 +30,8 @@ class Settings:
     """The settings of the user, from the command line or the ini file.
 
     ``endpoint``: options of endpoints, as arguments of their ``open_model``. ``decoding``: fields
-    of ``Decoding`` that replace those of the protocol. ``trials``: limits of the
+    of ``Decoding`` that replace those of the protocol. ``system``: system prompt of protocols with
+    ``chat``. ``trials``: limits of the
     containers in which tests of SWE-bench are run.
 
     ``shard`` is (i, n), counted from 1. ``baseline`` is a path, or the name of a baseline in the
@@ -45,6 +46,7 @@ class Settings:
     cache: Path | None
     data: Path | None
     protocol: str | None
+    system: str | None
     shots: int | None
     samples: int
     decoding: Mapping[str, Any]

@@ -150,3 +150,37 @@ def check_text(owner: str, name: str, value: Any) -> None:
     """Raise DataError unless ``value``, a field of an item, is text."""
     if not isinstance(value, str):
         raise DataError(f"{owner}: {name} is of type {type(value).__name__}, not text")
+
+
+def read_json_object(text: str, source: str) -> dict[str, Any]:
+    """Return the JSON object in a text; raise ConfigError, in one line, if it has none.
+
+    Also refuses a key that an object has twice, and the numbers NaN and Infinity, which JSON does not
+    have. ``source``: where the text is from, for the message.
+    """
+    value = parse_json(text, source)
+    if not isinstance(value, dict):
+        raise ConfigError(f'{source}: expected a JSON object, such as {{"top_k": -1}}')
+    return value
+
+
+def parse_json(text: str, source: str) -> Any:
+    """Return the value of a JSON text; raise ConfigError, in one line, if it is malformed."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in pairs]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"key {name!r} is given twice")
+        return dict(pairs)
+
+    def no_number(name: str) -> Any:
+        raise ValueError(f"{name} is not a number of JSON")
+
+    try:
+        return json.loads(text, object_pairs_hook=unique, parse_constant=no_number)
+    except json.JSONDecodeError as error:
+        place = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}"
+        raise ConfigError(f"{source}: malformed JSON: {error.msg} ({place})") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{source}: malformed JSON: {error}") from None

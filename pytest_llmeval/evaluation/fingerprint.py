@@ -46,6 +46,8 @@ def protocol_content(protocol: Protocol) -> dict[str, Any]:
         "chat": protocol.chat,
         "shots_as_text": protocol.chat and protocol.shots_as_text,
         "prefix": protocol.prefix,
+        # Only if there is one, so that other protocols keep their fingerprints.
+        **({"system": protocol.system} if protocol.chat and protocol.system else {}),
         **({"sandbox": protocol.sandbox} if get_scorer(protocol.scorer).jobs else {}),
         "samples": protocol.answers_per_item,
         "decoding": None

@@ -41,7 +41,8 @@ def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings
 
     A protocol named in the marker takes precedence over the command line's. ``+chat``, ``+chat-text``, ``+generate`` and ``+embed:MODEL`` after the name (or alone,
     for the default protocol) modify it. ``--llm-shots``, ``--llm-samples``, ``--llm-temperature``
-    and ``--llm-max-tokens`` override its numbers in both cases.
+    and ``--llm-max-tokens`` override its numbers in both cases, and a chat gets the system prompt of
+    ``--llm-system``.
 
     Raises ConfigError for an unknown name, suggesting the nearest.
     """
@@ -74,6 +75,8 @@ def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings
         protocol = replace(protocol, shots=settings.shots)
     if settings.decoding:
         protocol = replace(protocol, decoding=replace(protocol.decoding, **settings.decoding))
+    if settings.system is not None and protocol.chat:
+        protocol = replace(protocol, system=settings.system)
     if settings.samples > 1:
         protocol = replace(protocol, samples=settings.samples)
     return protocol

@@ -262,8 +262,9 @@ _MEASURES: Mapping[str, _Measure] = {
     "accuracy": _measure_accuracy,
     "macro_accuracy": _measure_macro,
     "normalized_gain": _measure_gain,
-    # An error is not an answer, so it is neither unparsed nor truncated.
+    # An error is not an answer, so it is neither unparsed nor refused nor truncated.
     "unparsed_rate": _rate(lambda counts: (counts.unparsed, counts.answered)),
+    "refused_rate": _rate(lambda counts: (counts.refused, counts.answered)),
     "truncated_rate": _rate(lambda counts: (counts.truncated, counts.answered)),
     "error_rate": _rate(lambda counts: (counts.error, counts.attempted)),
     # As leaderboards give it: what is missing or an error is not resolved.

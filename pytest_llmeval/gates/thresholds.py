@@ -91,6 +91,7 @@ class _MetricGates(Table):
 
     accuracy: Accuracy | None = None
     unparsed_rate: Rate | None = None
+    refused_rate: Rate | None = None
     truncated_rate: Rate | None = None
     error_rate: Rate | None = None
     resolved_rate: Accuracy | None = None
@@ -117,6 +118,7 @@ _METRICS = (
     "macro_accuracy",
     "normalized_gain",
     "unparsed_rate",
+    "refused_rate",
     "truncated_rate",
     "error_rate",
     "resolved_rate",

@@ -27,7 +27,8 @@ def count_text(metric: str, result: Result) -> str:
     counts = result.counts
     if metric == "error_rate":
         return f"{error_count(counts.error)} in {answer_count(counts.attempted, result.samples)}"
-    for name, events in (("unparsed", counts.unparsed), ("truncated", counts.truncated)):
+    for name in ("unparsed", "refused", "truncated"):
+        events = getattr(counts, name)
         if metric == f"{name}_rate":
             text = f"{events:,} of {counts.answered:,} answers {name}"
             return f"{text}, plus {error_count(counts.error)}" if counts.error else text

@@ -44,6 +44,8 @@ class ItemOutcomes:
     tie: bool = False
     #: Number of answers whose choices all had equal log-likelihoods.
     all_tied: int = 0
+    #: Number of unparsed answers that the server marks as refused or filtered.
+    refused: int = 0
     #: How each answer was extracted, if the scorer reports it.
     details: tuple[str, ...] = ()
 
@@ -64,7 +66,8 @@ class Counts:
 
     ``total`` is the number of answers for all items of the benchmark, selected or not. ``wrong``
     excludes ``unparsed``, which is scored as wrong but counted separately. ``truncated`` and
-    ``all_tied`` answers also have one of these outcomes. ``tally`` groups the answers by item.
+    ``all_tied`` answers also have one of these outcomes; ``refused`` ones are unparsed. ``tally``
+    groups the answers by item.
     Addition is associative and commutative, so the result does not depend on how a run was split
     over workers or machines. Raises ValueError for inconsistent counts.
     """
@@ -76,6 +79,7 @@ class Counts:
     error: int = 0
     truncated: int = 0
     all_tied: int = 0
+    refused: int = 0
     #: (answered, correct) of an item → number of items. None: every item has one answer.
     spread: Mapping[tuple[int, int], int] | None = None
 
@@ -90,6 +94,8 @@ class Counts:
             raise ValueError(f"{self.truncated} truncated of {self.answered} answered")
         if self.all_tied > self.answered:
             raise ValueError(f"{self.all_tied} all tied of {self.answered} answered")
+        if self.refused > self.unparsed:
+            raise ValueError(f"{self.refused} refused of {self.unparsed} unparsed")
         if self.spread is not None:
             answers = sum(n * items for (n, _), items in self.spread.items())
             correct = sum(c * items for (_, c), items in self.spread.items())
@@ -279,6 +285,7 @@ def aggregate(
     outcomes: Counter[tuple[str, Outcome]] = Counter()
     truncated: Counter[str] = Counter()
     all_tied: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
     spreads: dict[str, Counter[tuple[int, int]]] = {subject: Counter() for subject in sizes}
     by_sample = [[0, 0] for _ in range(samples)] if samples > 1 else []
     dropped = apart = ties = 0
@@ -296,6 +303,7 @@ def aggregate(
                 sample[1] += outcome is not Outcome.ERROR
         truncated[item.subject] += item.truncated
         all_tied[item.subject] += min(item.all_tied, item.answered)
+        refused[item.subject] += item.refused
         dropped += item.dropped_shots
         apart += item.encoded_apart
         ties += item.tie and item.answered > 0
@@ -308,6 +316,7 @@ def aggregate(
             error=outcomes[subject, Outcome.ERROR],
             truncated=truncated[subject],
             all_tied=all_tied[subject],
+            refused=refused[subject],
             spread=spreads[subject] if samples > 1 else None,
         )
         for subject, size in sizes.items()

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 from typing import Protocol
 from typing import runtime_checkable
 from urllib.parse import parse_qsl
@@ -112,6 +113,11 @@ class Model(ABC):
     @cached_property
     def request_modes(self) -> Mapping[Ask, str]:
         """Mode in which each kind of request is sent, for backends with several modes."""
+        return {}
+
+    @cached_property
+    def additions(self) -> Mapping[str, Any]:
+        """Fields and names of headers that are added to every request, for ``run.json``."""
         return {}
 
     @cached_property

@@ -6,7 +6,10 @@ Every function raises ConfigError for a value that cannot be used.
 from __future__ import annotations
 
 import math
+import re
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.bias.debiasing import AVERAGING
@@ -14,6 +17,11 @@ from pytest_llmeval.bias.debiasing import METHODS
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.plan import ORDER_TESTS
+from pytest_llmeval.core.validation import read_json_object
+from pytest_llmeval.core.validation import read_text
+
+# A single word with a suffix, such as prompts/system.txt, names a file.
+_FILE_NAME = re.compile(r"\S+\.[A-Za-z]{1,8}")
 
 
 def read_count(text: str, source: str, lowest: int) -> int:
@@ -119,3 +127,53 @@ def read_shard(text: str | None) -> tuple[int, int] | None:
     if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
         raise ConfigError(f"--llm-shard {text}: expected I/N with 1 <= I <= N, for example 1/4")
     return int(part), int(parts)
+
+
+def read_object(text: str, source: str, start: Path) -> Mapping[str, Any]:
+    """Return a JSON object that is the text, or the content of the file that it names.
+
+    ``start``: folder of relative paths. Raises ConfigError.
+    """
+    if text.lstrip().startswith(("{", "[", '"')):
+        return read_json_object(text, source)
+    return read_json_object(read_text(start / text, "file"), f"{source}: {text}")
+
+
+def read_prose(text: str, source: str, start: Path) -> str:
+    """Return the text, or the content of the file that it names, without white space around it.
+
+    ``start``: folder of relative paths. Raises ConfigError for a missing or empty file.
+    """
+    path = start / text
+    try:
+        is_file = path.is_file()
+    except (OSError, ValueError):  # a long text is not the name of a file
+        is_file = False
+    if is_file or _FILE_NAME.fullmatch(text):
+        text, source = read_text(path, "file"), f"{source}: {text}"
+    if not text.strip():
+        raise ConfigError(f"{source}: no text")
+    return text.strip()
+
+
+def read_headers(values: list[str], source: str) -> Mapping[str, str]:
+    """Return header name → environment variable with its value. Raises ConfigError.
+
+    No message repeats a value, which may be a credential.
+    """
+    variables: dict[str, str] = {}
+    for text in values:
+        name, _, value = text.partition("=")
+        name, variable = name.strip(), value.strip().removeprefix("env:")
+        example = f"write {name or 'NAME'}=env:VARIABLE"
+        if not value.strip():
+            raise ConfigError(f"{source} {name}: no value; {example}")
+        if variable == value.strip() or not variable:
+            raise ConfigError(
+                f"{source} {name}: the value has to come from an environment variable, because the"
+                f" command line is stored in run.json; {example}"
+            )
+        if name.lower() in map(str.lower, variables):
+            raise ConfigError(f"{source} {name}: the header is given twice")
+        variables[name] = variable
+    return variables

@@ -20,7 +20,10 @@ from pytest_llmeval.plugin.option_values import read_amount
 from pytest_llmeval.plugin.option_values import read_contamination
 from pytest_llmeval.plugin.option_values import read_count
 from pytest_llmeval.plugin.option_values import read_debias
+from pytest_llmeval.plugin.option_values import read_headers
 from pytest_llmeval.plugin.option_values import read_hybrid
+from pytest_llmeval.plugin.option_values import read_object
+from pytest_llmeval.plugin.option_values import read_prose
 from pytest_llmeval.plugin.option_values import read_shard
 from pytest_llmeval.plugin.option_values import read_trials
 from pytest_llmeval.plugin.project_fixtures import project_fixture
@@ -28,7 +31,9 @@ from pytest_llmeval.plugin.project_fixtures import project_fixture
 
 class _Option(NamedTuple):
     flag: str
-    kind: str  # "text", "path", "list", "count", "amount", "flag", or choices joined by "|"
+    #: ``text``, ``path``, ``list``, ``count``, ``amount``, ``flag``, ``json`` and ``prose`` (the text
+    #: or a file with it), ``headers``, or choices joined by ``|``.
+    kind: str
     default: Any
     help: str
     metavar: str | None = None
@@ -47,6 +52,20 @@ _OPTIONS = (
         "SPEC",
     ),
     _Option("base-url", "text", None, "base URL of the openai: endpoints, ending in /v1", "URL"),
+    _Option(
+        "extra-body",
+        "json",
+        None,
+        "fields that are added to the requests of endpoints: a JSON object or a file with it",
+        "JSON|FILE",
+    ),
+    _Option(
+        "header",
+        "headers",
+        [],
+        "HTTP header of requests to endpoints, with the value of VARIABLE; repeatable",
+        "NAME=env:VARIABLE",
+    ),
     _Option("max-concurrency", "count", None, "most requests in flight, over all workers", "N"),
     _Option("requests-per-minute", "count", None, "most requests per minute to an endpoint", "N"),
     _Option("tokens-per-minute", "count", None, "most tokens per minute to an endpoint", "N"),
@@ -74,6 +93,9 @@ _OPTIONS = (
     _Option("cache", "path", None, "file in which the responses of endpoints are cached", "FILE"),
     _Option("data", "path", None, "folder with a subfolder per benchmark (or LLMEVAL_DATA)", "DIR"),
     _Option("protocol", "text", None, "protocol, e.g. hendrycks, lmeval+chat, +generate", "NAME"),
+    _Option(
+        "system", "prose", None, "system prompt of chats: a text or a file with it", "TEXT|FILE"
+    ),
     _Option("shots", "count", None, "number of few-shot examples (default: the protocol's)", "N"),
     _Option("temperature", "amount", None, "sampling temperature of generated text", "T"),
     _Option("max-tokens", "count", None, "maximum length of a generated answer in tokens", "N"),
@@ -150,7 +172,8 @@ _OPTIONS = (
 TRUST = "llm-i-trust-this-code"
 
 _ENDPOINT_OPTIONS = (
-    *("base-url", "max-concurrency", "requests-per-minute", "tokens-per-minute"),
+    *("base-url", "extra-body", "header"),
+    *("max-concurrency", "requests-per-minute", "tokens-per-minute"),
     *("timeout", "max-cost"),
 )
 
@@ -171,7 +194,7 @@ def add_options(parser: pytest.Parser) -> None:
         if option.kind == "flag":
             group.addoption(flag, action="store_true", default=None, help=option.help)
             parser.addini(ini, option.help, type="bool", default=option.default)
-        elif option.kind == "list":
+        elif option.kind in ("list", "headers"):
             group.addoption(
                 flag, action="append", default=None, metavar=option.metavar, help=option.help
             )
@@ -216,6 +239,7 @@ def read_settings(config: pytest.Config) -> Settings:
         cache=value["cache"],
         data=value["data"] or (Path(environment) if environment else None),
         protocol=value["protocol"],
+        system=value["system"],
         shots=value["shots"],
         samples=value["samples"],
         decoding=_set_options(value, ("temperature", "max-tokens")),
@@ -345,11 +369,17 @@ def _read(config: pytest.Config, option: _Option) -> Any:
         value, source = ini.read_value(config, option.ini), ini.setting_source(config, option.ini)
     if "|" in option.kind and value not in option.kind.split("|"):
         raise ConfigError(f"{source}: {value!r} is not one of {option.kind.replace('|', ', ')}")
+    if option.kind == "headers":
+        return read_headers(value, source) or None
     if value in (None, ""):
         default = option.default
         return start / default if option.kind == "path" and default else default
     if option.kind == "path":
         return start / value
+    if option.kind == "json":
+        return read_object(value, source, start)
+    if option.kind == "prose":
+        return read_prose(value, source, start)
     if option.kind == "count":
         return read_count(value, source, lowest=0 if option.flag in ("seed", "shots") else 1)
     if option.kind == "amount":

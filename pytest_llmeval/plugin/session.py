@@ -17,7 +17,6 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.settings import Settings
-from pytest_llmeval.evaluation.order_tests import order_test_notes
 from pytest_llmeval.gates import NO_BASELINE
 from pytest_llmeval.gates import CollectedBenchmark
 from pytest_llmeval.gates import NotCompared
@@ -30,6 +29,7 @@ from pytest_llmeval.overlap.report import OverlapReport
 from pytest_llmeval.plugin.outcomes import UNANSWERED
 from pytest_llmeval.plugin.outcomes import Outcomes
 from pytest_llmeval.plugin.planned_models import check_models
+from pytest_llmeval.plugin.planned_models import plan_notes
 from pytest_llmeval.plugin.waves import WaveDecisions
 from pytest_llmeval.plugin.waves import check_sequential
 from pytest_llmeval.reports.formatting import usage_lines
@@ -208,11 +208,11 @@ class RunSession:
             resumable = find_resumable(root, self.plan)
             if isinstance(resumable, ResumableRun):
                 folder = resumable.folder
-                manifest = folder.read("run.json")
-                if self._sequential in (None, manifest.get("sequential")):
+                difference = self._other_settings(folder.read("run.json"))
+                if difference is None:
                     self._reopen(resumable)
                     return folder
-                resumable = f"{folder.path.name} has other gates, alpha or waves"
+                resumable = f"{folder.path.name} has other {difference}"
             if resumable is not None:
                 self.notes.append(f"nothing to resume: {resumable}; a new run was started")
         manifest = new_manifest(
@@ -220,6 +220,7 @@ class RunSession:
             command,
             limit=self.settings.limit,
             asked=self.models.request_modes,
+            additions=self.models.additions,
             template_dates=self.models.template_dates,
         )
         if self._sequential is not None:
@@ -231,6 +232,14 @@ class RunSession:
 
             folder.write("order.json", order_document(self.plan))
         return folder
+
+    def _other_settings(self, manifest: Mapping[str, Any]) -> str | None:
+        """Return what a run has differently that is not in its plan; None if nothing."""
+        if self._sequential not in (None, manifest.get("sequential")):
+            return "gates, alpha or waves"
+        if manifest.get("additions", {}) != self.models.additions:
+            return "body fields or headers"
+        return None
 
     def _reopen(self, run: ResumableRun) -> None:
         """Continue a stored run."""
@@ -428,21 +437,3 @@ class RunSession:
             key = (model, record.benchmark, record.protocol, record.item)
             if key in unreported and not record.left_out:
                 self._writer.append(replace(record, left_out=True))
-
-
-def plan_notes(plan: Plan, settings: Settings) -> Iterator[str]:
-    """Yield notes on a plan: warnings about data, identical samples, options without effect."""
-    yield from dict.fromkeys(warning for result in plan.results for warning in result.warnings)
-    greedy = {
-        f"protocol {variant.name!r} of {result.benchmark} is greedy (temperature 0): its samples"
-        " differ only if the model is not deterministic"
-        for result in plan.results
-        for variant in result.variants
-        if variant.samples > 1 and variant.protocol["decoding"]["temperature"] == 0
-    }
-    yield from sorted(greedy)
-    if settings.debias and not any(result.debias for result in plan.results):
-        yield "--llm-debias: no effect, because no benchmark of this run compares letters"
-    yield from order_test_notes(plan)
-    if settings.permutations and not any(result.arms for result in plan.results):
-        yield "--llm-permutations: no effect, because no benchmark of this run has options"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -36,6 +37,7 @@ def run_notes(run: Run) -> list[str]:
     return [
         *imported_lines(run.manifest),
         *replica_lines(run.manifest),
+        *addition_lines(run.manifest),
         *run.incomplete_debiasing(),
         *exclusions(measurements),
         *scorer_disagreements(measurements),
@@ -64,6 +66,17 @@ def replica_lines(manifest: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"{model} ran as {where['replicas']} replicas on Ray ({where['address']}): {places}{dtype}"
         )
+
+
+def addition_lines(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Yield, for every model with added body fields or headers, what its requests had."""
+    for model, added in manifest.get("additions", {}).items():
+        parts = [
+            *(f"{name}={json.dumps(value)}" for name, value in added.get("body", {}).items()),
+            *(f"header {name}" for name in added.get("headers", ())),
+            *([f"neutral values for {added['server']}"] if added.get("server") else []),
+        ]
+        yield f"{model.partition('?')[0]}: requests were sent with {', '.join(parts)}"
 
 
 def failure_lines(records: Iterable[Record]) -> Iterator[str]:
@@ -108,6 +121,7 @@ _METRICS = {
     "macro_accuracy": "macro accuracy",
     "normalized_gain": "gain over chance",
     "max_errors": "errors",
+    "refused_rate": "refused answers",
     "truncated_rate": "truncated answers",
     "unparsed_rate": "unparsed answers",
     "error_rate": "error rate",
@@ -193,6 +207,7 @@ def _question(protocol: Mapping[str, Any], request_mode: str) -> str:
     chat = (
         "The question is formatted with the model's chat template"
         + (", the examples as text in the same turn" if protocol.get("shots_as_text") else "")
+        + _system(protocol)
         if protocol["chat"]
         else "The question is plain text, without a chat template"
     )
@@ -204,7 +219,16 @@ def _question(protocol: Mapping[str, Any], request_mode: str) -> str:
     tokens = "greedily" if temperature == 0 else f"at temperature {temperature:g}"
     samples = protocol["samples"]
     texts = "one text is" if samples == 1 else f"{samples} texts are"
-    return f"{chat}; {texts} generated {tokens}, with at most {decoding['max_tokens']:,} tokens."
+    # An added body field can change the text; the plain mode (chat, completions) cannot.
+    mode = f", requested by {request_mode}" if " " in request_mode else ""
+    limit = f"with at most {decoding['max_tokens']:,} tokens"
+    return f"{chat}; {texts} generated {tokens}, {limit}{mode}."
+
+
+def _system(protocol: Mapping[str, Any]) -> str:
+    """Return the system prompt that the user added, in words; empty if there is none."""
+    text = protocol.get("system")
+    return f", after the system prompt {json.dumps(text, ensure_ascii=False)}" if text else ""
 
 
 def _reading(protocol: Mapping[str, Any]) -> str:

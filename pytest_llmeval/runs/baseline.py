@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 
+from pytest_llmeval.core import REFUSED
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
@@ -34,7 +35,11 @@ _LETTERS = {
     Outcome.UNPARSED: "u",
     Outcome.ERROR: "e",
 }
-_OUTCOMES = {letter: outcome for outcome, letter in _LETTERS.items()}
+_REFUSED = "r"  # unparsed, because the reply was refused or filtered
+_OUTCOMES = {
+    **{letter: outcome for outcome, letter in _LETTERS.items()},
+    _REFUSED: Outcome.UNPARSED,
+}
 _NOT_RUN = "-"  # a sample without an outcome between others
 # Fields of an item, stored as lists of ids if there are any.
 _FLAGS = ("tie", "all_tied", "dropped_shots", "encoded_apart")
@@ -47,6 +52,7 @@ _MANIFEST_FIELDS = (
     "seed",
     "limit",
     "asked",
+    "additions",
     "template_dates",
     "samples",
     "model_fingerprints",
@@ -225,7 +231,7 @@ def _pack(items: dict[str, dict[int, Record]]) -> dict[str, Any]:
 
 
 def _letter(record: Record) -> str:
-    letter = _LETTERS[record.outcome]
+    letter = _REFUSED if record.refused else _LETTERS[record.outcome]
     return letter.upper() if record.truncated else letter
 
 
@@ -269,12 +275,16 @@ def _unpack_item(
             answer=None,
             gold="",
             sample=sample,
-            finish_reason="length" if letter.isupper() else None,
+            finish_reason=_finish_reason(letter),
             tie=tie,
             all_tied=all_tied,
             dropped_shots=int(dropped_shots),
             encoded_apart=int(encoded_apart),
         )
+
+
+def _finish_reason(letter: str) -> str | None:
+    return REFUSED if letter == _REFUSED else "length" if letter.isupper() else None
 
 
 def _candidates(path: Path, folder: Path) -> list[str]:

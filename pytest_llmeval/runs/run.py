@@ -380,6 +380,7 @@ def _outcomes(records: Iterable[Record]) -> Iterator[tuple[str, ItemOutcomes]]:
                 subject=first.subject,
                 outcomes=tuple([record.outcome for record in samples]),
                 truncated=[record.truncated for record in samples].count(True),
+                refused=[record.refused for record in samples].count(True),
                 dropped_shots=first.dropped_shots > 0,
                 encoded_apart=first.encoded_apart > 0,
                 tie=first.tie,

@@ -109,6 +109,7 @@ class _Manifest(_Document):
     failed_tests: int = 0
     hybrid: dict[str, float] = {}
     request_modes: dict[str, dict[str, str]] = Field({}, alias="asked")
+    additions: dict[str, dict[str, Any]] = {}
     command: list[str] = []
     baseline: str | None = None
     template_dates: dict[str, str] = {}

@@ -273,11 +273,17 @@ def test_filtered_and_refused_items_are_unparsed_and_counted(endpoint):
     flagged = {"error": {"message": "The prompt was flagged", "code": "content_filter"}}
     refusal = chat(None, refusal="I can't say that it is B.")
     replies = {"art question": [[400, flagged]], "law question 1": [refusal]}
+    endpoint.thresholds("[benchmarks.bench]\nrefused_rate = 0.5\nsubjects.law.refused_rate = 0.5")
     with serve(Script(replies=replies)) as server:
         result = run(endpoint, server)
-    assert result.ret == 0
+    assert result.ret == 1
     metrics = endpoint.metrics()
     assert (metrics["unparsed"], metrics["errors"]) == (31, 0)
+    assert (metrics["refused"], metrics["refused_rate"]) == (31, 31 / 32)
+    gates = {gate["id"]: gate for gate in endpoint.document("gates.json")["gates"]}
+    failed, passed = gates["bench::refused_rate"], gates["bench::subjects.law::refused_rate"]
+    assert (failed["status"], failed["reason"]) == ("fail", "31 of 32 answers refused")
+    assert (passed["status"], passed["measured"]) == ("pass", 0.5)
     by_reason = {}
     for record in records_of(endpoint):
         by_reason.setdefault(record["finish_reason"], []).append(record)

@@ -37,10 +37,12 @@ from support.gate_results import verdicts
         ("truncated_rate = { min = 0.06 }", "fail", 0.05, "5 of 100 answers truncated"),
         ("error_rate = 0", "pass", 0, "0 errors in 100 items"),
         ("unparsed_rate = 0.1", "pass", 0.1, "10 of 100 answers unparsed"),
+        ("refused_rate = 0.04", "pass", 0.04, "4 of 100 answers refused"),
+        ("refused_rate = 0.03", "fail", 0.04, "4 of 100 answers refused"),
     ],
 )
 def test_rates(gate: str, status: str, measured: float, reason: str) -> None:
-    run = result(Counts(100, 50, 40, 10, truncated=5))
+    run = result(Counts(100, 50, 40, 10, truncated=5, refused=4))
     verdict = one(gate, run)
     assert (verdict.status, verdict.measured, verdict.reason) == (status, measured, reason)
     assert verdict.interval == pytest.approx(wilson_interval(round(measured * 100), 100))

@@ -34,6 +34,14 @@ def test_unparsed_is_wrong_and_counted_apart() -> None:
     assert (shown["wrong"], shown["unparsed"], shown["unparsed_rate"]) == (0, 1, 0.5)
 
 
+def test_refused_answers_are_unparsed_ones() -> None:
+    items = [item(UNPARSED, refused=1), item(UNPARSED), item(CORRECT), item(CORRECT)]
+    shown = summarize(total(items, {"s": 4}))
+    assert (shown["unparsed"], shown["refused"], shown["refused_rate"]) == (2, 1, 0.25)
+    with pytest.raises(ValueError, match="1 refused of 0 unparsed"):
+        Counts(4, correct=4, refused=1)
+
+
 def test_errors_leave_the_result_incomplete() -> None:
     """Neither 80/90 nor 80/100 silently, but both."""
     shown = summarize(result({"s": Counts(100, correct=80, wrong=10, error=10)}))

@@ -54,6 +54,18 @@ def test_a_baseline_measures_what_the_run_did(make_run, tmp_path):
         assert (one.data_hash, one.model_fingerprint) == (other.data_hash, other.model_fingerprint)
 
 
+def test_refused_answers_are_still_counted(make_run, tmp_path):
+    run = make_run("a", {"art-0": "u", "art-1": "u", "art-2": "c"})
+    reasons = {"art-0": "refusal", "art-2": "content_filter"}
+    records = [replace(r, finish_reason=reasons.get(r.item)) for r in run.records]
+    run = replace(run, records=tuple(records))
+    save_baseline(run, tmp_path / "a.json")
+    for measured in (run, read_baseline(tmp_path / "a.json")):
+        (measurement,) = measured.measurements()
+        # A filtered reply with an answer in its text was not refused.
+        assert (measurement.result.counts.unparsed, measurement.result.counts.refused) == (2, 1)
+
+
 def test_choices_encoded_apart_are_still_counted(make_run, tmp_path):
     run = make_run("a", ITEMS)
     records = tuple(replace(one, encoded_apart=2 * (one.answer == "A")) for one in run.records)

@@ -16,6 +16,7 @@ import json
 import math
 import re
 import socket
+import ssl
 import struct
 import sys
 import threading
@@ -99,6 +100,8 @@ class Server:
         self.banned = False
         self.most_at_once = 0
         self.keys: set[str] = set()
+        #: The header lines of every request.
+        self.headers: list[str] = []
         self.asked: Counter[str] = Counter()
         self.sent_faults: Counter[str] = Counter()
         self._busy = 0
@@ -138,6 +141,7 @@ class Server:
         found = re.search(r"^authorization: bearer (.*)$", headers, re.IGNORECASE | re.MULTILINE)
         key = found.group(1).strip() if found else ""
         self.keys.add(key)
+        self.headers.append(headers)
         if self._bans(now):
             connection.reply(403, error("banned: too many requests", "banned"))
             return
@@ -390,21 +394,25 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
 
-async def _listen(server: Server) -> asyncio.Server:
+async def _listen(server: Server, tls: ssl.SSLContext | None = None) -> asyncio.Server:
     loop = asyncio.get_running_loop()
-    listening = await loop.create_server(lambda: Connection(server), "127.0.0.1", 0, backlog=1024)
-    server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1"
+    listening = await loop.create_server(
+        lambda: Connection(server), "127.0.0.1", 0, backlog=1024, ssl=tls
+    )
+    server.url = (
+        f"{'https' if tls else 'http'}://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1"
+    )
     return listening
 
 
 @contextmanager
-def serve(script: Script | None = None) -> Iterator[Server]:
-    """A server in a thread of this process."""
+def serve(script: Script | None = None, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
+    """A server in a thread of this process; with a TLS context at an ``https`` address."""
     server = Server(script or Script())
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    listening = asyncio.run_coroutine_threadsafe(_listen(server), loop).result()
+    listening = asyncio.run_coroutine_threadsafe(_listen(server, tls), loop).result()
     try:
         yield server
     finally:

@@ -141,6 +141,7 @@ def _full_result(metric: str, size: int, chance: float | None, number: int) -> R
     others = size - number
     counts = {
         "unparsed_rate": Counts(size, correct=others, unparsed=number),
+        "refused_rate": Counts(size, correct=others, unparsed=number, refused=number),
         "truncated_rate": Counts(size, correct=size, truncated=number),
         "error_rate": Counts(size, correct=others, error=number),
     }.get(metric, Counts(size, correct=number, wrong=others))
@@ -160,6 +161,10 @@ def _unparsed(item: ItemOutcomes) -> tuple[int, int] | None:
     return None if Outcome.ERROR in item.outcomes else (events, events)
 
 
+def _refused(item: ItemOutcomes) -> tuple[int, int] | None:
+    return None if Outcome.ERROR in item.outcomes else (item.refused, item.refused)
+
+
 def _truncated(item: ItemOutcomes) -> tuple[int, int] | None:
     return None if Outcome.ERROR in item.outcomes else (item.truncated, item.truncated)
 
@@ -173,6 +178,7 @@ _EVENTS: Mapping[str, Callable[[ItemOutcomes], tuple[int, int] | None]] = {
     "accuracy": _correct,
     "normalized_gain": _correct,
     "unparsed_rate": _unparsed,
+    "refused_rate": _refused,
     "truncated_rate": _truncated,
     "error_rate": _error,
     "resolved_rate": _resolved,
@@ -180,6 +186,7 @@ _EVENTS: Mapping[str, Callable[[ItemOutcomes], tuple[int, int] | None]] = {
 
 _NOUNS = {
     "unparsed_rate": "unparsed",
+    "refused_rate": "refused",
     "truncated_rate": "truncated",
     "error_rate": "errors",
     "resolved_rate": "resolved",

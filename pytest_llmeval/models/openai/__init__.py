@@ -4,7 +4,8 @@ Keys: ``base_url``; ``api`` (``chat``, the default, or ``completions``); ``choic
 log-likelihoods of choices: ``top_logprobs`` (letters, from the likeliest next tokens) or ``echo``
 (any text, from an echoed prompt). Without it, such protocols generate letters instead. ``key_env``
 or ``key_file``: source of the key (by default OPENAI_API_KEY); ``name``: name in test ids and
-reports.
+reports; ``server``: ``vllm`` or ``sglang``, to which neutral values are sent for the parameters that
+it would take from the model's files. Further keys (``BODY_KEYS``) are fields of the request body.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from pytest_llmeval.core import FILTERED
 from pytest_llmeval.core import REFUSED
@@ -43,7 +45,9 @@ from pytest_llmeval.models.openai.limits import SharedState
 from pytest_llmeval.models.openai.spec import EndpointSpec
 from pytest_llmeval.models.openai.spec import Secret
 from pytest_llmeval.models.openai.spec import parse_spec
+from pytest_llmeval.models.openai.spec import read_header_secrets
 from pytest_llmeval.models.openai.spec import read_key
+from pytest_llmeval.models.openai.spec import refuse_stored_secrets
 
 # Maximum number of requests in flight if the user sets no limit.
 _MAX_IN_FLIGHT = 256
@@ -55,6 +59,8 @@ def open_model(
     rest: str,
     *,
     base_url: str | None = None,
+    extra_body: Mapping[str, Any] | None = None,
+    header: Mapping[str, str] | None = None,
     max_concurrency: int | None = None,
     requests_per_minute: float | None = None,
     tokens_per_minute: float | None = None,
@@ -68,7 +74,8 @@ def open_model(
 ) -> EndpointModel:
     """Return the model of the spec ``openai:<rest>``; sends nothing and does not import the SDK.
 
-    ``max_concurrency``: requests in flight; adjusted to the server if None. ``timeout``: seconds
+    ``extra_body``: fields that are added to every request. ``header``: header name → environment
+    variable with its value. ``max_concurrency``: requests in flight; adjusted to the server if None. ``timeout``: seconds
     for one HTTP request. ``prices``: by spec (``openai:NAME``). ``max_cost``: spending limit in the
     currency of the prices. ``spend_state``: sum of the cost over models and processes.
     ``shared_limits``: a file through which processes share the other limits.
@@ -76,7 +83,7 @@ def open_model(
     Raises ConfigError, in one line, for a missing extra, key or price, and for an invalid spec or
     option.
     """
-    spec = parse_spec(rest, base_url)
+    spec = parse_spec(rest, base_url, extra_body, header)
     for name, value in (
         ("max_concurrency", max_concurrency),
         ("requests_per_minute", requests_per_minute),
@@ -101,9 +108,12 @@ def open_model(
     if max_retries is not None:
         retry_policy = replace(retry_policy, max_retries=max_retries)
     shared = SharedState(shared_limits)
+    key, headers = read_key(spec), read_header_secrets(spec)
+    refuse_stored_secrets(spec, (key, *headers.values()))
     return EndpointModel(
         spec,
-        read_key(spec),
+        key,
+        headers,
         retry_policy=retry_policy,
         window=ConcurrencyWindow(
             max_concurrency or _MAX_IN_FLIGHT, fixed=max_concurrency is not None
@@ -126,6 +136,7 @@ class EndpointModel(Model):
         self,
         spec: EndpointSpec,
         key: Secret,
+        headers: Mapping[str, Secret],
         *,
         retry_policy: RetryPolicy,
         window: ConcurrencyWindow,
@@ -138,6 +149,7 @@ class EndpointModel(Model):
         self.name = spec.name
         self.request_modes: Mapping[Ask, str] = spec.request_modes
         self.asks: frozenset[Ask] = frozenset(spec.request_modes)
+        self.additions: Mapping[str, Any] = spec.added.content
         self.price = price
         self._spec = spec
         self._window = window
@@ -145,6 +157,7 @@ class EndpointModel(Model):
         self._client = Client(
             spec,
             key,
+            headers,
             retry_policy=retry_policy,
             limiter=limiter,
             on_outcome=self._on_outcome,
@@ -220,6 +233,12 @@ class EndpointModel(Model):
 
     def _check(self, request: Request) -> None:
         spec = self._spec
+        for name in ("top_k", "min_p"):
+            if name in spec.added.body and getattr(request.decoding, name):
+                raise ConfigError(
+                    f"openai:{spec.model}: the protocol's decoding has {name}, and so have"
+                    " --llm-extra-body or the spec: remove it there"
+                )
         if request.chat and spec.api == "completions":
             raise ConfigError(
                 f"openai:{spec.model}: api=completions takes plain text, and the protocol is a"

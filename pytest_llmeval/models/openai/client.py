@@ -9,6 +9,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
@@ -22,8 +23,8 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.core.usage import Price
 from pytest_llmeval.core.usage import TokenUsage
 from pytest_llmeval.core.usage import Usage
-from pytest_llmeval.models.openai import faults
 from pytest_llmeval.models.openai import payloads
+from pytest_llmeval.models.openai.connection import EndpointConnection
 from pytest_llmeval.models.openai.dialect import Dialect
 from pytest_llmeval.models.openai.dialect import adapt_dialect
 from pytest_llmeval.models.openai.dialect import suggest_fix
@@ -34,7 +35,6 @@ from pytest_llmeval.models.openai.echo_logprobs import read_echoes
 from pytest_llmeval.models.openai.faults import Fault
 from pytest_llmeval.models.openai.faults import RequestFailedError
 from pytest_llmeval.models.openai.faults import StopRule
-from pytest_llmeval.models.openai.faults import connection_fault
 from pytest_llmeval.models.openai.limits import Budget
 from pytest_llmeval.models.openai.limits import RateLimiter
 from pytest_llmeval.models.openai.payloads import Call
@@ -93,6 +93,7 @@ class Client:
         self,
         spec: EndpointSpec,
         key: Secret,
+        headers: Mapping[str, Secret],
         *,
         retry_policy: RetryPolicy,
         limiter: RateLimiter,
@@ -103,7 +104,7 @@ class Client:
         self.usage: defaultdict[str, Usage] = defaultdict(Usage)
         self.names: set[str] = set()
         self._spec = spec
-        self._key = key
+        self._connection = EndpointConnection(spec, key, headers, retry_policy.timeout)
         self._retry_policy = retry_policy
         self._limiter = limiter
         self._price = price or Price(0.0, 0.0)
@@ -111,7 +112,6 @@ class Client:
         self._on_outcome = on_outcome
         self._dialect = Dialect()
         self._stop_rule = StopRule()
-        self._sdk: Any = None
         self._first: dict[Ask, asyncio.Event] = {}
         self._probing = asyncio.Lock()
         #: Error if echoes cannot be used, "" if they can; None before the probe.
@@ -125,9 +125,7 @@ class Client:
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._sdk is not None:
-            await self._sdk.close()
-            self._sdk = None
+        await self._connection.close()
 
     async def answer(self, group: Sequence[Request]) -> list[Response]:
         """Return one response per request; the requests differ only in ``sample``.
@@ -231,8 +229,8 @@ class Client:
             request.benchmark, lambda dialect: payloads.letter_call(self._spec, request, dialect)
         )
         tokens = payloads.read_usage(data)
-        if payloads.is_filtered(data):
-            return Response(request.id, text="", finish_reason=payloads.FILTERED)
+        if (refusal := payloads.read_refusal(data)) is not None:
+            return Response(request.id, text=refusal.text, finish_reason=refusal.finish_reason)
         requested = call.body.get("top_logprobs") or call.body["logprobs"]
         try:
             top = payloads.read_top_tokens(data, requested)
@@ -317,7 +315,9 @@ class Client:
             usage.requests += 1
             used = TokenUsage(0, 0)
             try:
-                data = await self._send(call, min(retry_policy.timeout, until - time.monotonic()))
+                data = await self._connection.post(
+                    call, min(retry_policy.timeout, until - time.monotonic())
+                )
                 used = self._used(call, data, expected)
             except RequestFailedError as failed:
                 fault = failed.fault
@@ -347,61 +347,13 @@ class Client:
                 or time.monotonic() + wait >= until
             ):
                 raise RequestFailedError(
-                    _final_fault(fault, retries + 1, suggest_fix(call.body, fault))
+                    _final_fault(
+                        fault, retries + 1, suggest_fix(call.body, fault, self._spec.added)
+                    )
                 )
             retries += 1
             usage.retries += 1
             await asyncio.sleep(wait)
-
-    async def _send(self, call: Call, seconds: float) -> dict[str, Any]:
-        import openai
-
-        if self._sdk is None:
-            self._sdk = self._connect()
-        fault: Fault
-        try:
-            # The SDK's own timeout restarts with every chunk of a response.
-            async with asyncio.timeout(seconds):
-                data = await self._sdk.post(call.path, cast_to=object, body=call.body)
-            if isinstance(data, dict) and data.get("error") and not data.get("choices"):
-                fault = faults.body_fault(data["error"])
-            else:
-                return payloads.check_reply(data)
-        except RequestFailedError as failed:
-            fault = failed.fault
-        except TimeoutError:
-            fault = faults.timeout_fault(round(seconds, 1))
-        except openai.APIStatusError as error:
-            fault = faults.status_fault(error.status_code, error.body, error.response.headers)
-        except ValueError as error:
-            fault = faults.unreadable_fault(f"{type(error).__name__}: {error}")
-        except Exception as error:
-            origin = _origin(error)
-            timed_out = isinstance(origin, TimeoutError) or "Timeout" in type(origin).__name__
-            fault = (
-                faults.timeout_fault(round(seconds, 1)) if timed_out else connection_fault(origin)
-            )
-        # Outside the except clauses, so that the exception does not refer to objects of the SDK.
-        raise RequestFailedError(fault.redacted(self._key))
-
-    def _connect(self) -> Any:
-        import openai
-
-        http_client = None
-        if hasattr(openai, "DefaultAioHttpClient"):
-            try:
-                # About twice as fast as httpx with many requests in flight.
-                http_client = openai.DefaultAioHttpClient()
-            except RuntimeError:  # its package is not installed
-                http_client = None
-        return openai.AsyncOpenAI(
-            # The SDK requires a key; servers without authentication ignore it.
-            api_key=self._key.reveal() or "none",
-            base_url=self._spec.base_url,
-            timeout=self._retry_policy.timeout,
-            max_retries=0,
-            http_client=http_client,
-        )
 
     def _expected_tokens(self, call: Call) -> TokenUsage:
         """Return the maximum expected usage of a request; 0 if nothing limits tokens or cost."""
@@ -430,13 +382,6 @@ def _characters(call: Call) -> int:
         return sum(len(message["content"]) for message in body["messages"])
     prompt = body["prompt"]
     return len(prompt) if isinstance(prompt, str) else sum(map(len, prompt))
-
-
-def _origin(error: BaseException) -> BaseException:
-    """Return the first cause of an exception (a refused connection may end up as a timeout)."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error
 
 
 def _share(total: int | None, parts: int, number: int) -> int | None:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_llmeval.models.openai.faults import Fault
+from pytest_llmeval.models.openai.parameters import Additions
 
 Body = dict[str, Any]
 
@@ -24,6 +25,7 @@ _LOGPROBS = ("top_logprobs", "logprobs")
 # Parameters that have no effect at this value, the default of the APIs known to reject them
 # (OpenAI, Anthropic, TGI).
 _NEUTRAL: Mapping[str, float] = {"temperature": 1.0, "top_p": 1.0}
+_NOTHING = Additions()
 _DISPENSABLE = frozenset({"seed", "stop"})
 _REFUSALS = frozenset({400, 404, 422})
 # llama.cpp answers 500 to parameters that it does not support, and names them.
@@ -66,11 +68,13 @@ def adapt_dialect(dialect: Dialect, body: Body, fault: Fault) -> Dialect | None:
     return None
 
 
-def suggest_fix(body: Body, fault: Fault) -> str:
+def suggest_fix(body: Body, fault: Fault, added: Additions = _NOTHING) -> str:
     """Return what the user can change about a parameter that the server rejects, or ""."""
     if fault.retryable or not (fault.item_specific or fault.status in _NAMED_REFUSALS):
         return ""
     for name in _named(body, fault):
+        if remedy := added.remedy(name):
+            return remedy
         if name == "temperature" and body[name] != _NEUTRAL[name]:
             return "use --llm-temperature 1"
         if name in _LIMITS:

@@ -45,7 +45,9 @@ _DESCRIPTIONS = (
 )
 _WORD = re.compile(r"(?<![\\\w])(?!n-)[A-Za-z]\w*")
 # Parameters that are also English words count only if the text marks them as a name.
-_ORDINARY = frozenset({"echo", "stop"})
+_ORDINARY = frozenset(
+    {"echo", "priority", "provider", "reasoning", "stop", "store", "thinking", "verbosity"}
+)
 _BEFORE = re.compile(
     r"(?:^|[:;(\[{,]\s*|['\"`‘“]|\b(?:parameters?|arguments?|fields?|propert(?:y|ies)|options?|keys?"
     r"|inputs?|values? (?:of|for))\s+)$",

@@ -152,6 +152,7 @@ _FILTER_STATUS = frozenset({400, 403, 422, 451})
 # OpenAI's error if reasoning has used up the token limit.
 _SPENT = re.compile(r"max_tokens or model output limit was reached", re.IGNORECASE)
 _LONGEST_MESSAGE = 300
+_LOGIN = "set HTTPS_PROXY (or HTTP_PROXY) to http://USER:PASSWORD@HOST:PORT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +175,12 @@ class Fault:
     #: Error body of the server.
     body: ErrorBody = field(default_factory=ErrorBody)
 
-    def redacted(self, key: Secret) -> Fault:
-        """Return the fault without the key, which servers may repeat in their messages."""
-        body = replace(self.body, message=key.redact(self.body.message))
-        return replace(self, message=key.redact(self.message), body=body)
+    def redacted(self, *secrets: Secret) -> Fault:
+        """Return the fault without the key and headers, which servers may repeat in their messages."""
+        message, body_message = self.message, self.body.message
+        for secret in secrets:
+            message, body_message = secret.redact(message), secret.redact(body_message)
+        return replace(self, message=message, body=replace(self.body, message=body_message))
 
 
 class RequestFailedError(LlmevalError):
@@ -205,6 +208,8 @@ def status_fault(
         return replace(fault, kind="filtered", finish_reason=FILTERED, item_specific=True)
     if status == 400 and _SPENT.search(error.message):
         return replace(fault, kind="truncated", finish_reason="length", item_specific=True)
+    if status == 407:
+        return replace(fault, kind="proxy", message=f"the proxy needs a login: {line}; {_LOGIN}")
     wait = requested_wait(headers, error.message, now or datetime.now(UTC))
     limit, requested = _figure(_LIMIT, error.message), _figure(_REQUESTED, error.message)
     if _QUOTA.intersection(error.codes) or (
@@ -243,6 +248,17 @@ def connection_fault(error: BaseException) -> Fault:
     """Return the fault for a connection that was refused, reset, or closed during a response."""
     name = type(error).__name__
     line = _one_line(str(error))
+    if "CERTIFICATE_VERIFY_FAILED" in line:
+        return Fault(
+            "certificate",
+            f"the server's certificate is not trusted: {line}; if its authority is your own, name the"
+            " file with its certificate in the environment variable SSL_CERT_FILE",
+        )
+    if "proxy" in name.lower() and re.search(r"\b407\b", line):
+        return Fault(
+            "proxy",
+            f"the proxy needs a login: {line}; {_LOGIN}",
+        )
     return Fault(
         f"connection: {name}",
         f"connection failed: {name}: {line}" if line else f"connection failed: {name}",

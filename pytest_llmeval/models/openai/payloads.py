@@ -158,7 +158,8 @@ def refuses_echo(call: Call, fault: Fault) -> bool:
 
 
 def _call(spec: EndpointSpec, body: Body) -> Call:
-    return Call("/chat/completions" if spec.api == "chat" else "/completions", body)
+    path = "/chat/completions" if spec.api == "chat" else "/completions"
+    return Call(path, {**spec.added.neutral, **body, **spec.added.body})
 
 
 def _prompt(spec: EndpointSpec, request: Request) -> Body:
@@ -241,10 +242,18 @@ def read_top_tokens(data: Body, requested: int) -> TopTokens | None:
     return verify_top_tokens(listed, sampled, by_text=requested) if listed else None
 
 
-def is_filtered(data: Body) -> bool:
-    """Return True if a content filter removed the reply."""
-    choices = data["choices"]
-    return not choices or _finish(choices[0]) == FILTERED
+def read_refusal(data: Body) -> Completion | None:
+    """Return the reply to a request for a letter if it was refused or filtered, else None."""
+    if not data["choices"]:
+        return Completion("", FILTERED)
+    choice = data["choices"][0]
+    message = choice.get("message")
+    message = message if isinstance(message, dict) else {}
+    content = message.get("content")
+    refusal = _refusal(message)
+    if refusal or _finish(choice) == REFUSED:
+        return Completion(refusal or (content if isinstance(content, str) else ""), REFUSED)
+    return Completion("", FILTERED) if _finish(choice) == FILTERED else None
 
 
 def read_usage(data: Body) -> TokenUsage:
@@ -269,12 +278,12 @@ def _completion(spec: EndpointSpec, choice: Body, stop: Sequence[str]) -> Comple
         content = message.get("content")
         reasoning = message.get("reasoning_content") or message.get("reasoning")
         reasoning = reasoning or "".join(_parts(content, "thinking", "reasoning"))
-        refusal = message.get("refusal") or "".join(_parts(content, "refusal"))
+        refusal = _refusal(message)
     else:
-        content, refusal = choice.get("text"), None
+        content, refusal = choice.get("text"), ""
     whole = content if isinstance(content, str) else "".join(_parts(content, "text", "output_text"))
     thought = reasoning if isinstance(reasoning, str) and reasoning else None
-    if isinstance(refusal, str) and refusal.strip() and not whole.strip():
+    if refusal and not whole.strip():
         return Completion(refusal, REFUSED, thought)
     if thought is not None:
         end = stop_position(whole, stop)
@@ -289,6 +298,12 @@ def _completion(spec: EndpointSpec, choice: Body, stop: Sequence[str]) -> Comple
         finish = "length"
     finish = "stop" if parts.stopped else finish
     return Completion(parts.answer, finish, parts.reasoning, only_reasoning)
+
+
+def _refusal(message: Body) -> str:
+    """Return the text that the server marks as the model's refusal; empty if there is none."""
+    refusal = message.get("refusal") or "".join(_parts(message.get("content"), "refusal"))
+    return refusal if isinstance(refusal, str) and refusal.strip() else ""
 
 
 def _finish(choice: Body) -> str | None:

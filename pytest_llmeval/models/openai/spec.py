@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import field
 from pathlib import Path
+from typing import Any
 from typing import Literal
 from typing import NoReturn
+from urllib.parse import parse_qsl
 from urllib.parse import urlsplit
 
 from pytest_llmeval.core import Ask
@@ -18,11 +21,18 @@ from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import canonical_json
 from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.models.base import read_query
+from pytest_llmeval.models.openai.parameters import BODY_KEYS
+from pytest_llmeval.models.openai.parameters import NEUTRAL
+from pytest_llmeval.models.openai.parameters import Additions
+from pytest_llmeval.models.openai.parameters import check_extra_body
+from pytest_llmeval.models.openai.parameters import read_body_value
+from pytest_llmeval.models.openai.parameters import read_header_values
+from pytest_llmeval.models.openai.parameters import refuse_key
 
 Api = Literal["chat", "completions"]
 Choices = Literal["", "top_logprobs", "echo"]
 
-KEYS = ("base_url", "api", "choices", "key_env", "key_file", "name")
+KEYS = ("base_url", "api", "choices", "key_env", "key_file", "name", "server")
 DEFAULT_URL = "https://api.openai.com/v1"
 DEFAULT_KEY = "OPENAI_API_KEY"
 # Version of the code that reads and verifies log-probabilities of choices. A new version
@@ -44,24 +54,39 @@ class EndpointSpec:
     choices: Choices = ""
     key_env: str | None = None
     key_file: Path | None = None
+    added: Additions = field(default_factory=Additions)
 
     @property
     def request_modes(self) -> Mapping[Ask, str]:
-        """Mode in which each kind of request is sent; part of the fingerprint."""
-        text: dict[Ask, str] = {"text": self.api}
-        return text | {"choices": f"{self.api}, {self.choices}"} if self.choices else text
+        """Mode in which each kind of request is sent, with added body fields; part of the fingerprint."""
+        added = [self.added.mode] if self.added.mode else []
+        modes: dict[Ask, str] = {"text": ", ".join([self.api, *added])}
+        if self.choices:
+            modes["choices"] = ", ".join([self.api, self.choices, *added])
+        return modes
 
     @property
     def fingerprint(self) -> str:
-        """16 hex digits for name, address and request modes."""
+        """16 hex digits for name, address, request modes, and the names of headers."""
         content: list[object] = [self.model, self.base_url, sorted(self.request_modes.items())]
         if self.choices:
             content.append(_READING)
+        # Only if there are some, so that other models keep their fingerprints.
+        if self.added.content:
+            content.append(self.added.content)
         return hashlib.sha256(canonical_json(content)).hexdigest()[:16]
 
 
-def parse_spec(rest: str, base_url: str | None = None) -> EndpointSpec:
+def parse_spec(
+    rest: str,
+    base_url: str | None = None,
+    extra_body: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> EndpointSpec:
     """Parse the spec ``openai:NAME[?key=value&…]``; ``base_url``: default for specs without one.
+
+    ``extra_body``: body fields; those of the spec replace them. ``headers``: name → environment
+    variable with the value.
 
     Raises ConfigError, in one line, for an invalid spec. No message repeats a value that may
     contain a credential.
@@ -72,7 +97,14 @@ def parse_spec(rest: str, base_url: str | None = None) -> EndpointSpec:
             "openai: no model named; use openai:NAME with the model's name on the server"
         )
     text = f"openai:{model}"
-    options = read_query(text, query, KEYS, _suggest_key)
+    for key, _ in parse_qsl(query, keep_blank_values=True):
+        refuse_key(text, key, KEYS)
+    options = read_query(text, query, (*KEYS, *BODY_KEYS))
+    body = {
+        key: read_body_value(text, key, options.pop(key)) for key in [*options] if key in BODY_KEYS
+    }
+    check_extra_body(text, body)
+    check_extra_body(f"{text}: --llm-extra-body", extra_body or {})
     if "key_env" in options and "key_file" in options:
         raise ConfigError(f"{text}: key_env and key_file exclude each other; use one")
     choices = _check_value(
@@ -98,6 +130,11 @@ def parse_spec(rest: str, base_url: str | None = None) -> EndpointSpec:
         choices=choices,  # type: ignore[arg-type]
         key_env=options.get("key_env"),
         key_file=Path(options["key_file"]).expanduser() if "key_file" in options else None,
+        added=Additions(
+            {**(extra_body or {}), **body},
+            headers or {},
+            _check_value(text, "server", options.get("server", ""), ("", *NEUTRAL)),
+        ),
     )
 
 
@@ -125,10 +162,25 @@ def read_key(spec: EndpointSpec) -> Secret:
     return Secret(value)
 
 
-def _suggest_key(key: str, keys: Collection[str]) -> str:
-    if "key" in key:
-        return "; put the key into the environment (key_env=NAME) or a file (key_file=PATH)"
-    return suggestion(key, keys)
+def read_header_secrets(spec: EndpointSpec) -> dict[str, Secret]:
+    """Read the values of the headers from the environment. Raises ConfigError."""
+    values = read_header_values(f"openai:{spec.model}", spec.added.headers)
+    return {name: Secret(value) for name, value in values.items()}
+
+
+def refuse_stored_secrets(spec: EndpointSpec, secrets: Iterable[Secret]) -> None:
+    """Raise ConfigError if what is stored of a spec contains a key or the value of a header."""
+    stored = {
+        "the name of the model": spec.model,
+        "the base URL": spec.base_url,
+        "a body field": canonical_json(spec.added.body).decode(),
+    }
+    for place, text in stored.items():
+        if any(secret.redact(text) != text for secret in secrets):
+            raise ConfigError(
+                f"openai:{'***' if place.endswith('model') else spec.model}: {place} contains a key or"
+                " the value of a header, and would be stored in run.json"
+            )
 
 
 def _check_value(text: str, key: str, value: str, values: tuple[str, ...]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core import LETTER_DECODING
+from pytest_llmeval.core import REFUSED
 from pytest_llmeval.core import Decoding
 from pytest_llmeval.core import ModelError
 from pytest_llmeval.core import Response
@@ -93,6 +94,24 @@ def test_a_refusal_keeps_its_text(answer: Any, opened: Any, make: Any) -> None:
     response, attempts = scripted(opened, make, [answer])
     assert (response.text, response.finish_reason) == (SORRY, "refusal")
     assert (response.error, attempts) == (None, 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (reply(None, refusal=SORRY), SORRY),
+        (reply("I", refusal=SORRY), SORRY),
+        (reply("I", REFUSED), "I"),
+    ],
+)
+def test_a_refused_letter_is_no_letter(answer: Any, text: str, opened: Any, make: Any) -> None:
+    """Also if its likeliest tokens are listed."""
+    listed = [{"token": letter, "logprob": -1.5, "bytes": None} for letter in CHOICES]
+    answer["choices"][0]["logprobs"] = {"content": [{**listed[0], "top_logprobs": listed}]}
+    with serve(Script(replies={"question": [answer]})) as server:
+        (response,) = answers(opened(server, "?choices=top_logprobs"), make(1, choices=CHOICES))
+    assert (response.text, response.finish_reason) == (text, REFUSED)
+    assert (response.logprobs, len(server.arrivals)) == ((), 1)
 
 
 @pytest.mark.parametrize("refusal", [None, "", " ", False, []])
