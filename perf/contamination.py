@@ -246,7 +246,9 @@ def training(texts: Sequence[str], epochs: int) -> Iterator[tuple[Any, Any]]:
     import torch
     from transformers import AutoModelForCausalLM
     from transformers import AutoTokenizer
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     file = weights()
     assert file is not None, "the demo model is not installed"
     tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
