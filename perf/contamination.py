@@ -255,6 +255,10 @@ def training(texts: Sequence[str], epochs: int) -> Iterator[tuple[Any, Any]]:
     model = AutoModelForCausalLM.from_pretrained(
         file.parent, gguf_file=file.name, dtype=torch.float32
     )
+    # Weights that come from GGUF are dequantized, and are saved as any others.
+    model.hf_quantizer = None
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
     generator = random.Random(11)
     size = BATCH if len(texts) > BATCH else 1
