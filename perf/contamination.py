@@ -246,13 +246,19 @@ def training(texts: Sequence[str], epochs: int) -> Iterator[tuple[Any, Any]]:
     import torch
     from transformers import AutoModelForCausalLM
     from transformers import AutoTokenizer
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     file = weights()
     assert file is not None, "the demo model is not installed"
     tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
     model = AutoModelForCausalLM.from_pretrained(
         file.parent, gguf_file=file.name, dtype=torch.float32
     )
+    # Weights that come from GGUF are dequantized, and are saved as any others.
+    model.hf_quantizer = None
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
     generator = random.Random(11)
     size = BATCH if len(texts) > BATCH else 1
