@@ -33,11 +33,13 @@ def lm_eval_results(run: Run, judged: JudgedRun) -> str:
     results: dict[str, dict[str, Any]] = {}
     samples: dict[str, dict[str, int]] = {}
     configs: dict[str, Any] = {}
+    better: dict[str, dict[str, bool]] = {}
     for result in judged.results:
         task, scorer = result["benchmark"], result["scorer"]
         benchmark, variant = planned[task, scorer]
         own = results.setdefault(task, {"alias": task})
         if result["accuracy"] is not None:
+            better.setdefault(task, {})[scorer] = True
             own[f"{scorer},none"] = result["accuracy"]
             own[f"{scorer}_stderr,none"] = _standard_error(result)
         effective = (result["answered"] + result["errors"]) // variant.samples
@@ -57,10 +59,7 @@ def lm_eval_results(run: Run, judged: JudgedRun) -> str:
         "configs": configs,
         "versions": {task: config["metadata"]["version"] for task, config in configs.items()},
         "n-shot": {task: config["num_fewshot"] for task, config in configs.items()},
-        "higher_is_better": {
-            task: {key.partition(",")[0]: True for key in own if key.endswith(",none")}
-            for task, own in results.items()
-        },
+        "higher_is_better": better,
         "n-samples": samples,
         "config": {"model": "pytest-llmeval", "limit": run.manifest.get("limit")},
         "date": _seconds(run.manifest.get("started")),
