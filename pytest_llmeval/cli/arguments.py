@@ -1,12 +1,14 @@
-"""Arguments that several commands of ``llmeval`` have."""
+"""Arguments and output that several commands of ``llmeval`` have."""
 
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 
 from pytest_llmeval.overlap.report import DOCUMENT
 from pytest_llmeval.overlap.report import OverlapReport
+from pytest_llmeval.reports.terminal.summary import print_line
 from pytest_llmeval.runs import Run
 from pytest_llmeval.runs import load_baseline
 from pytest_llmeval.runs.baseline import BASELINES
@@ -70,3 +72,10 @@ def whole_number(text: str) -> int:
 def any_run(name: str) -> Run:
     """Load the run that an argument described by ``ANY_RUN`` names."""
     return load_baseline(str(run_folder(name)) if name == LATEST else name, BASELINES)
+
+
+def print_size(file: Path) -> None:
+    """Print the name and the size of a file that was written."""
+    size = file.stat().st_size
+    shown = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{math.ceil(size / 1000):,} kB"
+    print_line(f"wrote {file} ({shown})")

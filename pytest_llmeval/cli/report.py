@@ -1,9 +1,8 @@
-"""``llmeval report``, ``export`` and ``history``: stored runs as files, and over time."""
+"""``llmeval report`` and ``history``: stored runs for people, and over time."""
 
 from __future__ import annotations
 
 import argparse
-import math
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from pytest_llmeval.cli.arguments import add_allow_mismatch
 from pytest_llmeval.cli.arguments import add_overlap
 from pytest_llmeval.cli.arguments import add_run
 from pytest_llmeval.cli.arguments import any_run
+from pytest_llmeval.cli.arguments import print_size
 from pytest_llmeval.cli.arguments import stored_overlap
 from pytest_llmeval.core import RunError
 from pytest_llmeval.reports.html.history import history_html
@@ -39,14 +39,13 @@ def add_commands(commands: Any) -> None:
     report.add_argument("--baseline", metavar="RUN", help=f"compare with it: {ANY_RUN}")
     add_overlap(report)
     add_allow_mismatch(report)
-    _add_out(report)
+    report.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="file to write (default: the one that --llm-report writes)",
+    )
     report.set_defaults(command=_report)
-
-    export = commands.add_parser("export", help="write a stored run for other programs")
-    add_run(export)
-    export.add_argument("--format", choices=("json", "parquet"), default="json")
-    _add_out(export)
-    export.set_defaults(command=_export)
 
     many = commands.add_parser("history", help="the runs of a folder over time")
     many.add_argument("folder", type=Path, nargs="?", default=RUNS, metavar="DIR")
@@ -55,15 +54,6 @@ def add_commands(commands: Any) -> None:
         "--baselines", type=Path, default=BASELINES, metavar="DIR", help="named baselines"
     )
     many.set_defaults(command=_history)
-
-
-def _add_out(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help="file to write (default: the one that --llm-report writes)",
-    )
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -76,21 +66,8 @@ def _report(options: argparse.Namespace) -> int:
         allowed = options.allow_mismatch
         comparison = compare(baseline, load_run(folder), allow_mismatch=allowed)
         material = ReportInput(folder, baseline, comparison.as_json(), overlap)
-    _write(options, material)
+    print_size(write_report(options.format, material, options.out))
     return 0
-
-
-def _export(options: argparse.Namespace) -> int:
-    check_installed(options.format, "llmeval export")
-    _write(options, ReportInput(run_folder(options.run)))
-    return 0
-
-
-def _write(options: argparse.Namespace, material: ReportInput) -> None:
-    file = write_report(options.format, material, options.out)
-    size = file.stat().st_size
-    shown = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{math.ceil(size / 1000):,} kB"
-    print_line(f"wrote {file} ({shown})")
 
 
 def _history(options: argparse.Namespace) -> int:

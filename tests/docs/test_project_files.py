@@ -69,7 +69,7 @@ def test_actions_are_pinned_and_the_same_as_in_generated_workflows():
     pins = dict(ACTION.findall(WORKFLOW.read_text(encoding="utf-8")))
     assert {"actions/checkout", "actions/setup-python", "actions/upload-artifact"} == pins.keys()
     assert all(re.fullmatch(r"[0-9a-f]{40}", pin) for pin in pins.values())
-    generated = dict(ACTION.findall("".join(f"uses: {action}\n" for action in ACTIONS.values())))
+    generated = dict(ACTION.findall("".join(f"uses: {use}\n" for use in ACTIONS.values())))
     assert pins.items() <= generated.items()
 
 
