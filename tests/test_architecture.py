@@ -71,8 +71,8 @@ def test_no_submodule_takes_the_place_of_a_name_of_its_package():
 
 def _taken(file):
     """Names of a package that importing a submodule replaces; not those that come from there."""
-    submodules = {one.stem for one in file.parent.glob("*.py")} - {"__init__"}
-    submodules |= {one.parent.name for one in file.parent.glob("*/__init__.py")}
+    submodules = {module_file.stem for module_file in file.parent.glob("*.py")} - {"__init__"}
+    submodules |= {module_file.parent.name for module_file in file.parent.glob("*/__init__.py")}
     package = ".".join(file.parent.relative_to(ROOT.parent).parts)
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         names = set()

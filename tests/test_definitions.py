@@ -38,9 +38,9 @@ ITEM = Item("a", "s", "What?", 1, ("x", "y"))
     ],
 )
 def test_a_protocol(wrong, line):
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as caught:
         replace(PROTOCOL, **wrong)
-    assert str(told.value) == line
+    assert str(caught.value) == line
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def test_a_protocol(wrong, line):
 )
 def test_a_benchmark(wrong, line):
     right = Benchmark("b", lambda data: Dataset((ITEM,)), (PROTOCOL,))
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as caught:
         replace(right, **wrong)
-    assert line in str(told.value)
+    assert line in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_a_benchmark(wrong, line):
     ],
 )
 def test_items(items, line):
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as caught:
         check_dataset("b", Dataset(items))
-    assert line in str(told.value)
+    assert line in str(caught.value)
 
 
 def test_items_may_come_as_lists():

@@ -47,9 +47,9 @@ def test_a_response_is_returned_as_it_is():
 
 
 def test_a_function_has_the_request():
-    model = FakeModel(lambda one: f"{one.id}{one.sample}")
+    model = FakeModel(lambda request: f"{request.id}{request.sample}")
     responses = list(model.answer([request("a", 1), request("b", 2)]))
-    assert [(one.text, one.sample) for one in responses] == [("a1", 1), ("b2", 2)]
+    assert [(response.text, response.sample) for response in responses] == [("a1", 1), ("b2", 2)]
 
 
 def test_an_item_that_is_not_scripted_is_an_error():
@@ -75,20 +75,22 @@ def test_an_exception_as_error_ends_the_responses():
 def test_delays_come_before_responses(monkeypatch):
     slept: list[float] = []
     monkeypatch.setattr("time.sleep", slept.append)
-    by_item = FakeModel(lambda one: "B", delays={"b": 0.25}, errors={"c": "down"})
-    assert [one.seconds for one in answered(by_item, "a", "b", "c")] == [None, 0.25, None]
-    assert [one.seconds for one in answered(FakeModel({"a": "A"}, delays=0.5), "a")] == [0.5]
+    by_item = FakeModel(lambda request: "B", delays={"b": 0.25}, errors={"c": "down"})
+    assert [response.seconds for response in answered(by_item, "a", "b", "c")] == [None, 0.25, None]
+    assert [response.seconds for response in answered(FakeModel({"a": "A"}, delays=0.5), "a")] == [
+        0.5
+    ]
     assert slept == [0.0, 0.25, 0.0, 0.5]
 
 
 def test_requests_are_kept_and_counted_as_they_are_answered():
-    model = FakeModel(lambda one: "B")
+    model = FakeModel(lambda request: "B")
     responses = iter(model.answer([request("a"), request("a", 1), request("b")]))
     next(responses)
     next(responses)
     assert model.requested == {"a": 2}
     next(responses)
-    assert [one.id for one in model.requests] == ["a", "a", "b"]
+    assert [request.id for request in model.requests] == ["a", "a", "b"]
 
 
 def test_fake_model_is_a_model_and_can_be_closed():

@@ -104,19 +104,19 @@ def test_a_swap_moves_the_gold_and_the_option_there_only(item: Item, place: int)
     assert sorted(moved) == ([] if place == item.gold else sorted([place, item.gold]))  # type: ignore[list-item]
 
 
-def left_out(asked: Iterable[Item], arm: Arm) -> int:
-    return sum(option_order(item, arm.item) is None for item in asked)
+def left_out(requested: Iterable[Item], arm: Arm) -> int:
+    return sum(option_order(item, arm.item) is None for item in requested)
 
 
 def test_items_without_the_position_are_left_out() -> None:
-    asked = [an_item(4), an_item(3), an_item(5), replace(an_item(), gold="text", options=())]
+    mixed = [an_item(4), an_item(3), an_item(5), replace(an_item(), gold="text", options=())]
     by_name = {arm.name: arm for arm in arms("attack", 4)}
-    assert left_out(asked, by_name["test@C"]) == 1
-    assert left_out(asked, by_name["test@D"]) == 2
-    assert left_out(asked, by_name["both@D"]) == 2
-    assert left_out(asked, by_name["shots@D"]) == 1  # the shots are moved, not these
-    assert left_out(asked, arms("cyclic", 4)[3]) == 2
-    assert left_out(asked, arms("full", 4)[1]) == 3
+    assert left_out(mixed, by_name["test@C"]) == 1
+    assert left_out(mixed, by_name["test@D"]) == 2
+    assert left_out(mixed, by_name["both@D"]) == 2
+    assert left_out(mixed, by_name["shots@D"]) == 1  # the shots are moved, not these
+    assert left_out(mixed, arms("cyclic", 4)[3]) == 2
+    assert left_out(mixed, arms("full", 4)[1]) == 3
     assert left_out([an_item(2)] * 3, arms("4", 4)[2]) == 3  # two options have no third order
 
 

@@ -53,10 +53,10 @@ def test_only_a_carrier_is_in_the_arms_without_content() -> None:
     assert names[3:] == ["free@N/A", "free@[MASK]", "free@"]
     assert [is_content_free(name) for name in names] == [False] * 3 + [True] * 3
     # Three options have no third rotation.
-    found = list(arms_of_item(item("a"), every, carries=True))
-    assert [arm.name for arm, _ in found] == ["cyclic@1", "cyclic@2", *names[3:]]
-    assert found[0][1].options == ("a1", "a2", "a0")
-    assert found[4][1] == without_content(item("a"), "")
+    presented = list(arms_of_item(item("a"), every, carries=True))
+    assert [arm.name for arm, _ in presented] == ["cyclic@1", "cyclic@2", *names[3:]]
+    assert presented[0][1].options == ("a1", "a2", "a0")
+    assert presented[4][1] == without_content(item("a"), "")
     carried = arms_of_item(item("a"), every, carries=False)
     assert [arm.name for arm, _ in carried] == ["cyclic@1", "cyclic@2"]
 

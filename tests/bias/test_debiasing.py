@@ -73,9 +73,9 @@ def test_pride_recovers_a_bias_that_multiplies(drawn: tuple[list[float], list[fl
     orders = ROTATIONS[len(bias)]
     rows = [observed(knowledge, bias, order) for order in orders]
     # Each row is renormalised, which is the same factor for all its labels.
-    found = prior(rows, orders)
-    assert found == pytest.approx(np.array(bias) / sum(bias), rel=1e-9)
-    left = without_prior(rows[0], list(found))
+    recovered = prior(rows, orders)
+    assert recovered == pytest.approx(np.array(bias) / sum(bias), rel=1e-9)
+    left = without_prior(rows[0], list(recovered))
     assert left == pytest.approx(np.array(knowledge) / sum(knowledge), rel=1e-9)
 
 

@@ -52,7 +52,7 @@ class Page:
         driver.get(file.as_uri())
         self.until(lambda: self.all("#items .browser:not([hidden]), #items .empty"))
 
-    def one(self, selector: str) -> Any:
+    def element(self, selector: str) -> Any:
         return self.driver.find_element(By.CSS_SELECTOR, selector)
 
     def all(self, selector: str) -> list[Any]:
@@ -72,9 +72,9 @@ class Page:
         options = self.all(f"#f-{field} option")
         next(option for option in options if option.text.startswith(value)).click()
 
-    def found(self, text: str) -> None:
+    def wait_for_count(self, text: str) -> None:
         """Wait until the page shows so many items."""
-        self.until(lambda: self.one("#count").text == text)
+        self.until(lambda: self.element("#count").text == text)
 
     def rows(self) -> list[str]:
         """The ids of the items in the list, as they are drawn now."""

@@ -61,20 +61,20 @@ def compared_page(report, tmp_path):
 
 def test_newly_wrong_items_of_one_subject_are_found_and_one_is_opened(compared_page):
     page = compared_page
-    page.found("180 of 180 items")
+    page.wait_for_count("180 of 180 items")
     page.choose("subject", "college_mathematics (60)")
-    page.found("60 of 180 items")
+    page.wait_for_count("60 of 180 items")
     page.choose("flip", "newly wrong")
-    page.found("4 of 180 items")
+    page.wait_for_count("4 of 180 items")
     page.until(lambda: page.rows() == [f"college_mathematics-{n:04d}" for n in range(4)])
     page.until(lambda: page.all(".row")[2].click() or page.all("#item h3"))
-    assert page.one("#item h3").text == "college_mathematics-0002"
-    shown = page.one("#item").text
+    assert page.element("#item h3").text == "college_mathematics-0002"
+    shown = page.element("#item").text
     assert "newly wrong" in shown
     facts = dict(
         zip(
-            [one.text for one in page.all("#item dt")],
-            [one.text for one in page.all("#item dd")],
+            [element.text for element in page.all("#item dt")],
+            [element.text for element in page.all("#item dd")],
             strict=True,
         )
     )
@@ -84,8 +84,8 @@ def test_newly_wrong_items_of_one_subject_are_found_and_one_is_opened(compared_p
     assert likelihoods[2][2] == "50.0"  # per cent: the share that the model was sure by
     assert "Question of college_mathematics-0002?" in shown
     assert "Example 1 of college_mathematics?" not in shown
-    page.one("#item summary").click()
-    assert "Example 1 of college_mathematics?" in page.one("#item").text
+    page.element("#item summary").click()
+    assert "Example 1 of college_mathematics?" in page.element("#item").text
     assert page.complaints() == []
     assert [url for url in page.requests() if not url.startswith("file:")] == []
 
@@ -96,57 +96,57 @@ def test_a_click_on_a_subject_of_a_plot_shows_its_items(compared_page):
         "document.querySelector('.column a.pick[data-subject=virology]')"
         ".dispatchEvent(new MouseEvent('click', {bubbles: true}))"
     )
-    page.found("60 of 180 items")
-    page.one("a[data-flip=r]").click()
-    page.found("1 of 180 items")
-    assert page.one("#f-subject").get_property("value") == ""
+    page.wait_for_count("60 of 180 items")
+    page.element("a[data-flip=r]").click()
+    page.wait_for_count("1 of 180 items")
+    assert page.element("#f-subject").get_property("value") == ""
 
 
 def test_a_click_on_a_count_shows_the_items_of_that_outcome(compared_page):
     page = compared_page
     page.choose("flip", "newly wrong")
-    page.found("4 of 180 items")
-    page.one("a[data-outcome=w]").click()
-    page.found("63 of 180 items")
-    assert page.one("#f-flip").get_property("value") == ""
-    page.one("a[data-outcome=e]").click()
-    page.found("0 of 180 items")
+    page.wait_for_count("4 of 180 items")
+    page.element("a[data-outcome=w]").click()
+    page.wait_for_count("63 of 180 items")
+    assert page.element("#f-flip").get_property("value") == ""
+    page.element("a[data-outcome=e]").click()
+    page.wait_for_count("0 of 180 items")
 
 
 def test_the_browser_is_used_by_keyboard_alone(compared_page):
     page = compared_page
-    body = page.one("body")
+    body = page.element("body")
     body.send_keys("/")
     assert page.script("return document.activeElement.id") == "f-text"
-    page.one("#f-text").send_keys("virology-005")
-    page.found("10 of 180 items")
-    page.one("#f-text").send_keys("\ue00c")  # Escape
+    page.element("#f-text").send_keys("virology-005")
+    page.wait_for_count("10 of 180 items")
+    page.element("#f-text").send_keys("\ue00c")  # Escape
     assert page.script("return document.activeElement.id") == "list"
-    listed = page.one("#list")
+    listed = page.element("#list")
     listed.send_keys("\ue015\ue015\ue015\ue013")  # down, down, down, up
-    assert page.one(".row[aria-selected=true]").text.split("\n")[1] == "virology-0051"
+    assert page.element(".row[aria-selected=true]").text.split("\n")[1] == "virology-0051"
     assert listed.get_attribute("aria-activedescendant") == "row-1"
     listed.send_keys("\ue007")  # Enter
     page.until(lambda: page.script("return document.activeElement.id") == "item")
-    assert page.one("#item h3").text == "virology-0051"
-    page.one("#item").send_keys("\ue00c")
+    assert page.element("#item h3").text == "virology-0051"
+    page.element("#item").send_keys("\ue00c")
     assert page.script("return document.activeElement.id") == "list"
 
 
 def test_prompts_and_responses_are_searched(compared_page):
     page = compared_page
-    page.one("#f-text").send_keys("question of anatomy-0007?")
-    page.found("1 of 180 items")
-    page.one("button[type=reset]").click()
-    page.found("180 of 180 items")
+    page.element("#f-text").send_keys("question of anatomy-0007?")
+    page.wait_for_count("1 of 180 items")
+    page.element("button[type=reset]").click()
+    page.wait_for_count("180 of 180 items")
 
 
 def test_only_the_rows_in_view_are_in_the_document(report, tmp_path):
     page = report(graded(tmp_path / "run", {"anatomy": "cw" * 3000}))
-    page.found("6,000 of 6,000 items")
+    page.wait_for_count("6,000 of 6,000 items")
     assert len(page.all(".row")) < 60
-    page.one("#list").send_keys("\ue010")  # End
-    page.until(lambda: "anatomy-5999" in page.one("#list").text)
+    page.element("#list").send_keys("\ue010")  # End
+    page.until(lambda: "anatomy-5999" in page.element("#list").text)
     assert len(page.all(".row")) < 60
 
 
@@ -205,20 +205,22 @@ def hostile_page(report, tmp_path):
 
 def test_hostile_texts_are_text(hostile_page):
     page = hostile_page
-    page.found(f"{len(HOSTILE)} of {len(HOSTILE)} items")
-    assert page.one("h1").text == visible(HOSTILE["end"])
+    page.wait_for_count(f"{len(HOSTILE)} of {len(HOSTILE)} items")
+    assert page.element("h1").text == visible(HOSTILE["end"])
     by_item = sorted(range(len(HOSTILE)), key=lambda n: f"item-{n}")
     texts = list(HOSTILE.values())
     for place, number in enumerate(by_item):
         page.all(".row")[place].click()
-        page.until(lambda number=number: page.one("#item h3").text == f"item-{number}")
+        page.until(lambda number=number: page.element("#item h3").text == f"item-{number}")
         shown = page.script(
             "return [...document.querySelectorAll('#item pre')].map(pre => pre.textContent)"
         )
         text = visible(texts[number][:100_000])
         cut = len(texts[number]) > 100_000
-        assert any("more characters in records.jsonl" in one for one in shown) == cut
-        assert any(one.startswith(text) for one in shown), list(HOSTILE)[number]
+        assert (
+            any("more characters in records.jsonl" in element_text for element_text in shown) == cut
+        )
+        assert any(element_text.startswith(text) for element_text in shown), list(HOSTILE)[number]
         prompt = visible(texts[number][:200])
         assert f"About {prompt}.\n\n" in shown
     assert page.script("return window.hacked") is None
@@ -269,7 +271,7 @@ def test_dark_and_light_have_contrast(compared_page):
     page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(first: str, other: str) -> float:
     def luminance(colour: str) -> float:
         channels = [int(part, 16) / 255 for part in re.findall("..", colour[1:])]
         red, green, blue = (
@@ -277,5 +279,5 @@ def contrast(one: str, other: str) -> float:
         )
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
-    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    high, low = sorted((luminance(first), luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)

@@ -144,9 +144,9 @@ def test_the_history_fits_every_width(size, tmp_path, chromium, screen, scheme):
 def test_a_page_without_items_reports_it(tmp_path, open_page):
     for case in ("nothing", "no results"):
         page = open_page(write_report(case, tmp_path))
-        assert page.one("#items .empty").text == "No item was run."
-        assert page.one(".browser").get_property("hidden")
-    assert page.one(".lead").text == "Nothing was run."
+        assert page.element("#items .empty").text == "No item was run."
+        assert page.element(".browser").get_property("hidden")
+    assert page.element(".lead").text == "Nothing was run."
 
 
 def test_the_focus_is_visible_on_every_stop(tmp_path, open_page, screen):

@@ -90,10 +90,10 @@ def test_a_gate_shows_value_bound_and_reason(phone_page):
     page = phone_page
     assert page.script("return innerWidth") == 390
     assert page.script("return document.documentElement.scrollWidth") == 390
-    first = page.one(".gates tbody tr").text
+    first = page.element(".gates tbody tr").text
     for part in ("failed", "≥ 0.9 (95 % interval)", "interval is outside the bound"):
         assert part in first
-    measured = page.one(".gates tbody td[data-label=measured]")
+    measured = page.element(".gates tbody td[data-label=measured]")
     assert 0.4 < float(measured.text) < 0.7
     assert page.script(OUTSIDE) == []
 
@@ -112,11 +112,11 @@ def test_each_drawing_is_shown_once(phone_page):
     )
     classes = page.script(f"{shown}.map(e => e.getAttribute('class'))")
     assert classes
-    assert not any("wide-only" in one for one in classes)
+    assert not any("wide-only" in names for names in classes)
     page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     wide = page.script(f"{shown}.map(e => e.getAttribute('class'))")
     assert len(wide) == len(classes)
-    assert not any("phone-only" in one for one in wide)
+    assert not any("phone-only" in names for names in wide)
 
 
 def test_the_history_of_runs(tmp_path, phone):

@@ -43,7 +43,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 def refusal(*rows: dict[str, Any]) -> str:
     with pytest.raises(DataError) as caught:
-        dataset((f"rows.jsonl, line {number}", one) for number, one in enumerate(rows, start=1))
+        dataset((f"rows.jsonl, line {number}", row) for number, row in enumerate(rows, start=1))
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -64,17 +64,17 @@ def test_the_published_rows(name, tmp_path):
     assert (facts["items"], facts["subjects"]) == (len(loaded.items), len(sizes))
     assert loaded.chance() is None
     counts = [expected_tests(item) for item in loaded.items]
-    found = [
-        sum(len(one.fail_to_pass) for one in counts),
-        sum(len(one.pass_to_pass) for one in counts),
+    totals = [
+        sum(len(count.fail_to_pass) for count in counts),
+        sum(len(count.pass_to_pass) for count in counts),
     ]
-    assert found == {"swebench_verified": [1516, 60136], "swebench_lite": [1040, 24514]}[name]
+    assert totals == {"swebench_verified": [1516, 60136], "swebench_lite": [1040, 24514]}[name]
     assert all(set(FIELDS) <= item.fields.keys() for item in loaded.items)
     # The same rows in other files have the same hash.
     rows = parquet.read_table(source).to_pylist()
     write(tmp_path / "b" / name / "rows.jsonl", rows)
-    for one in rows:  # as newer releases have them
-        one["FAIL_TO_PASS"] = json.loads(one["FAIL_TO_PASS"])
+    for published in rows:  # as newer releases have them
+        published["FAIL_TO_PASS"] = json.loads(published["FAIL_TO_PASS"])
     write(tmp_path / "c" / name / "rows.json", rows)
     hashes = {benchmark().source(tmp_path / folder).content_hash() for folder in "abc"}
     assert hashes == {loaded.content_hash()}
@@ -97,7 +97,7 @@ def test_every_parser_of_a_row_is_one_of_the_scorers():
 def test_the_dev_repositories_have_parsers(tmp_path):
     names = ("sqlfluff", "pvlib", "astroid", "pydicom", "marshmallow", "pyvista")
     rows = [row(n, log_parser=f"parse_log_{name}") for n, name in enumerate(names)]
-    assert len(dataset(("x", one) for one in rows).items) == 6
+    assert len(dataset(("x", row) for row in rows).items) == 6
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_prompts_come_from_a_file_beside_the_rows(tmp_path):
     benchmark = swebench_rows(tmp_path / "rows.jsonl", name="mine")
     items = benchmark.source(None).items
     assert [item.fields["text"] for item in items] == ["published", "its own"]
-    protocol = next(one for one in benchmark.protocols if one.name == "text")
+    protocol = next(protocol for protocol in benchmark.protocols if protocol.name == "text")
     assert protocol.request(items[0], ()).prompt.text == "published"
     patch = benchmark.protocols[0].request(items[0], ()).prompt.text
     assert "add(1, 2) is 0" in patch
@@ -182,17 +182,17 @@ def test_the_hub_is_asked_at_a_revision_that_the_user_names(monkeypatch):
     monkeypatch.delenv("LLMEVAL_DATA", raising=False)
     with pytest.raises(DataError, match=r"give swebench_lite\(revision=…\); give its files with"):
         swebench_lite().source(None)
-    asked = []
+    questions = []
 
     def load_rows(*question):
-        asked.append(question)
+        questions.append(question)
         return [row(1)]
 
     files = importlib.import_module("pytest_llmeval.sources.files")
     monkeypatch.setattr(files.hub, "load_rows", load_rows)
     with pytest.raises(DataError, match="not the complete set"):
         swebench_lite(revision="abc").source(None)
-    assert asked == [("SWE-bench/SWE-bench_Lite", None, "test", "abc")]
+    assert questions == [("SWE-bench/SWE-bench_Lite", None, "test", "abc")]
 
 
 def test_two_calls_share_one_data_set():

@@ -343,8 +343,8 @@ def test_a_copy_that_lacks_a_row_is_refused(tiny: CatalogCopy, split: str, tmp_p
     rows = tiny.splits[split][:-1]
     message = refusal(tiny, tiny.write(tmp_path, tiny.splits | {split: rows}))
     assert "is not the complete set: " in message
-    found, expected = map(int, re.findall(r"\bhas (\d+) of (\d+)\b", message)[-1])
-    assert (found, expected) == (expected - 1, expected)
+    actual, expected = map(int, re.findall(r"\bhas (\d+) of (\d+)\b", message)[-1])
+    assert (actual, expected) == (expected - 1, expected)
 
 
 @pytest.mark.parametrize("copy", [copy for copy in COPIES if copy.refusal], ids=by_name)
@@ -403,8 +403,8 @@ def test_a_missing_extra_is_named_with_its_installation(
 def test_the_public_copy_is_complete(copy: CatalogCopy, data: Path) -> None:
     dataset = copy.load(data)
     check_dataset(copy.name, dataset)
-    found = (dataset.content_hash(), len(dataset.items), len(shots_of(dataset)))
-    assert found == PUBLIC[copy.name]
+    published = (dataset.content_hash(), len(dataset.items), len(shots_of(dataset)))
+    assert published == PUBLIC[copy.name]
 
 
 every_readable_copy = pytest.mark.parametrize(

@@ -20,10 +20,10 @@ def fingerprints() -> dict[str, str]:
     """``mmlu/lmeval letter`` → fingerprint, of every benchmark that needs no argument."""
     benchmarks = [make() for make in map(vars(catalog).get, catalog.__all__) if callable(make)]
     return {
-        f"{one.name}/{protocol.name} {protocol.scorer}": fingerprint(protocol)
-        for one in benchmarks
-        if isinstance(one, Benchmark)
-        for protocol in one.protocols
+        f"{benchmark.name}/{protocol.name} {protocol.scorer}": fingerprint(protocol)
+        for benchmark in benchmarks
+        if isinstance(benchmark, Benchmark)
+        for protocol in benchmark.protocols
     }
 
 

@@ -21,14 +21,14 @@ IDS = [f"item-{number}" for number in range(120)]
 
 
 def batch(ids=IDS):
-    return [Request(one, Prompt("", (), one)) for one in ids]
+    return [Request(name, Prompt("", (), name)) for name in ids]
 
 
 def check(responses: list[Response], errors=()) -> None:
     """Every request has one response, which is its own, or an error where one is expected."""
-    assert sorted(one.id for one in responses) == sorted(IDS)
-    assert {one.id for one in responses if one.error} == set(errors)
-    assert all(one.text == one.id.upper() for one in responses if not one.error)
+    assert sorted(response.id for response in responses) == sorted(IDS)
+    assert {response.id for response in responses if response.error} == set(errors)
+    assert all(response.text == response.id.upper() for response in responses if not response.error)
 
 
 def test_two_replicas_answer_as_one_model_does(start):
@@ -59,7 +59,7 @@ def test_a_poison_item_costs_only_itself(start):
     model = start(partial(Faulty, poison="item-33"))
     responses = list(model.answer(batch()))
     check(responses, ["item-33"])
-    (error,) = (one.error for one in responses if one.error)
+    (error,) = (response.error for response in responses if response.error)
     assert "replicas were lost while they answered it" in error
     assert model.description()["lost"] <= 3
 
@@ -68,7 +68,9 @@ def test_an_exception_costs_only_the_item_that_raises_it(start):
     model = start(partial(Faulty, raising="item-33"))
     responses = list(model.answer(batch()))
     check(responses, ["item-33"])
-    assert [one.error for one in responses if one.error] == ["ValueError: cannot answer item-33"]
+    assert [response.error for response in responses if response.error] == [
+        "ValueError: cannot answer item-33"
+    ]
     assert model.description()["lost"] == 0
 
 

@@ -78,10 +78,10 @@ def test_lmeval_has_a_generator_for_every_subject():
     items = [
         replace(ITEM, id=f"{subject}-{n}", subject=subject) for n in (0, 1) for subject in "st"
     ]
-    found = drawn(items)
+    shots = drawn(items)
     for n in (0, 1):
-        assert [name[1:] for name in found[f"s-{n}"]] == [name[1:] for name in found[f"t-{n}"]]
-    assert found["s-0"] != found["s-1"]
+        assert [name[1:] for name in shots[f"s-{n}"]] == [name[1:] for name in shots[f"t-{n}"]]
+    assert shots["s-0"] != shots["s-1"]
 
 
 def test_lmeval_takes_a_small_pool_whole():

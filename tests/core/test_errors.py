@@ -17,7 +17,7 @@ BASE = "LlmevalError"
 
 def test_every_exception_is_drawn_where_and_as_it_is_defined():
     assert {name: (bases, path) for name, (bases, path) in DEFINED.items()} == {
-        name: ([one.parent], one.module) for name, one in DRAWN.items()
+        name: ([entry.parent], entry.module) for name, entry in DRAWN.items()
     }
 
 

@@ -91,9 +91,9 @@ def test_every_extra_that_a_message_names_exists() -> None:
     ],
 )
 def test_an_installation_from_a_repository(recorded, url) -> None:
-    found = origin_of({"url": "https://example.com/o/p.git", "vcs_info": recorded})
-    assert found.url == url
-    assert bool(found.note) is (url is None)
+    origin = origin_of({"url": "https://example.com/o/p.git", "vcs_info": recorded})
+    assert origin.url == url
+    assert bool(origin.note) is (url is None)
 
 
 def test_a_subdirectory_of_a_repository() -> None:
@@ -115,16 +115,16 @@ def test_a_wheel_by_its_address_is_pinned_by_its_hash() -> None:
 def test_a_wheel_of_this_machine(tmp_path: Path) -> None:
     wheel = tmp_path / "a b.whl"
     wheel.touch()
-    found = origin_of({"url": wheel.as_uri(), "archive_info": {}})
-    assert (found.url, found.path) == (None, wheel)
-    assert found.note == f"{wheel} exists only on this machine"
+    origin = origin_of({"url": wheel.as_uri(), "archive_info": {}})
+    assert (origin.url, origin.path) == (None, wheel)
+    assert origin.note == f"{wheel} exists only on this machine"
 
 
 def test_a_checkout_is_pinned_to_its_commit(tmp_path: Path) -> None:
     commit = checkout(tmp_path / "p", "git@example.com:o/p.git")
     recorded = {"url": (tmp_path / "p").as_uri(), "dir_info": {"editable": True}}
-    found = origin_of(recorded)
-    assert found == (f"git+https://example.com/o/p.git@{commit}", tmp_path / "p", commit, "")
+    origin = origin_of(recorded)
+    assert origin == (f"git+https://example.com/o/p.git@{commit}", tmp_path / "p", commit, "")
     (tmp_path / "p/file").write_text("b")
     assert "uncommitted changes" in origin_of(recorded).note
     git(tmp_path / "p", "commit", "--quiet", "--all", "--message=b")
@@ -134,22 +134,22 @@ def test_a_checkout_is_pinned_to_its_commit(tmp_path: Path) -> None:
 def test_a_checkout_inside_a_repository(tmp_path: Path) -> None:
     commit = checkout(tmp_path / "mono", "https://example.com/o/mono")
     (tmp_path / "mono/tools/p").mkdir(parents=True)
-    found = origin_of({"url": (tmp_path / "mono/tools/p").as_uri(), "dir_info": {}})
-    assert found.url == f"git+https://example.com/o/mono@{commit}#subdirectory=tools/p"
+    origin = origin_of({"url": (tmp_path / "mono/tools/p").as_uri(), "dir_info": {}})
+    assert origin.url == f"git+https://example.com/o/mono@{commit}#subdirectory=tools/p"
 
 
 @pytest.mark.parametrize("remote", [None, "/srv/git/p.git", "file:///srv/git/p.git"])
 def test_a_checkout_that_no_other_machine_reaches(remote, tmp_path: Path) -> None:
     commit = checkout(tmp_path / "p", remote)
-    found = origin_of({"url": (tmp_path / "p").as_uri(), "dir_info": {}})
-    assert (found.url, found.commit) == (None, commit)
-    assert found.note.endswith("has no remote that other machines can reach")
+    origin = origin_of({"url": (tmp_path / "p").as_uri(), "dir_info": {}})
+    assert (origin.url, origin.commit) == (None, commit)
+    assert origin.note.endswith("has no remote that other machines can reach")
 
 
 def test_a_folder_without_git(tmp_path: Path) -> None:
-    found = origin_of({"url": tmp_path.as_uri(), "dir_info": {}})
-    assert (found.url, found.path) == (None, tmp_path)
-    assert found.note == f"the folder {tmp_path} is not a git repository"
+    origin = origin_of({"url": tmp_path.as_uri(), "dir_info": {}})
+    assert (origin.url, origin.path) == (None, tmp_path)
+    assert origin.note == f"the folder {tmp_path} is not a git repository"
 
 
 def test_an_installation_that_records_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

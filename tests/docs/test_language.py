@@ -56,7 +56,7 @@ ALLOWED = (
 )
 """Parts of lines in which a word has its ordinary meaning, such as of people."""
 
-NAMED = ("pytest_llmeval", "perf", "scripts", "docs")
+NAMED = ("pytest_llmeval", "perf", "scripts", "docs", "benchmarks", "tests")
 """Folders whose Python binds no name of `NAMES`."""
 
 NAMES = {"one", "found", "known", "told", "said", "asked", "way", "ways", "whoever", "nobody"}
@@ -99,7 +99,7 @@ def sentences(code: str) -> Iterator[tuple[int, str]]:
 def findings(text: str, first: int = 1) -> list[str]:
     """One line for each word that is replaced; the text begins in the line `first`."""
     lines = text.splitlines()
-    found = []
+    places = []
     for match in WORD.finditer(prose(text)):
         number = text.count("\n", 0, match.start())
         if not any(part in lines[number] for part in ALLOWED):
@@ -108,10 +108,10 @@ def findings(text: str, first: int = 1) -> list[str]:
                 for words, better in WORDS.items()
                 if re.fullmatch(words, match[0], re.IGNORECASE)
             )
-            found.append(
+            places.append(
                 f"line {first + number}: {match[0]!r} ({instead}): {lines[number].strip()}"
             )
-    return found
+    return places
 
 
 def bound_names(code: str) -> Iterator[tuple[int, str]]:

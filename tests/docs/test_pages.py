@@ -55,9 +55,9 @@ def stand_in(rest: str) -> FakeModel:
     sizes = data.subject_sizes()
     answers = {}
     for item in data.items:
-        known = 17 if item.subject == "animals" else 0.7 * sizes[item.subject]
+        correct = 17 if item.subject == "animals" else 0.7 * sizes[item.subject]
         wrong = (item.gold + 1) % len(item.options)
-        chosen = item.gold if int(item.id[-4:]) < known else wrong
+        chosen = item.gold if int(item.id[-4:]) < correct else wrong
         answers[item.id] = [-1.0 if n == chosen else -9.0 - n for n in range(len(item.options))]
     return FakeModel(answers, name="demo", asks=["choices"])
 
@@ -84,8 +84,8 @@ class Block(NamedTuple):
 
 def blocks(page: str) -> list[Block]:
     return [
-        Block(page, found["mark"] or "", found["language"], found["title"], found["text"])
-        for found in BLOCK.finditer((DOCS / page).read_text(encoding="utf-8"))
+        Block(page, match["mark"] or "", match["language"], match["title"], match["text"])
+        for match in BLOCK.finditer((DOCS / page).read_text(encoding="utf-8"))
     ]
 
 
@@ -124,9 +124,9 @@ class Shell:
         if "*" not in word:
             return [word]
         # As a shell does, without hidden files.
-        found = sorted(str(path) for path in Path().glob(word) if not path.name.startswith("."))
-        assert found, f"nothing is called {word}"
-        return found
+        paths = sorted(str(path) for path in Path().glob(word) if not path.name.startswith("."))
+        assert paths, f"nothing is called {word}"
+        return paths
 
 
 def pattern(line: str) -> re.Pattern[str]:
@@ -145,15 +145,15 @@ def pattern(line: str) -> re.Pattern[str]:
     return re.compile("".join(parts))
 
 
-def check(command: str, expected: list[str], told: list[str]) -> None:
+def check(command: str, expected: list[str], printed: list[str]) -> None:
     """Every expected line is printed, in this order."""
-    rest = iter(told)
+    rest = iter(printed)
     for line in expected:
         if line.strip() == "…":
             continue
-        assert any(pattern(line.rstrip()).fullmatch(one.rstrip()) for one in rest), (
-            f"{command}: no line like {line!r} in its place in\n" + "\n".join(told)
-        )
+        assert any(
+            pattern(line.rstrip()).fullmatch(output_line.rstrip()) for output_line in rest
+        ), f"{command}: no line like {line!r} in its place in\n" + "\n".join(printed)
 
 
 @pytest.fixture
@@ -192,20 +192,20 @@ def follow(page: str, shell: Shell) -> None:
                 continue
             *_, last = [command for command, _ in block.commands]
             for command, expected in block.commands:
-                code, told = shell.run(command)
-                check(command, expected, told)
+                code, printed = shell.run(command)
+                check(command, expected, printed)
                 wanted = int(value) if kind == "exit" and command == last else 0
-                assert code == wanted, "\n".join(told)
+                assert code == wanted, "\n".join(printed)
 
 
 def test_the_tutorial_has_the_printed_result(folder, pytester, capsys):
     """Followed literally, it leaves the files that it names and no others, and gates that pass."""
     follow(TUTORIAL, Shell(pytester, capsys))
     _, _, end = (DOCS / TUTORIAL).read_text().partition("## What you have now")
-    told = set(re.findall(r"^- `([^`]+)`", end, re.MULTILINE))
+    listed = set(re.findall(r"^- `([^`]+)`", end, re.MULTILINE))
     files = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
     made = [file for file in files if file.suffix != ".pyc"]
-    assert {"runs" if file.parts[0] == "runs" else file.as_posix() for file in made} == told
+    assert {"runs" if file.parts[0] == "runs" else file.as_posix() for file in made} == listed
     assert main(["gate", *map(str, Path("runs").glob("*/"))]) == 0
 
 
@@ -238,8 +238,8 @@ def test_prices_can_be_read(tmp_path):
 
 def test_options_and_commands_that_are_named_exist(pytester):
     """Also those in sentences, in workflows, and in commands that are not run here."""
-    told = pytester.runpytest_inprocess("--help", "-p", "no:hypothesispytest").stdout.str()
-    options = set(re.findall(r"--llm-[a-z-]+[a-z]", told))
+    help_text = pytester.runpytest_inprocess("--help", "-p", "no:hypothesispytest").stdout.str()
+    options = set(re.findall(r"--llm-[a-z-]+[a-z]", help_text))
     (commands,) = [action.choices for action in make_parser()._actions if action.choices]
     for page in PAGES:
         if page == "decisions.md":

@@ -73,9 +73,9 @@ class Scripted:
         for request in requests:
             with open("asked.txt", "a") as file:
                 file.write(f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')} {request.id}\\n")
-            yield self.one(request)
+            yield self.respond(request)
 
-    def one(self, request):
+    def respond(self, request):
         wrong = request.id.endswith("-0000")
         scores = (-1.0, -2.0, -3.0, -4.0) if wrong else (-2.0, -1.0, -3.0, -4.0)
         return Response(request.id, logprobs=scores, seconds=0.01)
@@ -102,12 +102,12 @@ class Project:
         body = BENCHMARK.format(sizes=sizes or {"art": 2, "law": 3, "zoo": 4})
         (self.path / "test_bench.py").write_text(body + textwrap.dedent(text))
 
-    def model(self, text: str = MODEL, one: str | None = None) -> None:
-        """Write ``conftest.py``: the scripted model, with another ``one`` method if given."""
-        if one is not None:
-            head, _, rest = text.partition("    def one(self, request):")
+    def model(self, text: str = MODEL, respond: str | None = None) -> None:
+        """Write ``conftest.py``: the scripted model, with another ``respond`` method if given."""
+        if respond is not None:
+            head, _, rest = text.partition("    def respond(self, request):")
             _, fixture, tail = rest.partition("@pytest.fixture")
-            body = textwrap.indent(textwrap.dedent(one).strip("\n"), "    ")
+            body = textwrap.indent(textwrap.dedent(respond).strip("\n"), "    ")
             text = f"{head}{body}\n\n{fixture}{tail}"
         (self.path / "conftest.py").write_text(text)
 
@@ -121,7 +121,7 @@ class Project:
         return self.pytester.runpytest_inprocess(*QUICK, *arguments)
 
     @property
-    def asked(self) -> list[str]:
+    def requested(self) -> list[str]:
         """Item ids in the order of the model's requests."""
         file = self.path / "asked.txt"
         return [line.split()[1] for line in file.read_text().splitlines()] if file.exists() else []

@@ -16,7 +16,7 @@ from pytest_llmeval.runs import load_run
 from pytest_llmeval.storage.folder import FORMAT
 
 FLAT = """
-def one(self, request):
+def respond(self, request):
     flat = {flat!r}
     if request.id in {errors!r}:
         return Response(request.id, error="down")
@@ -44,7 +44,7 @@ max_errors = 9
 
 
 def flat_model(project, flat, values=SAME, errors=()):
-    project.model(one=FLAT.format(flat=list(flat), values=values, errors=list(errors)))
+    project.model(respond=FLAT.format(flat=list(flat), values=values, errors=list(errors)))
 
 
 def judged(project) -> list[tuple[str, str, str]]:
@@ -55,7 +55,7 @@ def judged(project) -> list[tuple[str, str, str]]:
     again = {"format": FORMAT, **run.metrics()}
     assert json.loads(json.dumps(again)) == project.document("metrics.json")
     stored = judge_run(run, load_thresholds(project.path / "thresholds.toml")).verdicts
-    assert [(one.id, one.status, one.reason) for one in stored] == session
+    assert [(verdict.id, verdict.status, verdict.reason) for verdict in stored] == session
     return session
 
 
@@ -65,17 +65,17 @@ def test_more_than_half_leaves_every_gate_undecided(project, workers):
     project.thresholds(EVERY_GATE)
     result = project.run("-n", workers)
     assert result.ret == 1
-    found = judged(project)
-    assert len(found) == 10
+    judgments = judged(project)
+    assert len(judgments) == 10
     reason = "not a measurement: all options have the same log-likelihood in 5 of 9 items (55.6%)"
-    assert {(status, why) for _, status, why in found} == {("undecided", reason)}
+    assert {(status, why) for _, status, why in judgments} == {("undecided", reason)}
     stored = project.pytester.run("llmeval", "gate", project.run_folder)
     assert stored.ret == 1
-    for told in (result, stored):
-        told.stdout.fnmatch_lines(
+    for output in (result, stored):
+        output.stdout.fnmatch_lines(
             ["UNDECIDED bench::accuracy: - (bound >= 0)", f"     {reason}"], consecutive=True
         )
-        told.stdout.fnmatch_lines(
+        output.stdout.fnmatch_lines(
             [
                 "bench[[]letter]: All options have the same log-likelihood in 5 of 9 answers (55.6%):*"
             ]
@@ -131,7 +131,7 @@ def test_the_limits_are_shares_that_must_be_exceeded(project, flat, shown, measu
 )
 def test_equal_log_probabilities(project, values, flat):
     project.model(
-        one=f"def one(self, request):\n    inf = float('inf')\n"
+        respond=f"def respond(self, request):\n    inf = float('inf')\n"
         f"    return Response(request.id, logprobs={values!r})"
     )
     project.thresholds("[benchmarks.bench]\naccuracy = { max = 1.0 }\n")
@@ -142,7 +142,7 @@ def test_equal_log_probabilities(project, values, flat):
 
 def test_impossible_choices_are_errors_and_no_ties(project):
     project.model(
-        one="def one(self, request):\n"
+        respond="def respond(self, request):\n"
         "    return Response(request.id, logprobs=(-float('inf'),) * 4)"
     )
     project.thresholds("[benchmarks.bench]\naccuracy = 0\n")
@@ -157,7 +157,7 @@ def test_errors_leave_the_share_and_too_many_still_fail(project):
     for limit, status in ((2, "undecided"), (1, "fail")):
         project.thresholds(f"[benchmarks.bench]\naccuracy = 0\nmax_errors = {limit}\n")
         assert project.run().ret == 1
-        assert {found[1] for found in judged(project)} == {status}
+        assert {judgment[1] for judgment in judged(project)} == {status}
     assert project.metrics()["all_tied_rate"] == pytest.approx(4 / 7)
 
 
@@ -179,8 +179,8 @@ def test_one_subject_alone(project):
     )
     result = project.run()
     assert result.ret == 1
-    found = {name: status for name, status, _ in judged(project)}
-    assert found == {
+    statuses = {name: status for name, status, _ in judged(project)}
+    assert statuses == {
         "bench::accuracy": "pass",
         "bench::every_subject::art::accuracy": "undecided",
         "bench::every_subject::law::accuracy": "pass",

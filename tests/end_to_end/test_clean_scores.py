@@ -34,8 +34,8 @@ class Leaked:
 
     def answer(self, requests):
         for request in requests:
-            known = int(request.id.rpartition("-")[2]) % 2 == 0
-            yield Response(request.id, logprobs=(-1.0, -2.0) if known else (-2.0, -1.0))
+            right_items = int(request.id.rpartition("-")[2]) % 2 == 0
+            yield Response(request.id, logprobs=(-1.0, -2.0) if right_items else (-2.0, -1.0))
 
 @pytest.fixture(scope="session")
 def model():
@@ -73,8 +73,8 @@ def faq(project, monkeypatch):
     rows = [{"question": text, "options": ["yes", "no"], "answer": "A"} for text in questions]
     write_lines(path / "faq.jsonl", rows)
     # Even items and one odd item, so that the score is too high by them.
-    known = [0, 2, 4, 6, 8, 1]
-    texts = [f"Forum: {question(n)} yes, no. <b>Really</b>" for n in known]
+    right_items = [0, 2, 4, 6, 8, 1]
+    texts = [f"Forum: {question(n)} yes, no. <b>Really</b>" for n in right_items]
     write_lines(path / "corpus.jsonl", [{"text": text} for text in [*texts, "other"]])
     assert overlap() == 0
     return project

@@ -49,11 +49,14 @@ def records(project) -> list[dict]:
 
 def final(project) -> dict[tuple[str, str, int], dict]:
     """The last record about every scorer, item and sample."""
-    return {(one["scorer"], one["item"], one.get("sample", 0)): one for one in records(project)}
+    return {
+        (record["scorer"], record["item"], record.get("sample", 0)): record
+        for record in records(project)
+    }
 
 
 def results(project) -> dict[str, dict]:
-    return {one["scorer"]: one for one in project.document("metrics.json")["results"]}
+    return {result["scorer"]: result for result in project.document("metrics.json")["results"]}
 
 
 @pytest.mark.usefixtures("docker_sandbox")
@@ -67,8 +70,8 @@ def test_programs_decide(code, workers):
         assert metrics["pass@k"]["5"]["value"] == 1.0
         assert metrics["errors"] == 0
     answers = {
-        sample: one["answer"]
-        for (scorer, item, sample), one in final(code).items()
+        sample: record["answer"]
+        for (scorer, item, sample), record in final(code).items()
         if (scorer, item) == ("execution_raw", "add-01")
     }
     assert answers[0].startswith("failed: AssertionError")
@@ -81,14 +84,16 @@ def test_programs_decide(code, workers):
 @pytest.mark.usefixtures("docker_sandbox")
 def test_a_resumed_run_runs_the_programs_again_without_requests(code):
     assert code.run("--llm-samples=2").ret == 0
-    before, asked = results(code), len(code.asked)
+    before, requested = results(code), len(code.requested)
     # As a run leaves it that is killed while programs run: responses without a verdict.
     file = code.run_folder / "records.jsonl"
-    left = [one for one in records(code) if one.get("error") == "its program has not been run"]
+    left = [
+        record for record in records(code) if record.get("error") == "its program has not been run"
+    ]
     assert len(left) == 4
-    file.write_text("".join(json.dumps(one) + "\n" for one in left))
+    file.write_text("".join(json.dumps(record) + "\n" for record in left))
     assert code.run("--llm-samples=2", "--llm-resume").ret == 0
-    assert len(code.asked) == asked
+    assert len(code.requested) == requested
     assert results(code) == before
 
 
@@ -104,8 +109,8 @@ def test_a_sandbox_that_fails_right_solutions_measures_nothing(code):
 @pytest.mark.usefixtures("docker_sandbox")
 def test_the_sandbox_is_part_of_the_protocol(code):
     assert code.run().ret == 0
-    (way,) = code.document("run.json")["results"][0]["ways"]
-    assert way["protocol"]["sandbox"].startswith("docker")
+    (variant,) = code.document("run.json")["results"][0]["ways"]
+    assert variant["protocol"]["sandbox"].startswith("docker")
 
 
 def test_a_missing_sandbox_is_reported_in_one_line(code, monkeypatch):
@@ -126,6 +131,6 @@ def test_nothing_runs_on_the_host_unless_allowed(code):
     result.stderr.fnmatch_lines(["*--llm-i-trust-this-code on the command line*"])
     (code.path / "pytest.ini").write_text("[pytest]\nllm_i_trust_this_code = true\n")
     assert code.run("--llm-sandbox=none").ret == 4
-    assert code.asked == []
+    assert code.requested == []
     assert code.run("--llm-sandbox=none", "--llm-i-trust-this-code").ret == 0
     assert results(code)["execution"]["correct"] == 1

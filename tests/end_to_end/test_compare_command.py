@@ -16,7 +16,7 @@ from pytest_llmeval.prompts import LMEVAL_MMLU
 
 # Knows all but the first of each subject, and in law only the last.
 WORSE_LAW = """
-def one(self, request):
+def respond(self, request):
     wrong = request.id.endswith("-0000") or request.id == "law-0001"
     scores = (-1.0, -2.0, -3.0, -4.0) if wrong else (-2.0, -1.0, -3.0, -4.0)
     return Response(request.id, logprobs=scores, seconds=0.01)
@@ -58,7 +58,7 @@ def llmeval(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int
 def two_runs(project):
     """``old`` and ``new``: the candidate is worse in one item of law."""
     project.run("--llm-runs=all")
-    project.model(one=WORSE_LAW)
+    project.model(respond=WORSE_LAW)
     project.run("--llm-runs=all")
     old, new = sorted((project.path / "all").glob("*/"), key=lambda path: path.stat().st_mtime)
     old.rename(project.path / "old")
@@ -151,7 +151,7 @@ def test_a_drop_within_the_noise_is_a_warning(two_runs, capsys):
 def test_a_significant_drop_turns_the_build_red(project, capsys):
     project.benchmark(art=40)
     project.run("--llm-runs=old")
-    project.model(one=WORSE_LAW.replace('request.id == "law-0001"', 'request.id < "art-0012"'))
+    project.model(respond=WORSE_LAW.replace('request.id == "law-0001"', 'request.id < "art-0012"'))
     project.run("--llm-runs=new")
     (old,), (new,) = ((project.path / name).glob("*/") for name in ("old", "new"))
     project.thresholds(GATES.format(drop=0.1))
@@ -220,12 +220,12 @@ def test_allowed_mismatch_shows_numbers_and_no_verdict(published, capsys):
 
 
 def test_a_session_refuses_such_a_baseline_before_any_request(published):
-    asked = len(published.asked)
+    requested = len(published.requested)
     result = published.run("--llm-baseline=five", "--llm-protocol=hendrycks")
     assert result.ret == 4
     (line,) = [line for line in result.errlines if line]
     assert "'lmeval' against 'hendrycks'" in line
-    assert len(published.asked) == asked
+    assert len(published.requested) == requested
 
 
 def test_show_prints_a_protocol_in_full(published, capsys):
@@ -260,20 +260,20 @@ def test_mistakes_in_the_command_line_exit_4(arguments, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "reason"),
     [
         ("torn", '{"format": 2, "kind": "basel', "cannot be read"),
         ("foreign", '{"dependencies": {}}', "not a document of format"),
         ("empty", "", "cannot be read"),
     ],
 )
-def test_damaged_baselines_exit_4_with_one_line(project, capsys, name, text, said):
+def test_damaged_baselines_exit_4_with_one_line(project, capsys, name, text, reason):
     project.run()
     (project.path / "baselines").mkdir()
     (project.path / "baselines" / f"{name}.json").write_text(text)
     code, _, errors = llmeval(capsys, "compare", name, project.run_folder)
     assert code == 4
-    assert said in errors
+    assert reason in errors
     assert errors.count("\n") == 1
 
 
@@ -338,15 +338,15 @@ def test_shards_of_samples_of_a_function_with_errors(project, capsys):
 
 def test_overlaps_and_gaps_exit_4(project, capsys):
     project.benchmark(**SHARDED)
-    one, two, three = shards(project, 3)
-    code, _, errors = llmeval(capsys, "merge", one, three, "--out", "merged")
+    first, two, three = shards(project, 3)
+    code, _, errors = llmeval(capsys, "merge", first, three, "--out", "merged")
     assert (code, errors) == (4, "llmeval: gap: shard 2/3 is missing\n")
-    code, _, errors = llmeval(capsys, "merge", one, two, two, three, "--out", "merged")
+    code, _, errors = llmeval(capsys, "merge", first, two, two, three, "--out", "merged")
     assert code == 4
     assert "are both shard 2/3" in errors
     project.run("--llm-runs=whole")
     (whole,) = (project.path / "whole").glob("*/")
-    code, _, errors = llmeval(capsys, "merge", one, two, whole, "--out", "merged")
+    code, _, errors = llmeval(capsys, "merge", first, two, whole, "--out", "merged")
     assert code == 4
     assert "is not a shard" in errors
     assert not (project.path / "merged").exists()

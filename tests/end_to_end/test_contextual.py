@@ -99,16 +99,16 @@ def planted(project):
 
 
 def results(project) -> dict[str, dict]:
-    return {one["scorer"]: one for one in project.document("metrics.json")["results"]}
+    return {result["scorer"]: result for result in project.document("metrics.json")["results"]}
 
 
-def asked(project) -> list[tuple[str, str, int, str]]:
+def requests(project) -> list[tuple[str, str, int, str]]:
     lines = (project.path / "asked.txt").read_text().splitlines()
     return [tuple(json.loads(line)) for line in lines]
 
 
 def free_of(project) -> list[tuple[str, str, int, str]]:
-    return [one for one in asked(project) if one[1] in ("N/A", "[MASK]", "")]
+    return [request for request in requests(project) if request[1] in ("N/A", "[MASK]", "")]
 
 
 def records(project) -> list[dict]:
@@ -117,16 +117,16 @@ def records(project) -> list[dict]:
 
 
 def rights(result: dict) -> dict[str, int]:
-    return {name: one["correct"] for name, one in result["subjects"].items()}
+    return {name: subject["correct"] for name, subject in result["subjects"].items()}
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_a_known_prior_comes_out(planted, workers):
     assert planted.run(CONTEXTUAL, "-n", workers).ret == 0
-    found = results(planted)
-    assert rights(found["letter"]) == PLAIN
-    assert rights(found["letter+contextual"]) == CALIBRATED
-    assert len({one["protocol_fingerprint"] for one in found.values()}) == 2
+    by_scorer = results(planted)
+    assert rights(by_scorer["letter"]) == PLAIN
+    assert rights(by_scorer["letter+contextual"]) == CALIBRATED
+    assert len({result["protocol_fingerprint"] for result in by_scorer.values()}) == 2
 
 
 def test_content_free_requests(planted):
@@ -139,7 +139,7 @@ def test_content_free_requests(planted):
         for item, size in (("art-00", 4), ("few-00", 3), ("law-00", 4))
         for text in ("N/A", "[MASK]", "")
     )
-    assert len(asked(planted)) == 41 + 9
+    assert len(requests(planted)) == 41 + 9
 
 
 def test_the_result_itself_is_that_of_a_plain_run(planted):
@@ -151,19 +151,19 @@ def test_the_result_itself_is_that_of_a_plain_run(planted):
     assert first == plain
     assert second["answered"] == plain["answered"] == 41
     stored = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
-    free = [one for one in stored if one.get("order")]
+    free = [record for record in stored if record.get("order")]
     assert len(free) == 9
-    assert {one["gold"] for one in free} == {""}
-    assert {one["outcome"] for one in free} == {"wrong"}
-    assert len({one["protocol"] for one in free}) == 3
-    assert len({one["protocol"] for one in stored}) == 4
+    assert {record["gold"] for record in free} == {""}
+    assert {record["outcome"] for record in free} == {"wrong"}
+    assert len({record["protocol"] for record in free}) == 3
+    assert len({record["protocol"] for record in stored}) == 4
     assert "audit" not in first  # none is made of them
 
 
 def test_contextual_calibration_with_option_orders(planted):
     planted.run("--llm-debias=contextual,cyclic", "--llm-permutations=cyclic")
     together = results(planted)
-    assert len(asked(planted)) == 41 + 3 * 32 + 2 * 9 + 9
+    assert len(requests(planted)) == 41 + 3 * 32 + 2 * 9 + 9
     assert {arm["name"] for arm in together["letter"]["audit"]["arms"]} == {
         "original",
         "cyclic@1",
@@ -175,19 +175,19 @@ def test_contextual_calibration_with_option_orders(planted):
 
 def test_of_a_draw_and_of_a_selection(planted):
     planted.run(CONTEXTUAL, "--llm-limit=4")
-    drawn = {(one[0][:3], one[2]) for one in asked(planted)}
+    drawn = {(request[0][:3], request[2]) for request in requests(planted)}
     assert len(free_of(planted)) == 3 * len(drawn)
-    found = results(planted)["letter+contextual"]
-    assert (found["answered"], found["subjects"]["art"]["correct"]) == (8, 4)
+    result = results(planted)["letter+contextual"]
+    assert (result["answered"], result["subjects"]["art"]["correct"]) == (8, 4)
     (planted.path / "asked.txt").unlink()
     planted.run(CONTEXTUAL, "-k", "law")
-    assert [one[0] for one in free_of(planted)] == ["law-00"] * 3
+    assert [request[0] for request in free_of(planted)] == ["law-00"] * 3
     assert rights(results(planted)["letter+contextual"]) == {"art": 0, "law": 3}
 
 
 def test_a_resumed_run_requests_only_what_is_missing(planted):
     planted.run(CONTEXTUAL)
-    before, count = planted.document("metrics.json"), len(asked(planted))
+    before, count = planted.document("metrics.json"), len(requests(planted))
     file = planted.run_folder / "records.jsonl"
     lines = file.read_text().splitlines(keepends=True)
     kept = [line for line in lines if '"order"' not in line or '"art-00"' in line]
@@ -195,10 +195,10 @@ def test_a_resumed_run_requests_only_what_is_missing(planted):
     file.write_text("".join(kept))
     assert planted.run(CONTEXTUAL, "--llm-resume").ret == 0
     assert planted.document("metrics.json") == before
-    assert len(asked(planted)) == count + 6
+    assert len(requests(planted)) == count + 6
     # A complete run makes no requests.
     assert planted.run(CONTEXTUAL, "--llm-resume").ret == 0
-    assert len(asked(planted)) == count + 6
+    assert len(requests(planted)) == count + 6
 
 
 def test_gates_in_the_run_and_from_disk(planted):
@@ -259,8 +259,8 @@ def test_an_error_without_content_is_one_of_all_that_need_it(planted):
     result = planted.run(CONTEXTUAL)
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*no answer to 1 of 4 prompts: gone*"])
-    found = results(planted)["letter+contextual"]
-    assert (found["errors"], found["correct"]) == (12, 29)
+    calibrated = results(planted)["letter+contextual"]
+    assert (calibrated["errors"], calibrated["correct"]) == (12, 29)
     (planted.path / "conftest.py").write_text(MODEL)
     assert planted.run(CONTEXTUAL, "--llm-resume").ret == 0
     assert rights(results(planted)["letter+contextual"]) == CALIBRATED
@@ -274,9 +274,9 @@ def test_labels_without_log_probabilities_calibrate_nothing(planted):
         "        return Response(request.id, logprobs=logprobs, sample=request.sample)",
     )
     result = planted.run(CONTEXTUAL)
-    found = results(planted)
-    assert found["letter"]["errors"] == 0
-    assert found["letter+contextual"]["errors"] == 41
+    by_scorer = results(planted)
+    assert by_scorer["letter"]["errors"] == 0
+    assert by_scorer["letter+contextual"]["errors"] == 41
     result.stdout.fnmatch_lines(
         ["planted?letter+contextual?: 41 items are errors: their content-free prompt*"]
     )
@@ -291,7 +291,7 @@ def test_a_text_model_gets_no_content_free_prompts(planted):
         "    return says_a\n"
     )
     result = planted.run(CONTEXTUAL)
-    assert len(asked(planted)) == 41
+    assert len(requests(planted)) == 41
     assert list(results(planted)) == ["choice"]
     result.stdout.fnmatch_lines(["planted?letter+contextual? is not computed: *"])
 
@@ -333,7 +333,7 @@ def test_a_skipped_carrier_leaves_what_it_carries(planted):
     )
     (planted.path / "test_bench.py").write_text(text)
     planted.run(CONTEXTUAL)
-    found = results(planted)["letter+contextual"]
-    assert (found["answered"], found["missing"], rights(found)) == (40, 1, CALIBRATED)
+    result = results(planted)["letter+contextual"]
+    assert (result["answered"], result["missing"], rights(result)) == (40, 1, CALIBRATED)
     again = planted.pytester.run("llmeval", "show", str(planted.run_folder))
     assert again.ret == 0

@@ -98,7 +98,7 @@ def test_a_run_stops_before_it_costs_more_and_goes_on_later(endpoint, workers):
         assert 0.5 < spent(endpoint) <= 1.0
         # What was paid for is on disk, also of chunks that were begun ahead.
         records = (endpoint.run_folder / "records.jsonl").read_text().splitlines()
-        answered = {one["item"] for one in map(json.loads, records) if "text" in one}
+        answered = {record["item"] for record in map(json.loads, records) if "text" in record}
         if workers == "0":
             assert json.loads(records[0])["item"] == "art-0000"  # what is needed first goes first
         paid = len(server.arrivals)

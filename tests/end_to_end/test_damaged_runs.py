@@ -37,9 +37,9 @@ def run(project, monkeypatch):
     return folder.rename(project.path / "run")
 
 
-def told(capsys, commands=COMMANDS) -> dict[str, str]:
+def error_lines(capsys, commands=COMMANDS) -> dict[str, str]:
     """Run a command that must fail by one line, and return that line."""
-    found = {}
+    errors = {}
     for command in commands:
         code = main(["run" if word == "RUN" else word for word in command])
         output = capsys.readouterr()
@@ -47,8 +47,8 @@ def told(capsys, commands=COMMANDS) -> dict[str, str]:
         lines = output.err.splitlines()
         assert len(lines) == (code == 4), (command, lines)
         if lines:
-            found[" ".join(command)] = lines[0]
-    return found
+            errors[" ".join(command)] = lines[0]
+    return errors
 
 
 def entry_of(document: Any) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def test_a_field_that_is_missing_or_of_another_kind(run, capsys, name):
                 else:
                     place[key] = wrong
                 (run / name).write_text(json.dumps(document))
-                if told(capsys, READERS):
+                if error_lines(capsys, READERS):
                     refused.add(key)
     assert {
         "run.json": {"models", "results", "versions", "chance", "ways"},
@@ -87,8 +87,8 @@ def test_a_record_whose_field_is_of_another_kind(run, capsys):
         for wrong in WRONG:
             line = json.dumps({**json.loads(first), key: wrong})
             (run / "records.jsonl").write_text("\n".join([line, *rest]) + "\n")
-            if any(found := told(capsys, COMMANDS[:1])):
-                assert "records.jsonl" in found["show RUN"]
+            if any(errors := error_lines(capsys, COMMANDS[:1])):
+                assert "records.jsonl" in errors["show RUN"]
                 refused.add(key)
     assert refused == set(json.loads(first))
 
@@ -108,11 +108,11 @@ def test_a_missing_or_damaged_file(run, capsys, name, how):
         file.write_text(
             {"cut": text[:-9], "nested": f'{{"format": 2, "a": {nested}}}\n', "list": "[]\n"}[how]
         )
-    found = told(capsys)
+    errors = error_lines(capsys)
     if name != "run.json":
-        found.pop("history .", None)
-    assert found or (name, how) == ("records.jsonl", "folder")
-    assert all(name in line or "answers of its run.json" in line for line in found.values())
+        errors.pop("history .", None)
+    assert errors or (name, how) == ("records.jsonl", "folder")
+    assert all(name in line or "answers of its run.json" in line for line in errors.values())
 
 
 def test_a_run_that_is_not_there_has_a_name_near_it(run, project, capsys):

@@ -24,15 +24,15 @@ def test_debiasing_removes_a_preference(biased, workers, backwards):
     """In whatever order the answers come."""
     project = biased(backwards)
     assert project.run(*DEBIASED, "-n", workers).ret == 0
-    results = {one["scorer"]: one for one in project.document("metrics.json")["results"]}
-    found = {scorer: one["accuracy"] for scorer, one in results.items()}
-    assert found == {
+    results = {result["scorer"]: result for result in project.document("metrics.json")["results"]}
+    accuracies = {scorer: result["accuracy"] for scorer, result in results.items()}
+    assert accuracies == {
         "letter": 0.25,
         "letter+cyclic": 1.0,
         "letter+pride": 1.0,
         "letter+batch": 1.0,
     }
-    fingerprints = {one["protocol_fingerprint"] for one in results.values()}
+    fingerprints = {result["protocol_fingerprint"] for result in results.values()}
     assert len(fingerprints) == 4
     again = project.pytester.run("llmeval", "show", str(project.run_folder))
     again.stdout.fnmatch_lines(["planted?letter+pri* 40 * 1.0000 *"])
@@ -42,7 +42,7 @@ def test_a_batch_is_of_the_answers_in_the_original_order(biased):
     """An attack shows some orders again with other shots."""
     project = biased(backwards=True)
     assert project.run("--llm-permutations=attack", "--llm-debias=batch").ret == 0
-    results = {one["scorer"]: one for one in project.document("metrics.json")["results"]}
+    results = {result["scorer"]: result for result in project.document("metrics.json")["results"]}
     assert results["letter+batch"]["accuracy"] == 1.0
 
 
@@ -54,9 +54,9 @@ def test_a_debiased_result_is_reported_and_may_be_a_baseline(biased):
     assert project.pytester.run("llmeval", "baseline", run, "last").ret == 0
     compared = project.pytester.run("llmeval", "compare", "last", run, "--format=json")
     (pride,) = (
-        one
-        for one in json.loads(compared.stdout.str())["comparisons"]
-        if one["scorer"] == "letter+pride"
+        comparison
+        for comparison in json.loads(compared.stdout.str())["comparisons"]
+        if comparison["scorer"] == "letter+pride"
     )
     assert (pride["overall"]["items"], pride["overall"]["baseline"]) == (40, 1.0)
     project.thresholds("[benchmarks.planted.scorers.'letter+pride'.regression]\nmax_drop = 0.01")
@@ -76,7 +76,7 @@ def test_items_with_other_numbers_of_options_are_left_unchanged_with_a_note(bias
     result = project.run(*DEBIASED)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["planted?letter+pride?: 1 of 40 items are not debiased*"])
-    results = {one["scorer"]: one for one in project.document("metrics.json")["results"]}
+    results = {result["scorer"]: result for result in project.document("metrics.json")["results"]}
     # Item 7, of five options in four orders, is left with its bias: its answer is at B.
     assert results["letter+pride"]["accuracy"] == 39 / 40
     assert project.run("--llm-permutations=full", "--llm-debias=pride").ret == 0
@@ -108,13 +108,13 @@ def test_a_scorer_without_its_model_ends_the_run_and_keeps_the_answers(project, 
     result = project.run()
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*scorer matched: embeddings by Qwen/*: no such thing*"])
-    assert len(project.asked) == 1
+    assert len(project.requested) == 1
     monkeypatch.setattr(
         scorer, "load_embedder", lambda _: lambda texts: numpy.ones((len(texts), 2))
     )
     assert project.run("--llm-resume").ret == 0
     assert project.metrics()["answered"] == 20
-    assert len(project.asked) == 20
+    assert len(project.requested) == 20
 
 
 def test_results_that_cannot_be_debiased_are_reported(planted):

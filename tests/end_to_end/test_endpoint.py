@@ -33,9 +33,9 @@ def right(project):
     """How many of the nine the stand-in answers with B, the gold letter."""
     names = [f"{subject} question {row}?" for subject in ("art", "law", "zoo") for row in range(4)]
     sizes = {"art": 2, "law": 3, "zoo": 4}
-    asked = [name for name in names if int(name[-2]) < sizes[name[:3]]]
-    assert len(asked) == 9
-    return sum(right_letter(name) == "B" for name in asked)
+    items = [name for name in names if int(name[-2]) < sizes[name[:3]]]
+    assert len(items) == 9
+    return sum(right_letter(name) == "B" for name in items)
 
 
 @pytest.mark.parametrize(("query", "scorer"), [("", "choice"), ("&choices=top_logprobs", "letter")])
@@ -106,7 +106,7 @@ def test_a_truncated_answer_and_a_lone_surrogate_reach_the_disk(endpoint):
     assert len(records) == 9
 
 
-def told(project) -> dict:
+def usage(project) -> dict:
     ((model, benchmark, counts),) = project.document("run.json")["usage"]
     assert (model, benchmark) == ("openai:stand-in", project.metrics()["benchmark"])
     return counts
@@ -119,7 +119,7 @@ def test_usage_is_reported_with_any_number_of_workers(endpoint, workers):
             "--llm-model=openai:stand-in", f"--llm-base-url={server.url}", "-n", workers
         )
     assert result.ret == 0
-    used = told(endpoint)
+    used = usage(endpoint)
     assert used["requests"] == len(server.arrivals) == 9
     assert used["prompt_tokens"] > 0
     result.stdout.fnmatch_lines(["openai:stand-in: 9 requests (0 retries)*"])
@@ -134,7 +134,7 @@ def test_a_warm_cache_needs_no_request(endpoint):
         assert endpoint.run(*arguments, url, "-n", "2").ret == 0
         assert len(server.arrivals) == 9
     assert endpoint.metrics() == first
-    assert told(endpoint)["from_cache"] == 9
+    assert usage(endpoint)["from_cache"] == 9
 
 
 def test_the_next_chunks_are_begun_before_this_one_has_ended(endpoint):
@@ -172,13 +172,13 @@ def test_faults_change_no_outcome_and_resuming_requests_only_the_rest(endpoint):
     with serve(Script(faults=faults, retry_after="0.05")) as server:
         url = f"--llm-base-url={server.url}"
         assert endpoint.run("--llm-model=openai:stand-in", url, "-x").ret == 0
-        assert told(endpoint)["retries"] > 0
+        assert usage(endpoint)["retries"] > 0
         disturbed = endpoint.metrics()
-        asked = len(server.arrivals)
+        requested = len(server.arrivals)
         assert endpoint.run("--llm-model=openai:stand-in", url, "--llm-resume").ret == 0
-        assert len(server.arrivals) == asked
-    for one in (undisturbed, disturbed):
-        one.pop("model")
+        assert len(server.arrivals) == requested
+    for metrics in (undisturbed, disturbed):
+        metrics.pop("model")
     assert disturbed == undisturbed
 
 
@@ -211,13 +211,13 @@ def test_top_logprobs_and_echoes_are_not_compared(endpoint):
         spec = "--llm-model=openai:stand-in?choices={}".format
         assert endpoint.run(spec("top_logprobs"), url, "--llm-runs=old").ret == 0
         (baseline,) = (endpoint.path / "old").glob("*/")
-        asked = len(server.arrivals)
+        requested = len(server.arrivals)
         against = f"--llm-baseline={baseline}"
         result = endpoint.run(spec("echo"), url, against)
         assert result.ret == 4
         (line,) = [line for line in result.errlines if line]
         assert "asked by 'chat, top_logprobs' against 'completions, echo'" in line
-        assert len(server.arrivals) == asked
+        assert len(server.arrivals) == requested
         assert endpoint.run(spec("top_logprobs"), url, against).ret == 0
 
 
@@ -243,19 +243,19 @@ def test_the_letters_of_an_endpoint_are_calibrated(endpoint):
         assert run(endpoint, server, "&choices=top_logprobs", "--llm-debias=contextual").ret == 0
         # The template shows no options, so that all subjects have the same three prompts.
         assert len(server.arrivals) == 9 + 3 * 3
-    found = {one["scorer"]: one for one in endpoint.document("metrics.json")["results"]}
-    assert found["letter"]["correct"] == right(endpoint)
+    results = {result["scorer"]: result for result in endpoint.document("metrics.json")["results"]}
+    assert results["letter"]["correct"] == right(endpoint)
     free = [right_letter(text) for text in ("N/A", "[MASK]", "")]
 
-    def weight(letter, said):
-        told = [0.6 if letter == one else 0.1 for one in free]
-        return (0.6 if letter == said else 0.1) / sum(told)
+    def weight(letter, chosen_letter):
+        priors = [0.6 if letter == letter_of_prompt else 0.1 for letter_of_prompt in free]
+        return (0.6 if letter == chosen_letter else 0.1) / sum(priors)
 
     sizes = {"art": 2, "law": 3, "zoo": 4}
     names = [f"{subject} question {row}?" for subject, n in sizes.items() for row in range(n)]
     chosen = [max("ABCD", key=lambda x, n=name: weight(x, right_letter(n))) for name in names]
-    assert found["letter+contextual"]["correct"] == chosen.count("B")
-    assert found["letter+contextual"]["errors"] == 0
+    assert results["letter+contextual"]["correct"] == chosen.count("B")
+    assert results["letter+contextual"]["errors"] == 0
 
 
 def chat(content, finish="stop", **more):

@@ -61,7 +61,7 @@ def test_excluded_items_are_no_tests_and_all_reports_name_them(faq, workers):
     assert numbers["data_hash"] != before["data_hash"]
     assert numbers["excluded"] == words.removeprefix("faq: ")
     assert "excluded" not in before
-    assert "art-0000" not in faq.asked[9:]
+    assert "art-0000" not in faq.requested[9:]
     assert words in (faq.run_folder / "report.md").read_text().replace("\\", "")
     assert words in (faq.run_folder / "report.html").read_text()
     for command in ("show", "gate"):
@@ -89,8 +89,10 @@ def test_the_shots_of_the_items_that_are_left_stay_the_same(faq, draw):
         write_test(faq, end, protocol)
         faq.run()
         records = (faq.run_folder / "records.jsonl").read_text().splitlines()
-        found = {one["item"]: one["prompt_sha256"] for one in map(json.loads, records)}
-        prompts.append((found, faq.metrics()["protocol_fingerprint"]))
+        prompt_hashes = {
+            record["item"]: record["prompt_sha256"] for record in map(json.loads, records)
+        }
+        prompts.append((prompt_hashes, faq.metrics()["protocol_fingerprint"]))
     (whole, before), (rest, after) = prompts
     assert len(rest) == 7
     assert rest.items() <= whole.items()
@@ -142,9 +144,9 @@ def test_a_doubtful_file_is_reported_once_and_a_faulty_one_is_refused(faq):
     rows[2]["options"] = ["two", "two", "three", "four"]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     result = faq.run("-n", "2")
-    told = [line for line in result.stdout.lines if "equal options" in line]
+    warnings = [line for line in result.stdout.lines if "equal options" in line]
     # Before the first test, and in the summary.
-    assert told == 2 * [
+    assert warnings == 2 * [
         "faq.jsonl: 1 item has equal options, in 1 of them the right one (art-0002 in line 3)"
     ]
     write_test(faq, ', exclude=["art-0002"])')

@@ -37,10 +37,10 @@ def old(project):
 
 
 def documents(folder: Path) -> dict[str, dict]:
-    found = {name: json.loads((folder / name).read_text()) for name in DOCUMENTS}
+    contents = {name: json.loads((folder / name).read_text()) for name in DOCUMENTS}
     return {
         name: {key: value for key, value in document.items() if key != "format"}
-        for name, document in found.items()
+        for name, document in contents.items()
     }
 
 
@@ -80,7 +80,7 @@ def test_commands_read_a_run_of_format_2(old):
 
 def test_a_run_of_format_2_is_exported_with_its_arms(old):
     run = load_run(old.run_folder)
-    found = {(row["benchmark"], row["arm"], row["sample"]) for row in rows(run)}
+    exported = {(row["benchmark"], row["arm"], row["sample"]) for row in rows(run)}
     audited = {
         (name, f"cyclic@{n}", 0)
         for name, most in (("lettered", 4), ("said", 3))
@@ -88,14 +88,14 @@ def test_a_run_of_format_2_is_exported_with_its_arms(old):
     }
     free = {("lettered", f"free@{text}", 0) for text in ("N/A", "[MASK]", "")}
     plain = {("lettered", None, 0), ("said", None, 0), *(("sums", None, n) for n in range(3))}
-    assert found == audited | free | plain
+    assert exported == audited | free | plain
 
 
 def test_a_complete_run_is_resumed_without_a_question(old):
     """An error of the earlier session is requested again, without the skipped items."""
     assert old.run(*OPTIONS, "--llm-thresholds=thresholds.toml", "--llm-resume").ret == 1
     assert [folder.name for folder in (old.path / "runs").glob("*/")] == [NAME]
-    assert old.asked == ["law-1"]  # the order in which it had an error
+    assert old.requested == ["law-1"]  # the order in which it had an error
     assert documents(old.run_folder) == WANTED
     assert old.document("run.json")["format"] == 3
     lines = (old.run_folder / "records.jsonl").read_text().splitlines()
@@ -110,7 +110,7 @@ def test_an_interrupted_run_is_completed_by_resuming(old, workers):
     file.write_text("".join(kept))
     result = old.run(*OPTIONS, "--llm-thresholds=thresholds.toml", "--llm-resume", "-n", workers)
     assert result.ret == 1
-    assert 0 < len(old.asked) < len(lines)
+    assert 0 < len(old.requested) < len(lines)
     assert documents(old.run_folder) == WANTED
 
 
@@ -120,9 +120,9 @@ def test_records_of_format_2_are_replayed(old):
     model = "--llm-model=replay:records.jsonl"
     assert old.run(*OPTIONS, model, "--llm-baseline=none", "--llm-runs=replayed").ret == 1
     (folder,) = (old.path / "replayed").glob("*/")
-    found = json.loads((folder / "metrics.json").read_text())["results"]
+    results = json.loads((folder / "metrics.json").read_text())["results"]
     wanted = WANTED["metrics.json"]["results"]
-    assert len(found) == len(wanted)
-    for one, other in zip(found, wanted, strict=True):
+    assert len(results) == len(wanted)
+    for result, other in zip(results, wanted, strict=True):
         for name in ("accuracy", "errors", "correct", "answered", "subjects", "audit"):
-            assert one.get(name) == other.get(name), (one["scorer"], name)
+            assert result.get(name) == other.get(name), (result["scorer"], name)

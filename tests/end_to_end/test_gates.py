@@ -114,8 +114,8 @@ def test_a_sample_decides_a_gate_with_confidence(project, bound, status):
     """Twenty of 400 items in one subject, and all 20 of a small one."""
     project.benchmark(art=400, zoo=20)
     project.model(
-        one="""
-        def one(self, request):
+        respond="""
+        def respond(self, request):
             wrong = request.id.endswith("7")
             scores = (-1.0, -2.0, -3.0, -4.0) if wrong else (-2.0, -1.0, -3.0, -4.0)
             return Response(request.id, logprobs=scores)
@@ -187,7 +187,7 @@ def test_a_run_cut_short_decides_nothing(project):
 
 
 ONE_ERROR = """
-def one(self, request):
+def respond(self, request):
     if request.id == "zoo-0002":
         return Response(request.id, error="lost")
     return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
@@ -195,7 +195,7 @@ def one(self, request):
 
 
 def test_an_error_fails_the_gates_unless_it_is_allowed_for(project):
-    project.model(one=ONE_ERROR)
+    project.model(respond=ONE_ERROR)
     project.thresholds("[benchmarks.bench]\naccuracy = 0.1")
     result = project.run()
     assert result.ret == 1

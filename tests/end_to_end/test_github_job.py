@@ -90,7 +90,7 @@ def test_the_removed_notify_option_of_the_gate_command_is_refused(capsys):
 
 
 ONE_ERROR = """
-def one(self, request):
+def respond(self, request):
     if request.id == "zoo-0002":
         return Response(request.id, error="lost")
     return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
@@ -103,7 +103,7 @@ def one(self, request):
 def test_a_build_that_an_error_turned_red_is_reported_as_failed(
     project, github, capsys, monkeypatch, gates
 ):
-    project.model(one=ONE_ERROR)
+    project.model(respond=ONE_ERROR)
     if gates is None:
         (project.path / "thresholds.toml").unlink()
     else:
@@ -140,7 +140,7 @@ def test_reports_are_written_into_the_run_folder(project):
     result = project.run("--llm-report=markdown,codequality,json,parquet")
     result.stdout.fnmatch_lines(["report: runs/*/report.md", "report: runs/*/export.json"])
     findings = json.loads((project.run_folder / "gl-code-quality-report.json").read_bytes())
-    assert [one["location"] for one in findings] == [
+    assert [finding["location"] for finding in findings] == [
         {"path": "thresholds.toml", "lines": {"begin": line}} for line in (3, 5)
     ]
     assert (project.run_folder / "report.md").read_text().startswith("### llmeval: FAIL")

@@ -7,7 +7,7 @@ import pytest
 from support.run_checks import check_consistent
 
 ONE_ERROR = """
-def one(self, request):
+def respond(self, request):
     if request.id == "zoo-0002":
         return Response(request.id, error="lost")
     return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
@@ -15,7 +15,7 @@ def one(self, request):
 
 
 def test_tolerated_errors_do_not_hide_failing_unit_tests(project):
-    project.model(one=ONE_ERROR)
+    project.model(respond=ONE_ERROR)
     project.thresholds("[benchmarks.bench]\naccuracy = 0.1\nmax_errors = 3")
     assert project.run().ret == 0
     (project.path / "test_unit.py").write_text("def test_unit(): assert 0")
@@ -119,7 +119,9 @@ def test_a_model_and_nothing_to_evaluate_it_on(project, xdist):
 
 
 def test_errors_alone_pass_no_gate(project):
-    project.model(one="def one(self, request):\n    return Response(request.id, error='down')")
+    project.model(
+        respond="def respond(self, request):\n    return Response(request.id, error='down')"
+    )
     project.thresholds("[benchmarks.bench]\nmax_errors = 9")
     result = project.run()
     assert result.ret == 1
@@ -179,10 +181,10 @@ def test_a_body_that_is_mended_before_the_run_is_resumed(project):
     )
     project.run("-k", "body")
     check_consistent(project)
-    asked = len(project.asked)
+    requested = len(project.requested)
     (project.path / "mended").touch()
     result = project.run("-k", "body", "--llm-resume")
-    assert len(project.asked) == asked
+    assert len(project.requested) == requested
     result.stdout.fnmatch_lines(["9 answers of an earlier session were reused"])
     check_consistent(project)
 
@@ -220,8 +222,8 @@ def test_a_run_that_stops_early_with_answers_in_another_order(project):
 
 def test_a_crash_and_its_resume(project):
     project.model(
-        one="""
-        def one(self, request):
+        respond="""
+        def respond(self, request):
             if request.id == "law-0001" and not os.path.exists("mended"):
                 os._exit(1)
             return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))

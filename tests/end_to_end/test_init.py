@@ -170,9 +170,9 @@ def test_the_files_of_every_kind_are_valid(repository, scheme):
     compile(Path(TEST_FILE).read_text(), TEST_FILE, "exec")
     line = rf"pytest-llmeval\[([a-z]+,)?report\] @ {re.escape(URL)}\n"
     assert re.fullmatch(line, Path(REQUIREMENTS_FILE).read_text())
-    for one in job()["steps"]:
-        if "uses" in one:
-            assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", one["uses"])
+    for job_step in job()["steps"]:
+        if "uses" in job_step:
+            assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", job_step["uses"])
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -224,9 +224,9 @@ def test_extras_protocol_and_key_follow_the_model(
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     init("--model", *arguments)
     evaluate = step("evaluate")
-    found = shlex.split(evaluate["run"])
-    start = found.index("--llm-model") + 1
-    assert tuple(found[start : found.index("--llm-thresholds")]) == words
+    command = shlex.split(evaluate["run"])
+    start = command.index("--llm-model") + 1
+    assert tuple(command[start : command.index("--llm-thresholds")]) == words
     assert Path(REQUIREMENTS_FILE).read_text().startswith(f"pytest-llmeval[{extras}] @ ")
     assert f'protocol="{protocol}"' in Path(TEST_FILE).read_text()
     keys = {key: value for key, value in evaluate["env"].items() if key != "PYTEST_ADDOPTS"}
@@ -256,9 +256,9 @@ def test_a_local_model_is_named_from_the_root(repository, monkeypatch, capsys):
 
 def test_a_model_outside_of_the_repository_is_noted(tmp_path):
     (tmp_path / "config.json").write_text("{}")
-    found = read_model(f"hf:{tmp_path}", None, tmp_path / "repository")
-    assert found.arguments == (f"hf:{tmp_path}",)
-    assert "outside of the repository" in found.notes[0]
+    model = read_model(f"hf:{tmp_path}", None, tmp_path / "repository")
+    assert model.arguments == (f"hf:{tmp_path}",)
+    assert "outside of the repository" in model.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -291,9 +291,9 @@ def test_a_mistake_in_the_model_is_one_line_and_writes_nothing(
 ):
     address = [] if base_url is None else ["--base-url", base_url]
     assert main(["init", "--model", spec, *address]) == 4
-    (told,) = capsys.readouterr().err.splitlines()
-    assert line in told
-    assert "secret@" not in told
+    (message,) = capsys.readouterr().err.splitlines()
+    assert line in message
+    assert "secret@" not in message
     assert [path.name for path in repository.path.iterdir()] == [".git"]
 
 

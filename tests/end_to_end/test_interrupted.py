@@ -44,8 +44,8 @@ def options(server, *more: str) -> tuple[str, ...]:
 
 def prompts(server) -> list[str]:
     """The items that were requested from the server, in order."""
-    asked = (re.search(r"(\w+) question (\d+)\?", json.dumps(body)) for body in server.bodies)
-    return [f"{match[1]}-{int(match[2]):04d}" for match in asked if match is not None]
+    matches = (re.search(r"(\w+) question (\d+)\?", json.dumps(body)) for body in server.bodies)
+    return [f"{match[1]}-{int(match[2]):04d}" for match in matches if match is not None]
 
 
 def test_one_stuck_request_keeps_no_other_answer_from_the_disk(endpoint):
@@ -94,14 +94,14 @@ def test_a_killed_run_has_its_cost_and_resuming_adds_to_it(endpoint, workers):
         answers = list(load_run(endpoint.run_folder).records)
         ((_, _, counts),) = killed["usage"]
         # The last answers of each worker may have been written just before their usage.
-        assert counts["prompt_tokens"] >= sum(one.prompt_tokens for one in answers[:-4])
+        assert counts["prompt_tokens"] >= sum(answer.prompt_tokens for answer in answers[:-4])
         assert killed["prices"]["models"]["openai:stand-in"]["input"] == 1000.0
         result = endpoint.run(*options(server, "--llm-resume", "-n", workers))
         assert result.ret == 0
         ((_, _, total),) = endpoint.document("run.json")["usage"]
         result.stdout.fnmatch_lines([f"openai:stand-in (all sessions): {total['requests']} *"])
     assert total["requests"] >= 60
-    tokens = sum(one.prompt_tokens for one in load_run(endpoint.run_folder).records)
+    tokens = sum(record.prompt_tokens for record in load_run(endpoint.run_folder).records)
     assert total["prompt_tokens"] >= tokens
 
 
@@ -155,10 +155,10 @@ def test_answers_are_on_disk_before_the_model_continues(alternating, given):
     if given == "return answers":
         assert len(received) == 40
     file.write_text(whole)
-    before = len(alternating.asked)
+    before = len(alternating.requested)
     assert alternating.run("--llm-resume").ret == 0
-    assert not received & set(alternating.asked[before:])
-    assert len(received) + len(alternating.asked[before:]) == 60
+    assert not received & set(alternating.requested[before:])
+    assert len(received) + len(alternating.requested[before:]) == 60
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
@@ -181,10 +181,10 @@ def test_an_interrupted_resumed_run_counts_every_session(endpoint, workers):
         assert server.answered >= 60
     assert len(list((endpoint.path / "runs").glob("*/"))) == 1
     run = load_run(endpoint.run_folder)
-    assert len(run.records) == len({one.item for one in run.records}) == 60
+    assert len(run.records) == len({record.item for record in run.records}) == 60
     assert endpoint.metrics()["answered"] == 60
     ((_, _, total),) = run.manifest["usage"]
     assert 60 <= total["requests"] <= 60 + 3 * 32
     # Every answer that is there was paid for, and few were paid for that are not.
-    assert total["completion_tokens"] >= sum(one.completion_tokens for one in run.records)
+    assert total["completion_tokens"] >= sum(record.completion_tokens for record in run.records)
     assert run.manifest["seconds"] > 0

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 UNAVAILABLE = """
-def one(self, request):
+def respond(self, request):
     if not request.id.startswith("zoo"):
         number = int(request.id[-4:])
         told = f"503 Service Unavailable (request 3fa85f64-{number:04d}, after {number}.5 s)"
@@ -24,7 +24,7 @@ def shown_of(result) -> list[str]:
 def outage(project):
     """165 items, 115 of which end in errors that differ only in ids and times."""
     project.benchmark(art=55, law=60, zoo=50)
-    project.model(one=UNAVAILABLE)
+    project.model(respond=UNAVAILABLE)
     project.thresholds(
         "[benchmarks.bench]\naccuracy = 0.5\n[benchmarks.bench.every_subject]\naccuracy = 0.5\n"
     )
@@ -43,7 +43,7 @@ def test_equal_errors_are_one_line_with_a_count_and_an_example(outage, xdist):
     assert len(result.outlines) < 45
     assert "Service Unavailable" not in "\n".join(result.outlines).partition("= llmeval =")[0]
     suite = ET.parse(outage.path / "junit.xml").getroot()[0]
-    errors = [one.get("message") for one in suite.iter("error")]
+    errors = [error.get("message") for error in suite.iter("error")]
     assert suite.get("errors") == "115" == str(len(errors))
     assert all("503 Service Unavailable" in message for message in errors)
 
@@ -97,8 +97,8 @@ def test_other_reasons_have_lines_of_their_own_and_one_traceback(project):
 
 def test_a_single_error_is_one_line(project):
     project.model(
-        one="""
-        def one(self, request):
+        respond="""
+        def respond(self, request):
             return Response(request.id, **(
                 {"error": "on fire"} if request.id == "zoo-0002" else {"logprobs": (-2, -1, -3, -4)}
             ))
@@ -156,8 +156,8 @@ def test_errors_of_a_teardown_are_gathered_too(project):
 def test_many_reasons_are_cut(project):
     project.benchmark(art=30)
     project.model(
-        one="""
-        def one(self, request):
+        respond="""
+        def respond(self, request):
             return Response(request.id, error="reason " + chr(97 + int(request.id[-4:]) % 26) * 3)
         """
     )

@@ -86,8 +86,8 @@ def hostile(project):
 
 def counts(line: str) -> dict[str, int]:
     """The counts in pytest's last line, by word."""
-    found = re.findall(r"(\d+) ([a-z ]+?)(?:,| in )", line)
-    return {word.removesuffix("s") if word == "errors" else word: int(n) for n, word in found}
+    pairs = re.findall(r"(\d+) ([a-z ]+?)(?:,| in )", line)
+    return {word.removesuffix("s") if word == "errors" else word: int(n) for n, word in pairs}
 
 
 def suite_of(project) -> ET.Element:
@@ -98,30 +98,35 @@ def test_counts_agree_and_all_is_well_formed(hostile):
     pytest.importorskip("jinja2", reason="the HTML report needs it")
     result = hostile.run("--junitxml=junit.xml", "--llm-report=json,markdown,html", "-rA")
     suite = suite_of(hostile)
-    told = counts(result.outlines[-1])
+    printed = counts(result.outlines[-1])
     # Terminal against JUnit: wrong, unparsed and what was not run are skipped there.
-    passed = told["passed"] + told["gates passed"]
-    skipped = told["wrong"] + told.get("unparsed", 0) + told["skipped"] + told["gates not run"]
+    passed = printed["passed"] + printed["gates passed"]
+    skipped = (
+        printed["wrong"]
+        + printed.get("unparsed", 0)
+        + printed["skipped"]
+        + printed["gates not run"]
+    )
     junit = {name: int(suite.get(name)) for name in ("tests", "failures", "errors", "skipped")}
-    red_gates = told["gates undecided"]
-    assert junit["failures"] == told["failed"] + red_gates
-    assert junit["errors"] == told["error"] == 2
+    red_gates = printed["gates undecided"]
+    assert junit["failures"] == printed["failed"] + red_gates
+    assert junit["errors"] == printed["error"] == 2
     assert junit["skipped"] == skipped
-    assert junit["tests"] == passed + skipped + told["failed"] + red_gates + told["error"]
+    assert junit["tests"] == passed + skipped + printed["failed"] + red_gates + printed["error"]
     assert len(suite.findall("testcase")) == junit["tests"]
     # Terminal against the run's own documents.
     value = json.loads((hostile.run_folder / "export.json").read_bytes())
     (measured,) = value["results"]
-    assert measured["correct"] == told["passed"] == 2
-    assert measured["wrong"] == told["wrong"]
-    assert measured["unparsed"] == told.get("unparsed", 0)
-    assert measured["missing"] == told["skipped"] == 2
+    assert measured["correct"] == printed["passed"] == 2
+    assert measured["wrong"] == printed["wrong"]
+    assert measured["unparsed"] == printed.get("unparsed", 0)
+    assert measured["missing"] == printed["skipped"] == 2
     statuses = [gate["status"] for gate in value["gates"]]
-    assert statuses.count("pass") == told["gates passed"]
+    assert statuses.count("pass") == printed["gates passed"]
     red = [case for case in suite if case.get("classname").startswith("thresholds") and len(case)]
     red = [case for case in red if case.find("failure") is not None]
     assert len(red) == red_gates
-    assert measured["errors"] == told["error"] + told["failed"] == 6
+    assert measured["errors"] == printed["error"] + printed["failed"] == 6
     page = (hostile.run_folder / "report.html").read_text()
     shown = re.findall(r'class="key (\w+)"[^>]*>(?:<span[^>]*>.</span> )?([\d,]+) ', page)
     assert {name: int(number) for name, number in shown} == {
@@ -184,15 +189,15 @@ def test_beside_pytest_html(hostile):
     pytest.importorskip("pytest_html")
     result = run_plain(hostile, "--html=report.html", "--self-contained-html")
     assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
-    told = counts(result.outlines[-1])
+    printed = counts(result.outlines[-1])
     page = (hostile.path / "report.html").read_text()
     shown = {
         name.lower(): int(number)
         for number, name in re.findall(r"(\d+) (Passed|Failed|Skipped|Errors)\b", page)
     }
-    assert shown["passed"] == told["passed"] + told["gates passed"]
-    assert shown["failed"] == told["failed"] + told["gates undecided"]
-    assert shown["errors"] == told["error"]
+    assert shown["passed"] == printed["passed"] + printed["gates passed"]
+    assert shown["failed"] == printed["failed"] + printed["gates undecided"]
+    assert shown["errors"] == printed["error"]
     assert "<script>alert(1)" not in page
 
 
@@ -200,10 +205,10 @@ def test_beside_pytest_json_report(hostile):
     pytest.importorskip("pytest_jsonreport")
     result = run_plain(hostile, "--json-report", "--json-report-file=told.json")
     assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
-    told = counts(result.outlines[-1])
+    printed = counts(result.outlines[-1])
     summary = json.loads((hostile.path / "told.json").read_text())["summary"]
-    assert summary["error"] == told["error"]
-    assert summary["failed"] == told["failed"]
+    assert summary["error"] == printed["error"]
+    assert summary["failed"] == printed["failed"]
 
 
 def run_plain(project, *arguments):
@@ -217,8 +222,8 @@ def test_an_item_without_an_answer_stays_an_error_when_its_test_is_run_again(pro
     """pytest-rerunfailures repeats what failed; an error is no wrong answer the second time."""
     pytest.importorskip("pytest_rerunfailures")
     project.model(
-        one="""
-        def one(self, request):
+        respond="""
+        def respond(self, request):
             if request.id == "law-0001":
                 return Response(request.id, error="down")
             return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
@@ -226,31 +231,31 @@ def test_an_item_without_an_answer_stays_an_error_when_its_test_is_run_again(pro
     )
     project.thresholds("[benchmarks.bench]\nmax_errors = 0\n")
     result = run_plain(project, "--reruns=2", "-n", workers)
-    told = counts(result.outlines[-1])
-    assert (told["passed"], told["error"], told["rerun"]) == (8, 1, 2)
+    printed = counts(result.outlines[-1])
+    assert (printed["passed"], printed["error"], printed["rerun"]) == (8, 1, 2)
     assert result.ret == 1
     assert (project.metrics()["errors"], project.metrics()["wrong"]) == (1, 0)
-    assert len(project.asked) == 9
+    assert len(project.requested) == 9
 
 
 # A case for every subject ---------------------------------------------------------------------
 
 
 def cases(project) -> dict[str, ET.Element]:
-    found = {f"{one.get('classname')} {one.get('name')}": one for one in suite_of(project)}
-    assert len(found) == len(suite_of(project))
-    return found
+    by_name = {f"{case.get('classname')} {case.get('name')}": case for case in suite_of(project)}
+    assert len(by_name) == len(suite_of(project))
+    return by_name
 
 
 def properties(case: ET.Element) -> dict[str, int]:
-    return {one.get("name"): int(one.get("value")) for one in case.iter("property")}
+    return {entry.get("name"): int(entry.get("value")) for entry in case.iter("property")}
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_a_case_for_every_subject(project, workers):
     project.model(
-        one="""
-        def one(self, request):
+        respond="""
+        def respond(self, request):
             if request.id == "law-0001":
                 return Response(request.id, error="down")
             wrong = request.id.endswith("-0000")
@@ -269,13 +274,15 @@ def test_a_case_for_every_subject(project, workers):
     project.thresholds("[benchmarks.bench]\naccuracy = 0.5")
     result = project.run("--junitxml=junit.xml", "--llm-junit=subjects", "-n", workers)
     assert result.ret == 1
-    found = cases(project)
-    assert found.keys() == {
+    by_name = cases(project)
+    assert by_name.keys() == {
         *(f"test_bench.bench letter[{subject}]" for subject in ("art", "law", "zoo")),
         *(f"test_bench test_ordinary[{n}]" for n in range(2)),
         "thresholds.toml.bench accuracy",
     }
-    art, law, zoo = (found[f"test_bench.bench letter[{one}]"] for one in ("art", "law", "zoo"))
+    art, law, zoo = (
+        by_name[f"test_bench.bench letter[{subject}]"] for subject in ("art", "law", "zoo")
+    )
     assert properties(art) == {"correct": 1, "wrong": 1, "unparsed": 0, "errors": 0, "missing": 0}
     assert properties(law) == {"correct": 1, "wrong": 1, "unparsed": 0, "errors": 1, "missing": 0}
     # A wrong answer is no failure, an error is.
@@ -286,8 +293,8 @@ def test_a_case_for_every_subject(project, workers):
     )
     assert "down" in law.find("error").text
     assert float(zoo.get("time")) >= 2.0
-    assert found["test_bench test_ordinary[1]"].find("failure") is not None
-    assert found["thresholds.toml.bench accuracy"].find("failure") is not None
+    assert by_name["test_bench test_ordinary[1]"].find("failure") is not None
+    assert by_name["thresholds.toml.bench accuracy"].find("failure") is not None
     suite = suite_of(project)
     counted = {name: int(suite.get(name)) for name in ("tests", "failures", "errors", "skipped")}
     assert counted == {"tests": 6, "failures": 2, "errors": 1, "skipped": 0}

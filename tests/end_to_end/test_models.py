@@ -78,10 +78,10 @@ def test_a_model_ends_the_session_by_pytest_exit(project, xdist):
 
 
 def test_pytest_exit_in_a_model_ends_the_run(project):
-    project.model(one="def one(self, request):\n    pytest.exit('no credit left')")
+    project.model(respond="def respond(self, request):\n    pytest.exit('no credit left')")
     result = project.run()
     assert result.ret == 1
-    assert project.asked == ["art-0000"]
+    assert project.requested == ["art-0000"]
     assert "INTERNALERROR" not in result.stdout.str()
 
 

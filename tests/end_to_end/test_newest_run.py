@@ -63,8 +63,8 @@ def two_runs(project):
     project.run("--llm-baseline=none")
     (first,) = (project.path / "runs").glob("*/")
     project.model(
-        one="""
-        def one(self, request):
+        respond="""
+        def respond(self, request):
             wrong = request.id.endswith("-0000") or request.id == "law-0001"
             scores = (-1.0, -2.0, -3.0, -4.0) if wrong else (-2.0, -1.0, -3.0, -4.0)
             return Response(request.id, logprobs=scores, seconds=0.01)
@@ -127,8 +127,8 @@ def test_a_red_run_becomes_a_baseline_with_a_warning(two_runs, capsys):
 
 def test_errors_and_interruptions_are_warned_of(project, capsys):
     project.model(
-        one="""
-        def one(self, request):
+        respond="""
+        def respond(self, request):
             return Response(request.id, error="on fire")
         """
     )
@@ -148,8 +148,8 @@ def test_errors_and_interruptions_are_warned_of(project, capsys):
 
 def test_a_session_that_is_cut_short_names_the_next_step(project):
     project.model(
-        one="""
-        def one(self, request):
+        respond="""
+        def respond(self, request):
             return Response(request.id, error="on fire")
         """
     )

@@ -117,13 +117,16 @@ def test_a_table_that_checks_nothing(project, capsys, text, code, line):
     result = project.run("-q")
     printed = result.outlines + result.errlines
     assert result.ret == code, printed
-    assert any(re.fullmatch(rf"(ERROR: )?{pattern(line)}", one.strip()) for one in printed), printed
+    assert any(
+        re.fullmatch(rf"(ERROR: )?{pattern(line)}", printed_line.strip())
+        for printed_line in printed
+    ), printed
     assert (project.path / "runs").exists() == (code != REFUSED)
     if code != REFUSED:
         capsys.readouterr()
         assert main(["gate", str(project.run_folder)]) == code
         judged = capsys.readouterr().out.splitlines()
-        assert any(re.fullmatch(pattern(line), one) for one in judged), judged
+        assert any(re.fullmatch(pattern(line), gate_line) for gate_line in judged), judged
 
 
 def test_the_table_of_a_model_that_never_ran_is_red(project, capsys):
@@ -142,14 +145,16 @@ def test_a_regression_table_without_a_baseline_fails_unless_allowed(project, cap
     """A model that falls from 6 of 9 to none must not pass because nothing was compared."""
     project.thresholds(PASSING.replace("0.5", "0") + "regression.max_drop = 0.1")
     project.benchmark(art=20, law=20)
-    worse = "def one(self, request):\n    return Response(request.id, logprobs=(0.0, -1.0, -2, -3))"
+    worse = (
+        "def respond(self, request):\n    return Response(request.id, logprobs=(0.0, -1.0, -2, -3))"
+    )
     first = project.run("--llm-baseline=none")
     assert first.ret == 0
     first.stdout.fnmatch_lines(["NOT RUN bench::regression: --llm-baseline none: *"])
     assert main(["gate", str(project.run_folder)]) == 0  # it remembers `none`
     assert main(["baseline", str(project.run_folder), "last-release"]) == 0
 
-    project.model(one=worse)
+    project.model(respond=worse)
     assert project.run().ret == 1
     compared = project.run("--llm-baseline=last-release")
     assert compared.ret == 1
@@ -191,7 +196,7 @@ def test_an_incomparable_baseline_leaves_the_gate_undecided_with_the_reason(proj
 def test_a_model_fixture_and_a_model_on_the_command_line_are_refused_together(project):
     result = project.run("--llm-model=demo")
     assert result.ret == 4
-    (line,) = (one for one in result.errlines if one.strip())
+    (line,) = (error_line for error_line in result.errlines if error_line.strip())
     assert re.search(r"--llm-model demo is given, and conftest\.py:\d+ has a `model` fixture", line)
     assert "give one of the two" in line
     assert not (project.path / "runs").exists()

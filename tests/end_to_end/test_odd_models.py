@@ -27,8 +27,8 @@ USELESS = {
 def test_one_odd_response_costs_at_most_one_item(project, given):
     arguments = {**SLOPPY, **USELESS}[given]
     project.model(
-        one=f"""
-        def one(self, request):
+        respond=f"""
+        def respond(self, request):
             import numpy as np
             if request.id == "zoo-0001":
                 return Response(request.id, {arguments})
@@ -44,20 +44,20 @@ def test_one_odd_response_costs_at_most_one_item(project, given):
 @pytest.mark.parametrize(
     ("answering", "errors"),
     [
-        ("for r in requests: yield self.one(r); yield self.one(r)", 0),
-        ("for r in requests: yield Response('x', text='B'); yield self.one(r)", 0),
+        ("for r in requests: yield self.respond(r); yield self.respond(r)", 0),
+        ("for r in requests: yield Response('x', text='B'); yield self.respond(r)", 0),
         ("for r in requests: yield {'text': 'B'}", 9),
         ("return iter(())", 9),
         ("raise ValueError('no')", 9),
-        ("for r in requests: yield self.one(r)\n        raise ValueError('no')", 0),
+        ("for r in requests: yield self.respond(r)\n        raise ValueError('no')", 0),
     ],
 )
 def test_models_that_answer_too_much_or_too_little(project, answering, errors):
     conftest = project.path / "conftest.py"
     head, _, rest = conftest.read_text().partition("    def answer(self, requests):")
-    _, one, tail = rest.partition("    def one(self")
+    _, method, tail = rest.partition("    def respond(self")
     conftest.write_text(
-        f"{head}    def answer(self, requests):\n        {answering}\n\n{one}{tail}"
+        f"{head}    def answer(self, requests):\n        {answering}\n\n{method}{tail}"
     )
     project.run()
     assert project.metrics()["errors"] == errors
@@ -70,19 +70,19 @@ POISONED = "if {}.id == 'zoo-0001': raise MemoryError(len(requests))"
 @pytest.mark.parametrize(
     "answering",
     [
-        f"for r in requests:\n            {POISONED.format('r')}\n            yield self.one(r)",
-        f"for r in requests:\n            {POISONED.format('r')}\n        return map(self.one, requests)",
+        f"for r in requests:\n            {POISONED.format('r')}\n            yield self.respond(r)",
+        f"for r in requests:\n            {POISONED.format('r')}\n        return map(self.respond, requests)",
         f"for r in requests:\n            {POISONED.format('r')}\n"
-        "        return [self.one(r) for r in requests]",
+        "        return [self.respond(r) for r in requests]",
     ],
     ids=["one by one", "as a batch", "as a list"],
 )
 def test_an_exception_costs_only_the_item_that_causes_it(project, answering):
     conftest = project.path / "conftest.py"
     head, _, rest = conftest.read_text().partition("    def answer(self, requests):")
-    _, one, tail = rest.partition("    def one(self")
+    _, method, tail = rest.partition("    def respond(self")
     conftest.write_text(
-        f"{head}    def answer(self, requests):\n        {answering}\n\n{one}{tail}"
+        f"{head}    def answer(self, requests):\n        {answering}\n\n{method}{tail}"
     )
     project.run()
     metrics = project.metrics()

@@ -18,7 +18,7 @@ def model():
 """
 
 
-def told(project) -> dict:
+def checked_result(project) -> dict:
     """The newest run's results, after checking that it reads back as the session reported it."""
     folder = project.run_folder
     value = json.loads((folder / "metrics.json").read_text())
@@ -36,8 +36,8 @@ def test_a_text_model_that_always_fails(project, workers):
     project.thresholds("[benchmarks.bench]\naccuracy = 0\n")
     result = project.run("--llm-samples=3", "-n", workers)
     assert result.ret == 1
-    found = told(project)
-    assert (found["scorer"], found["samples"], found["errors"]) == ("choice", 3, 27)
+    metrics = checked_result(project)
+    assert (metrics["scorer"], metrics["samples"], metrics["errors"]) == ("choice", 3, 27)
     judged = project.pytester.run("llmeval", "gate", project.run_folder)
     assert judged.ret == 1
 
@@ -53,10 +53,10 @@ def test_a_text_model_that_kills_its_worker(project, samples):
     project.thresholds("[benchmarks.bench]\nmax_errors = 50\n")
     result = project.run("-n", "2", f"--llm-samples={samples}")
     assert result.ret in (0, 1)
-    found = told(project)
-    assert found["errors"] > 0
-    assert found["errors"] % samples == 0
-    assert found["missing"] == 0
+    metrics = checked_result(project)
+    assert metrics["errors"] > 0
+    assert metrics["errors"] % samples == 0
+    assert metrics["missing"] == 0
     judged = project.pytester.run("llmeval", "gate", project.run_folder)
     assert judged.ret == result.ret
 
@@ -68,7 +68,7 @@ def test_a_body_that_kills_its_worker_after_the_answer(project):
     test.write_text(test.read_text().replace("assert answer.correct", body))
     project.thresholds("[benchmarks.bench]\naccuracy = 0\n")
     assert project.run("-n", "2").ret == 1
-    assert told(project)["errors"] == 1
+    assert checked_result(project)["errors"] == 1
     assert project.pytester.run("llmeval", "gate", project.run_folder).ret == 1
 
 
@@ -80,8 +80,8 @@ def test_a_resumed_run_of_an_own_model_keeps_no_stale_error(project):
     assert project.run("-n", "2").ret == 1
     (project.path / "ok").touch()
     assert project.run("-n", "2", "--llm-resume").ret == 0
-    found = told(project)
-    assert (found["errors"], found["answered"]) == (0, 9)
+    metrics = checked_result(project)
+    assert (metrics["errors"], metrics["answered"]) == (0, 9)
     assert project.pytester.run("llmeval", "gate", project.run_folder).ret == 0
 
 
@@ -94,9 +94,9 @@ def test_an_empty_shard_is_a_shard(project, workers):
     assert len(shards) == 10
     assert project.pytester.run("llmeval", "merge", *shards, "--out", "whole").ret == 0
     assert project.run("--llm-runs=one").ret == 0
-    (one,) = (project.path / "one").glob("*/")
+    (unsharded,) = (project.path / "one").glob("*/")
     whole = project.path / "whole" / "metrics.json"
-    assert whole.read_bytes() == (one / "metrics.json").read_bytes()
+    assert whole.read_bytes() == (unsharded / "metrics.json").read_bytes()
 
 
 def test_a_shard_with_deselected_items_is_a_gap(project):
@@ -118,8 +118,8 @@ def test_resume_does_not_take_a_shard_for_a_selection(project):
 
 def test_errors_turn_a_stored_run_red_as_they_do_a_session(project):
     project.model(
-        one="""
-        def one(self, request):
+        respond="""
+        def respond(self, request):
             if request.id == "law-0001":
                 return Response(request.id, error="down")
             return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
@@ -142,7 +142,7 @@ def test_an_own_model_whose_name_differs_by_worker_is_one_model(project):
         text.replace('name = "scripted"', 'name = f"scripted-{os.getpid()}"')
     )
     assert project.run("-n", "2").ret == 0
-    assert told(project)["answered"] == 9
+    assert checked_result(project)["answered"] == 9
 
 
 def test_a_letter_without_samples_needs_no_answer_fixture(project):
@@ -194,8 +194,8 @@ def test_a_table_for_a_misspelt_model(project):
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_choices_encoded_apart_are_counted_on_disk_and_in_reports(project, workers):
     project.model(
-        one="""
-        def one(self, request):
+        respond="""
+        def respond(self, request):
             scores = (-1.0, -2.0, -3.0, -4.0)
             apart = 2 if "law" in request.id else 0
             return Response(request.id, logprobs=scores, encoded_apart=apart)
@@ -203,5 +203,5 @@ def test_choices_encoded_apart_are_counted_on_disk_and_in_reports(project, worke
     )
     result = project.run("-n", workers, "--llm-report", "html")
     result.stdout.fnmatch_lines(["*3 items were scored with choices encoded separately*"])
-    assert told(project)["encoded_apart"] == 3
+    assert checked_result(project)["encoded_apart"] == 3
     assert "3 items were scored with choices" in (project.run_folder / "report.html").read_text()

@@ -22,7 +22,7 @@ def test_a_model_that_knows_is_right_in_every_order(planted):
     )
     (family,) = audit(project)["families"]
     assert (family["consistency"], family["range"], family["recall_std"]) == (1.0, 0.0, 0.0)
-    assert len(project.asked) == 160
+    assert len(project.requested) == 160
     result.stdout.fnmatch_lines(["*no position preference found*"])
 
 
@@ -30,11 +30,11 @@ def test_a_model_that_always_answers_a(planted):
     project = planted("0")
     result = project.run("--llm-permutations=attack")
     assert result.ret == 0
-    found = accuracies(project)
-    assert found["original"] == 0.25
+    by_arm = accuracies(project)
+    assert by_arm["original"] == 0.25
     for family in ("test", "both"):
-        assert [found[f"{family}@{label}"] for label in "ABCD"] == [1.0, 0.0, 0.0, 0.0]
-    assert [found[f"shots@{label}"] for label in "ABCD"] == [0.25] * 4
+        assert [by_arm[f"{family}@{label}"] for label in "ABCD"] == [1.0, 0.0, 0.0, 0.0]
+    assert [by_arm[f"shots@{label}"] for label in "ABCD"] == [0.25] * 4
     families = {family["name"]: family for family in audit(project)["families"]}
     assert families["test"]["recall_std"] == pytest.approx((3 / 16) ** 0.5)
     result.stdout.fnmatch_lines(["*planted?letter?: the model *A*"])
@@ -43,19 +43,19 @@ def test_a_model_that_always_answers_a(planted):
 def test_a_model_that_copies_the_last_shot(planted):
     project = planted("shot")
     result = project.run("--llm-permutations=attack")
-    found = accuracies(project)
-    assert found["original"] == 0.25
-    assert [found[f"both@{label}"] for label in "ABCD"] == [1.0] * 4
-    assert [found[f"shots@{label}"] for label in "ABCD"] == [0.25] * 4
+    by_arm = accuracies(project)
+    assert by_arm["original"] == 0.25
+    assert [by_arm[f"both@{label}"] for label in "ABCD"] == [1.0] * 4
+    assert [by_arm[f"shots@{label}"] for label in "ABCD"] == [0.25] * 4
     result.stdout.fnmatch_lines(["*copies the position of the shots' answers*"])
 
 
 def test_a_model_that_is_wrong_when_the_answer_is_third(planted):
     project = planted("gold if gold != 2 else 3")
     result = project.run("--llm-permutations=attack")
-    found = accuracies(project)
-    assert found["original"] == 0.75
-    assert [found[f"test@{label}"] for label in "ABCD"] == [1.0, 1.0, 0.0, 1.0]
+    by_arm = accuracies(project)
+    assert by_arm["original"] == 0.75
+    assert [by_arm[f"test@{label}"] for label in "ABCD"] == [1.0, 1.0, 0.0, 1.0]
     families = {family["name"]: family for family in audit(project)["families"]}
     # Of four orders with the answer at A, B, C, D one disagrees with the others: 3 of 6 pairs.
     assert families["test"]["consistency"] == 0.5
@@ -113,7 +113,7 @@ def test_gates_of_an_audit(planted, kind, workers):
     )
     result = project.run(f"--llm-permutations={kind}", "-n", workers)
     assert result.ret == 1
-    gates = {one["metric"]: one for one in project.document("gates.json")["gates"]}
+    gates = {gate["metric"]: gate for gate in project.document("gates.json")["gates"]}
     # All rotations have the same accuracy; an answer at A is always found, elsewhere never.
     assert (gates["position_range"]["status"], gates["position_range"]["measured"]) == ("fail", 1.0)
     # Rotations bring four options to A; of the swaps three leave the same one there, or all four
@@ -154,14 +154,14 @@ def test_a_function_that_copies_the_last_shot(planted):
     project = planted("gold")
     (project.path / "conftest.py").write_text(FUNCTION)
     assert project.run("--llm-permutations=attack").ret == 0
-    found = accuracies(project)
-    assert [found[f"both@{label}"] for label in "ABCD"] == [1.0] * 4
-    assert [found[f"shots@{label}"] for label in "ABCD"] == [0.25] * 4
-    assert [found[f"test@{label}"] for label in "ABCD"] == [0.0, 1.0, 0.0, 0.0]
+    by_arm = accuracies(project)
+    assert [by_arm[f"both@{label}"] for label in "ABCD"] == [1.0] * 4
+    assert [by_arm[f"shots@{label}"] for label in "ABCD"] == [0.25] * 4
+    assert [by_arm[f"test@{label}"] for label in "ABCD"] == [0.0, 1.0, 0.0, 0.0]
     lines = (project.run_folder / "records.jsonl").read_text().splitlines()
     stored = list(map(json.loads, lines))
-    assert len({(one["item"], one.get("arm")) for one in stored}) == 40 * 13
-    assert not any("sample" in one for one in stored)
+    assert len({(record["item"], record.get("arm")) for record in stored}) == 40 * 13
+    assert not any("sample" in record for record in stored)
 
 
 def test_an_item_without_a_verdict_counts_in_no_order(planted):
@@ -171,10 +171,10 @@ def test_an_item_without_a_verdict_counts_in_no_order(planted):
     assert project.run("--llm-permutations=cyclic", "--llm-report=json").ret == 0
     assert audit(project)["items"] == 39
     answers = project.document("export.json")["answers"]
-    assert {one["protocol"] for one in answers} == {"letters"}
-    left = [one["order"] for one in answers if not one["counted"]]
+    assert {answer["protocol"] for answer in answers} == {"letters"}
+    left = [answer["order"] for answer in answers if not answer["counted"]]
     assert sorted(left, key=str) == ["BCDA", "CDAB", "DABC", None]
-    assert sum(one["order"] is None for one in answers) == 40
+    assert sum(answer["order"] is None for answer in answers) == 40
 
 
 def test_answers_in_any_order_have_to_name_their_arm(biased):

@@ -33,7 +33,7 @@ def test_what_cannot_be_tested_is_one_line(orders, options, arguments, message):
     result = project.run(*arguments)
     assert result.ret == 4
     assert message in result.stderr.str()
-    assert not project.asked
+    assert not project.requested
 
 
 def test_the_packaged_benchmark_is_sorted_by_subject(project):
@@ -97,9 +97,9 @@ def test_errors_of_the_test_are_not_errors_of_the_items(orders):
     )
     project.thresholds(GATE + "option_order = 0.01\n[benchmarks.bench]\naccuracy = 0.9")
     assert project.run(OPTION).ret == 1
-    found = gates(project)
-    assert found["bench::accuracy"]["status"] == "pass"
-    gate = found["bench::contamination::option_order"]
+    by_gate = gates(project)
+    assert by_gate["bench::accuracy"]["status"] == "pass"
+    gate = by_gate["bench::contamination::option_order"]
     assert gate["status"] == "fail"
     assert gate["reason"] == "incomplete: 40 errors: 4 log-likelihoods for 8 orders"
 

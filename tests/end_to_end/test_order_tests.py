@@ -71,7 +71,7 @@ def test_the_result_itself_is_that_of_a_plain_run(orders):
 def test_likelihoods_are_one_record_an_item_and_are_resumed(orders):
     project = orders("reader", read=("options",))
     project.run(OPTION)
-    assert len(project.asked) == 80
+    assert len(project.requested) == 80
     first = entry(project)
     stored = [record for record in records(project) if record.get("arm")]
     assert len(stored) == 40
@@ -81,18 +81,18 @@ def test_likelihoods_are_one_record_an_item_and_are_resumed(orders):
     file = project.run_folder / "records.jsonl"
     file.write_text("".join(f"{line}\n" for line in file.read_text().splitlines()[:50]))
     project.run(OPTION, "--llm-resume")
-    assert len(project.asked) == 80 + 30
+    assert len(project.requested) == 80 + 30
     assert len(list((project.path / "runs").glob("*/"))) == 1
     assert entry(project) == first
     project.run(OPTION, "--llm-resume")
-    assert len(project.asked) == 110
+    assert len(project.requested) == 110
 
 
 def test_another_seed_is_another_plan(orders):
     project = orders()
     project.run(OPTION)
     project.run(OPTION, "--llm-resume", "--llm-seed=1")
-    assert len(project.asked) == 160
+    assert len(project.requested) == 160
 
 
 def test_items_in_the_order_of_the_file(orders):
@@ -100,15 +100,15 @@ def test_items_in_the_order_of_the_file(orders):
     project.thresholds(GATE + "item_order = 0.01\noption_order = 0.01")
     result = project.run(f"{ITEM},option-order")
     assert result.ret == 1
-    found = gates(project)
-    items = found["bench::contamination::item_order"]
+    by_gate = gates(project)
+    items = by_gate["bench::contamination::item_order"]
     assert (items["status"], items["n"]) == ("fail", 8)
     # Two tests of a file: the smaller p value counts twice.
     assert items["p_value"] == pytest.approx(2 * 6.0**-8)
-    assert found["bench::contamination::option_order"]["status"] == "pass"
+    assert by_gate["bench::contamination::option_order"]["status"] == "pass"
     assert "(Holm 1.2e-06)" in items["reason"]
     # 40 items, 8 shards, 40 items again.
-    assert len(project.asked) == 88
+    assert len(project.requested) == 88
 
 
 def test_sorted_options_need_a_reference(orders):
@@ -237,7 +237,7 @@ def test_two_tests_of_a_benchmark_share_its_order_test(orders):
     )
     (project.path / "test_bench.py").write_text(text)
     project.run(OPTION)
-    assert len(project.asked) == 120
+    assert len(project.requested) == 120
     assert entry(project)["groups"] == 40
     project.run(OPTION, "-k", "test_other")
     assert entry(project)["groups"] == 40
@@ -291,9 +291,9 @@ def test_a_twin_is_compared_item_by_item(orders):
     project = orders()
     file = project.path / "test_bench.py"
     file.write_text(file.read_text() + TWIN)
-    known = "if request.benchmark == 'rewritten' and int(request.id[-2:]) % 2: yield Response("
-    known += "request.id, logprobs=(-1.0, -2.0, -2.0, -2.0)); continue"
-    (project.path / "conftest.py").write_text(order_project.model(failing=known))
+    branch = "if request.benchmark == 'rewritten' and int(request.id[-2:]) % 2: yield Response("
+    branch += "request.id, logprobs=(-1.0, -2.0, -2.0, -2.0)); continue"
+    (project.path / "conftest.py").write_text(order_project.model(failing=branch))
     project.thresholds('[benchmarks.bench.twin]\nof = "rewritten"\nmax_gap = 0.1')
     result = project.run()
     assert result.ret == 1
@@ -310,7 +310,7 @@ def test_a_twin_is_compared_item_by_item(orders):
     )
     assert project.run().ret == 1
     assert "has the same weights" in gates(project)["bench::twin::max_gap"]["reason"]
-    (project.path / "conftest.py").write_text(order_project.model("next", failing=known))
+    (project.path / "conftest.py").write_text(order_project.model("next", failing=branch))
     assert project.run().ret == 0
     assert gates(project)["bench::twin::max_gap"]["measured"] == 0.0
     project.thresholds('[benchmarks.bench.twin]\nof = "rewriten"\nmax_gap = 0.1')

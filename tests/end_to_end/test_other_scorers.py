@@ -42,9 +42,9 @@ class Talking:
         for request in requests:
             with open("asked.txt", "a") as file:
                 file.write(f"- {request.id}\\n")
-            yield self.one(request)
+            yield self.respond(request)
 
-    def one(self, request):
+    def respond(self, request):
         return Response(request.id, text=TEXTS[int(request.id[-1])], finish_reason="length")
 
 @pytest.fixture(scope="session")
@@ -61,9 +61,9 @@ def scored(project):
 
 
 def results(project):
-    found = project.document("metrics.json")["results"]
-    assert [result["scorer"] for result in found] == ["exact_match", "choice"]
-    return found
+    both = project.document("metrics.json")["results"]
+    assert [result["scorer"] for result in both] == ["exact_match", "choice"]
+    return both
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
@@ -93,11 +93,11 @@ def test_every_scorer_is_a_result(scored, workers):
             "*1 passed, 3 unparsed*4 gates passed*",
         ]
     )
-    assert len(scored.asked) == 4
+    assert len(scored.requested) == 4
     lines = (scored.run_folder / "records.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
     assert len(records) == 8
-    assert all(("text" in one) != ("response_of" in one) for one in records)
+    assert all(("text" in record) != ("response_of" in record) for record in records)
 
 
 def test_a_stored_run_has_the_same_results(scored):
@@ -127,7 +127,7 @@ def test_resume_scores_again_without_asking(scored):
     first = scored.document("metrics.json")
     (scored.path / "asked.txt").unlink()
     scored.run("--llm-resume")
-    assert scored.asked == []
+    assert scored.requested == []
     assert scored.document("metrics.json") == first
 
 
@@ -145,7 +145,7 @@ def test_errors_are_errors_of_every_scorer(scored):
     scored.model(MODEL.replace("text=TEXTS[int(request.id[-1])]", 'error="down"'))
     assert scored.run().ret == 1
     assert [result["errors"] for result in results(scored)] == [4, 4]
-    scored.model(MODEL.replace("yield self.one(request)", "import os; os._exit(1)"))
+    scored.model(MODEL.replace("yield self.respond(request)", "import os; os._exit(1)"))
     assert scored.run("-n", "2").ret == 1
     assert [result["errors"] for result in results(scored)] == [4, 4]
 
@@ -154,8 +154,8 @@ def test_the_assertion_of_a_body_is_about_the_first_scorer(scored):
     text = TEXT.replace("assert answer.correct", "pytest.skip('no')")
     (scored.path / "test_bench.py").write_text(text)
     scored.run()
-    found = scored.document("metrics.json")["results"]
-    assert [result["answered"] for result in found] == [0]
+    entries = scored.document("metrics.json")["results"]
+    assert [result["answered"] for result in entries] == [0]
     text = TEXT.replace("assert answer.correct", "assert 'B' in answer.text")
     (scored.path / "test_bench.py").write_text(text)
     scored.run()

@@ -91,8 +91,8 @@ def test_an_exception_in_the_body_is_an_error(project):
 
 def test_a_response_with_an_error_is_an_error_of_its_item_alone(project):
     project.model(
-        one="""
-        def one(self, request):
+        respond="""
+        def respond(self, request):
             if request.id == "zoo-0002":
                 return Response(request.id, error="the machine caught fire")
             return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
@@ -111,8 +111,8 @@ def test_a_response_with_an_error_is_an_error_of_its_item_alone(project):
 
 def test_a_model_that_raises_costs_the_item_that_causes_it(project):
     project.model(
-        one="""
-        def one(self, request):
+        respond="""
+        def respond(self, request):
             if request.id == "law-0001":
                 raise ValueError("bad weights")
             return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
@@ -126,8 +126,8 @@ def test_a_model_that_raises_costs_the_item_that_causes_it(project):
 
 def test_scores_that_are_no_numbers_are_errors(project):
     project.model(
-        one="""
-        def one(self, request):
+        respond="""
+        def respond(self, request):
             bad = {"art-0000": float("nan"), "art-0001": float("-inf")}.get(request.id)
             if bad is not None:
                 return Response(request.id, logprobs=(bad,) * 4)
@@ -194,8 +194,8 @@ def model():
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_the_short_summary_counts_passed_items(project, workers):
     lines = project.run("-rA", "-n", workers).outlines
-    told = [line for line in lines if line.endswith("test_bench.py::test_bench[law-0001]")]
-    assert told == ["PASSED test_bench.py::test_bench[law-0001]"]
+    listed = [line for line in lines if line.endswith("test_bench.py::test_bench[law-0001]")]
+    assert listed == ["PASSED test_bench.py::test_bench[law-0001]"]
 
 
 @pytest.mark.parametrize("workers", [(), ("-n2",)])

@@ -40,12 +40,12 @@ class Patches:
         self.project = project
         self.rows = [row(number) for number in range(1, 6)]
         self.predictions = [
-            {"instance_id": one["instance_id"], "model_patch": patch(f"mine {one['instance_id']}")}
-            for one in self.rows
+            {"instance_id": row["instance_id"], "model_patch": patch(f"mine {row['instance_id']}")}
+            for row in self.rows
         ]
         self.recorded = [
-            {"instance_id": one["instance_id"], **RESULTS[number]}
-            for number, one in enumerate(self.rows, start=1)
+            {"instance_id": row["instance_id"], **RESULTS[number]}
+            for number, row in enumerate(self.rows, start=1)
         ]
         self.gold = {"log": log(), "exit_code": 0}
         self.exclude: list[str] = []
@@ -56,8 +56,8 @@ class Patches:
         if predictions == "preds.jsonl":
             self._lines(predictions, self.predictions)
         gold = [
-            {"instance_id": one["instance_id"], "patch": one["patch"], **self.gold}
-            for one in self.rows
+            {"instance_id": row["instance_id"], "patch": row["patch"], **self.gold}
+            for row in self.rows
         ]
         self._lines("recorded.jsonl", [*gold, *self.recorded])
         path = self.project.path
@@ -79,7 +79,11 @@ class Patches:
         """The last record of every instance, by its number."""
         lines = (self.project.run_folder / "records.jsonl").read_text().splitlines()
         records = [json.loads(line) for line in lines]
-        return {one["item"].rpartition("-")[2]: one for one in records if one["scorer"] == scorer}
+        return {
+            record["item"].rpartition("-")[2]: record
+            for record in records
+            if record["scorer"] == scorer
+        }
 
 
 @pytest.fixture
@@ -149,7 +153,7 @@ def test_gold_runs_first_and_equal_patches_run_once(patches):
     ]
     assert patches.run("--llm-samples=3").ret == 0
     # One run of the gold patch, which is the third prediction, and one of the two equal ones.
-    assert [one["gold"] for one in patches.ran] == [True, False]
+    assert [trial["gold"] for trial in patches.ran] == [True, False]
     assert patches.project.metrics()["pass@k"]["1"]["value"] == 1.0
 
 
@@ -158,7 +162,7 @@ def test_both_scorers_run_every_patch_once_each(patches):
     patches.predictions = patches.predictions[:2]
     patches.recorded[0] |= {"log": log(ends=False)}
     assert patches.run("--llm-protocol=both").ret == 0
-    assert sum(one["guarded"] for one in patches.ran) == 4
+    assert sum(trial["guarded"] for trial in patches.ran) == 4
     assert len(patches.ran) == 8
     guarded, official = patches.records("resolved"), patches.records("resolved_official")
     assert guarded["1"]["answer"].startswith("all tests pass, and the runner did not end")
@@ -171,10 +175,10 @@ def test_an_instance_whose_gold_fails_is_an_error_and_is_named(patches):
     patches.rows = [row(number) for number in numbers]
     patches.rows[6]["patch"] = patch("gold that fails")
     patches.predictions = [
-        {"instance_id": one["instance_id"], "model_patch": patch("mine")} for one in patches.rows
+        {"instance_id": row["instance_id"], "model_patch": patch("mine")} for row in patches.rows
     ]
     patches.recorded = [
-        {"instance_id": one["instance_id"], "log": log(), "exit_code": 0} for one in patches.rows
+        {"instance_id": row["instance_id"], "log": log(), "exit_code": 0} for row in patches.rows
     ]
     broken = {"log": log(also="FAILED"), "exit_code": 1}
     patches.recorded.append(
@@ -187,7 +191,7 @@ def test_an_instance_whose_gold_fails_is_an_error_and_is_named(patches):
     assert records["7"]["error"] == (
         "its own solution fails here: 1 of 2 FAIL_TO_PASS fails: t.py::also"
     )
-    assert sum(one["outcome"] == "correct" for one in records.values()) == 11
+    assert sum(record["outcome"] == "correct" for record in records.values()) == 11
     result.stdout.fnmatch_lines(["*reference solution mini__calc-7: 1 of 2 FAIL_TO_PASS fails*"])
 
 
@@ -200,7 +204,7 @@ def test_too_many_failing_gold_patches_measure_nothing(patches):
 
 def test_only_gold_of_selected_instances_is_run(patches):
     assert patches.run("-k", "mini__calc-1").ret == 0
-    assert {one["instance"] for one in patches.ran} == {"mini__calc-1"}
+    assert {trial["instance"] for trial in patches.ran} == {"mini__calc-1"}
 
 
 def test_a_resumed_run_runs_no_trial_again(patches):
@@ -226,7 +230,7 @@ def test_an_error_of_the_machinery_is_run_again(patches):
     patches.recorded[4] = {"instance_id": "mini__calc-5", "log": log(), "exit_code": 0}
     ran = len(patches.ran)
     assert patches.run("--llm-resume").ret == 0
-    assert [one["instance"] for one in patches.ran[ran:]] == ["mini__calc-5"]
+    assert [trial["instance"] for trial in patches.ran[ran:]] == ["mini__calc-5"]
     assert patches.records()["5"]["outcome"] == "correct"
 
 
@@ -236,8 +240,8 @@ def test_workers_share_what_was_run(patches, workers):
     patches.rows.pop()
     assert patches.run("-n", workers).ret == 0
     assert patches.project.metrics()["correct"] == 1
-    assert len([one for one in patches.ran if one["gold"]]) == 4
-    assert len([one for one in patches.ran if not one["gold"]]) == 4
+    assert len([trial for trial in patches.ran if trial["gold"]]) == 4
+    assert len([trial for trial in patches.ran if not trial["gold"]]) == 4
 
 
 def test_shards_merge_to_the_whole_run_and_run_only_their_own_gold(patches):
@@ -265,7 +269,10 @@ def test_a_list_and_an_object_by_id_are_predictions_too(patches):
     folder = patches.project.path
     for name, value in (
         ("list.json", patches.predictions[:4]),
-        ("object.json", {one["instance_id"]: one for one in patches.predictions[:4]}),
+        (
+            "object.json",
+            {prediction["instance_id"]: prediction for prediction in patches.predictions[:4]},
+        ),
     ):
         patches.rows = patches.rows[:4]
         (folder / name).write_text(json.dumps(value))
@@ -312,8 +319,8 @@ def test_instances_need_docker(patches, kind):
 def test_limits_of_trials_are_part_of_the_protocol(patches):
     patches.rows, patches.predictions = patches.rows[:1], patches.predictions[:1]
     assert patches.run("--llm-trials=network=yes,workers=3").ret == 0
-    (way,) = patches.project.document("run.json")["results"][0]["ways"]
-    assert "('network', True)" in way["protocol"]["sandbox"]
+    (variant,) = patches.project.document("run.json")["results"][0]["ways"]
+    assert "('network', True)" in variant["protocol"]["sandbox"]
     result = patches.run("--llm-trials=netwrk=yes")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["*no limit 'netwrk'; did you mean 'network'?"])
@@ -345,7 +352,7 @@ def test_the_page_shows_patch_and_log(patches):
     page = (patches.project.run_folder / "report.html").read_text()
     assert "1 of all 2 resolved (50.0%)" in page
     answers = patches.project.document("export.json")["answers"]
-    assert any("failing tests:" in (one["log"] or "") for one in answers)
+    assert any("failing tests:" in (answer["log"] or "") for answer in answers)
 
 
 def test_a_resolved_patch_that_changes_comparisons_is_doubtful(patches):
@@ -399,11 +406,11 @@ def test_the_predictions_of_vexp_get_their_recorded_verdicts(patches):
     read = pytest.importorskip("pyarrow.parquet").read_table
     verified = read(swebench_data.RECORDED / "rows" / "SWE-bench_Verified_test.parquet").to_pylist()
     summary = swebench_data.document("verified_vexp/summary.json")
-    patches.rows = [one for one in verified if one["instance_id"] in summary["submitted_ids"]]
+    patches.rows = [row for row in verified if row["instance_id"] in summary["submitted_ids"]]
     patches.predictions = swebench_data.lines("verified_vexp/predictions.jsonl")
     logs = {
-        one["instance_id"]: one["test_output"]
-        for one in swebench_data.lines("verified_vexp/logs.jsonl.xz")
+        line["instance_id"]: line["test_output"]
+        for line in swebench_data.lines("verified_vexp/logs.jsonl.xz")
     }
     patches.predictions.append({"instance_id": "django__django-13513", "model_patch": ""})
     patches.recorded = [{"instance_id": name, "log": text} for name, text in logs.items()]
@@ -411,14 +418,14 @@ def test_the_predictions_of_vexp_get_their_recorded_verdicts(patches):
         {"instance_id": "pydata__xarray-6992", "status": "error", "detail": "no log is recorded"}
     )
     patches.recorded += [
-        {"instance_id": one["instance_id"], "patch": one["patch"], "log": _passing(one)}
-        for one in patches.rows
+        {"instance_id": row["instance_id"], "patch": row["patch"], "log": _passing(row)}
+        for row in patches.rows
     ]
     result = patches.run("--llm-protocol=official")
     metrics = patches.project.metrics()
     records = patches.records("resolved_official")
     assert metrics["resolved_rate"] == pytest.approx(0.73)
-    resolved = {one["item"] for one in records.values() if one["outcome"] == "correct"}
+    resolved = {record["item"] for record in records.values() if record["outcome"] == "correct"}
     assert resolved == set(summary["resolved_ids"])
     assert (metrics["n_total"], metrics["wrong"], metrics["unparsed"]) == (100, 25, 1)
     assert records["6992"]["error"] == "no log is recorded"

@@ -117,17 +117,17 @@ def test_a_drop_that_may_be_chance_warns_and_passes(project):
     project.run("--llm-runs=old", "--llm-allow-undecided")
     (baseline,) = (project.path / "old").glob("*/")
     worse = """
-    def one(self, request):
+    def respond(self, request):
         wrong = int(request.id[-4:]) < {wrong}
         scores = (-1.0, -2.0, -3.0, -4.0) if wrong else (-2.0, -1.0, -3.0, -4.0)
         return Response(request.id, logprobs=scores)
     """
     # Item 0 is wrong in the baseline: 5 newly wrong have p = 0.0625, 6 have 0.03125.
-    project.model(one=worse.format(wrong=6))
+    project.model(respond=worse.format(wrong=6))
     result = project.run(f"--llm-baseline={baseline}")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["WARN bench::regression::max_drop: 0.1250*", "*but not*"])
-    project.model(one=worse.format(wrong=7))
+    project.model(respond=worse.format(wrong=7))
     result = project.run(f"--llm-baseline={baseline}")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["FAIL bench::regression::max_drop: 0.1500*"])
@@ -157,7 +157,7 @@ def test_another_protocol_or_other_data_is_refused_before_any_request(project, c
     (line,) = [line for line in result.errlines if line]
     assert field in line
     assert "bench[letter]" in line
-    assert project.asked == []
+    assert project.requested == []
     assert not (project.path / "runs").exists()
 
     # On request by an option, the numbers are shown, and there is no verdict.

@@ -55,8 +55,8 @@ def test_a_baseline_is_in_the_report(project):
     project.run()
     before = project.run_folder.rename(project.path / "before")
     project.model(
-        one="""
-        def one(self, request):
+        respond="""
+        def respond(self, request):
             return Response(request.id, logprobs=(-1.0, -2.0, -3.0, -4.0))
         """
     )
@@ -81,7 +81,7 @@ def test_a_resumed_run_has_all_its_prompts(project):
 def test_an_unknown_format_is_a_usage_error_before_anything_runs(project):
     result = project.run("--llm-report=pdf")
     assert result.ret == 4
-    assert project.asked == []
+    assert project.requested == []
     assert [line for line in result.errlines if "unknown report format 'pdf'" in line]
 
 

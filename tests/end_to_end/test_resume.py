@@ -16,7 +16,7 @@ from support.interrupting import start
 from support.interrupting import wait_for_records
 
 SLOW = """
-def one(self, request):
+def respond(self, request):
     import time
     time.sleep(0.01)
     wrong = int(request.id[-4:]) % 3 == 0
@@ -30,7 +30,7 @@ SIZES = {"art": 60, "law": 90, "zoo": 150}
 def slow(project):
     """300 items that take three seconds on one worker, under gates."""
     project.benchmark(**SIZES)
-    project.model(one=SLOW)
+    project.model(respond=SLOW)
     project.thresholds(
         "[benchmarks.bench]\naccuracy = 0.5\n[benchmarks.bench.every_subject]\naccuracy = 0.5"
     )
@@ -64,7 +64,7 @@ def test_kill_9_of_the_controller(slow, workers):
     done = len(list(read_records(slow.run_folder / "records.jsonl")))
     check_resumed(slow, expected, "-n", workers)
     # At most the item in flight in each process was requested twice.
-    assert len(slow.asked) <= 300 + max(1, int(workers))
+    assert len(slow.requested) <= 300 + max(1, int(workers))
     assert done > 0
 
 
@@ -91,11 +91,11 @@ def test_ctrl_c_keeps_what_was_answered_and_is_no_success(slow):
     assert "UNDECIDED bench::accuracy" in output
     assert slow.document("run.json")["status"] == "interrupted"
     done = {record.item for record in read_records(slow.run_folder / "records.jsonl")}
-    asked_before = len(slow.asked)
+    asked_before = len(slow.requested)
     check_resumed(slow, expected)
     assert len(done) >= 100
     # Nothing that was on disk is requested again.
-    assert not done & set(slow.asked[asked_before:])
+    assert not done & set(slow.requested[asked_before:])
 
 
 def test_a_finished_run_is_resumed_without_a_request(slow):
@@ -104,14 +104,14 @@ def test_a_finished_run_is_resumed_without_a_request(slow):
     expected = slow.document("metrics.json")
     result = slow.run("--llm-resume")
     assert result.ret == 0
-    assert slow.asked == []
+    assert slow.requested == []
     assert slow.document("metrics.json") == expected
 
 
 def test_errors_are_requested_again(project):
     project.model(
-        one="""
-        def one(self, request):
+        respond="""
+        def respond(self, request):
             if not os.path.exists("repaired"):
                 return Response(request.id, error="down")
             return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0))
@@ -125,11 +125,11 @@ def test_errors_are_requested_again(project):
 
 def test_another_models_answers_are_not_taken(project):
     project.run()
-    asked = len(project.asked)
+    requested = len(project.requested)
     conftest = project.path / "conftest.py"
     conftest.write_text(conftest.read_text().replace("weights-1", "weights-2"))
     project.run("--llm-resume")
-    assert len(project.asked) == 2 * asked
+    assert len(project.requested) == 2 * requested
 
 
 def test_nothing_to_resume_is_reported_with_the_reason(project):
@@ -170,8 +170,8 @@ def test_a_killed_resumed_run_does_not_show_earlier_results(project):
     """Metrics and gates of the first session are about other answers than are there."""
     project.thresholds("[benchmarks.bench]\naccuracy = 0.5\n")
     project.model(
-        one="""
-        def one(self, request):
+        respond="""
+        def respond(self, request):
             if request.id == "law-0002" and not os.path.exists("again"):
                 return Response(request.id, error="down")
             if request.id == "zoo-0003":
@@ -186,7 +186,7 @@ def test_a_killed_resumed_run_does_not_show_earlier_results(project):
     out = project.path / "out.json"
     assert main(["export", str(project.run_folder), "--out", str(out)]) == 0
     value = json.loads(out.read_text())
-    errors = [one["item"] for one in value["answers"] if one["outcome"] == "error"]
+    errors = [answer["item"] for answer in value["answers"] if answer["outcome"] == "error"]
     assert value["results"][0]["errors"] == len(errors) == 1
     assert (value["run"]["status"], value["verdict"]) == ("running", "not gated")
 
@@ -220,9 +220,9 @@ def test_a_foreign_folder_is_ignored(project):
     foreign = project.path / "runs" / "99999999-future"
     foreign.mkdir()
     (foreign / "run.json").write_text('{"format": 99}')
-    asked = len(project.asked)
+    requested = len(project.requested)
     assert project.run("--llm-resume").ret == 0
-    assert len(project.asked) == asked
+    assert len(project.requested) == requested
 
 
 @pytest.mark.parametrize("results", ["3", "[{}]", "null"])
@@ -242,7 +242,7 @@ def test_a_reordered_run_is_resumed(project):
     project.run()
     with (project.path / "conftest.py").open("a") as file:
         file.write("\n\ndef pytest_collection_modifyitems(items):\n    items.reverse()\n")
-    asked = len(project.asked)
+    requested = len(project.requested)
     result = project.run("--llm-resume")
     assert result.ret == 0
-    assert len(project.asked) == asked
+    assert len(project.requested) == requested

@@ -24,7 +24,7 @@ from support.wave_project import order
 def waves(project):
     """Three hundred items in three subjects, 80 % right, under one gate."""
     project.benchmark(**SIZES)
-    project.model(one=RULE.format(digits="19"))
+    project.model(respond=RULE.format(digits="19"))
     project.thresholds(GATES.format(accuracy=0.6))
     return project
 
@@ -32,23 +32,23 @@ def waves(project):
 def test_a_run_stops_at_the_end_of_a_wave(waves):
     result = waves.run("--llm-sequential")
     assert result.ret == 0
-    asked = waves.asked
-    assert 0 < len(asked) < 200
-    assert len(asked) % 32 == 0
-    assert set(asked) == set(order(waves)[: len(asked)])
+    requested = waves.requested
+    assert 0 < len(requested) < 200
+    assert len(requested) % 32 == 0
+    assert set(requested) == set(order(waves)[: len(requested)])
     gate = gates(waves)["bench::accuracy"]
     assert gate["status"] == "pass"
-    assert gate["n"] == len(asked)
+    assert gate["n"] == len(requested)
     assert gate["sequential"]["population"] == 300
     assert gate["interval"][0] >= 0.6
-    assert f"{300 - len(asked):,} not needed" in gate["reason"]
+    assert f"{300 - len(requested):,} not needed" in gate["reason"]
     assert gates(waves)["bench::max_errors"]["status"] == "pass"
     result.stdout.fnmatch_lines(
         [
             "PASS bench::accuracy: 0.7969 (bound >= 0.6) [[]0.6200, 0.9133]",
-            f"*{300 - len(asked)} not needed; another verdict than a full run's with*",
-            f"*stopped at {len(asked):,} of 300 items*",
-            f"*{300 - len(asked)} not needed*",
+            f"*{300 - len(requested)} not needed; another verdict than a full run's with*",
+            f"*stopped at {len(requested):,} of 300 items*",
+            f"*{300 - len(requested)} not needed*",
         ],
         consecutive=False,
     )
@@ -56,10 +56,10 @@ def test_a_run_stops_at_the_end_of_a_wave(waves):
 
 def test_workers_change_no_decision(waves):
     waves.run("--llm-sequential")
-    alone = waves.document("gates.json"), sorted(waves.asked)
+    alone = waves.document("gates.json"), sorted(waves.requested)
     (waves.path / "asked.txt").unlink()
     waves.run("--llm-sequential", "-n", "2")
-    assert (waves.document("gates.json"), sorted(waves.asked)) == alone
+    assert (waves.document("gates.json"), sorted(waves.requested)) == alone
 
 
 def test_the_order_is_that_of_the_key(waves):
@@ -111,17 +111,17 @@ def test_junit_has_the_reason(waves):
     assert len(cases) == 300
     reasons = [c[0].attrib["message"] for c in cases if len(c) and c[0].tag == "skipped"]
     needed = [reason for reason in reasons if "every gate was decided after" not in reason]
-    asked = len(waves.asked)
-    assert len(reasons) - len(needed) == 300 - asked
-    assert f"every gate was decided after {asked} of 300 items" in reasons
+    requested = len(waves.requested)
+    assert len(reasons) - len(needed) == 300 - requested
+    assert f"every gate was decided after {requested} of 300 items" in reasons
 
 
 def test_resuming_repeats_no_answer_and_changes_no_verdict(waves):
     waves.run("--llm-sequential")
-    alone, asked = waves.document("gates.json"), sorted(waves.asked)
+    alone, requested = waves.document("gates.json"), sorted(waves.requested)
     (waves.path / "asked.txt").unlink()
     waves.model(
-        one=RULE.format(digits="19").replace(
+        respond=RULE.format(digits="19").replace(
             "    wrong", "    if sum(1 for _ in open('asked.txt')) == 40: raise KeyboardInterrupt\n    wrong", 1
         )
     )  # fmt: skip
@@ -133,12 +133,12 @@ def test_resuming_repeats_no_answer_and_changes_no_verdict(waves):
     cut = gates(waves)["bench::accuracy"]
     assert cut["status"] == "undecided"
     assert "undecided after 32 of 300 items" in cut["reason"]
-    waves.model(one=RULE.format(digits="19"))
+    waves.model(respond=RULE.format(digits="19"))
     waves.run("--llm-sequential", "--llm-resume")
     assert waves.document("gates.json")["gates"] == alone["gates"]
     # The request that was interrupted is sent again.
-    assert sorted(set(waves.asked)) == asked
-    assert len(waves.asked) == len(asked) + 1
+    assert sorted(set(waves.requested)) == requested
+    assert len(waves.requested) == len(requested) + 1
 
 
 def test_resuming_without_the_option_completes_the_run(waves):
@@ -151,7 +151,7 @@ def test_resuming_without_the_option_completes_the_run(waves):
     assert "stopped" not in waves.metrics()
     assert gates(waves)["bench::accuracy"]["measured"] == 0.8
     assert "sequential" not in gates(waves)["bench::accuracy"]
-    assert sorted(waves.asked) == sorted(set(waves.asked))
+    assert sorted(waves.requested) == sorted(set(waves.requested))
 
 
 def test_other_gates_start_another_run(waves):
@@ -224,7 +224,7 @@ def test_mistakes(waves, arguments, message):
     result = waves.run("--llm-sequential", *arguments)
     assert result.ret == 4
     result.stderr.fnmatch_lines([f"*{message}*"])
-    assert waves.asked == []
+    assert waves.requested == []
 
 
 @pytest.mark.parametrize(
@@ -259,12 +259,12 @@ def records(project) -> Sequence[Any]:
 def test_reports_are_marked(waves):
     waves.run("--llm-sequential", "--llm-report=html,markdown,json")
     folder = waves.run_folder
-    stopped = f"topped at {len(waves.asked)} of 300 items"
+    stopped = f"topped at {len(waves.requested)} of 300 items"
     for name in ("report.html", "report.md"):
         assert stopped in (folder / name).read_text(), name
-    assert len(records(waves)) == len(waves.asked)
+    assert len(records(waves)) == len(waves.requested)
     (entry,) = json.loads((folder / "metrics.json").read_text())["results"]
-    assert entry["stopped"] == {"asked": len(waves.asked), "population": 300}
+    assert entry["stopped"] == {"asked": len(waves.requested), "population": 300}
     low, high = entry["wilson95"]
     assert low < entry["accuracy"] < high
     assert high - low > 0.1  # the confidence sequence, which is wider than Wilson's interval
@@ -281,4 +281,4 @@ def test_a_dry_run_estimates_the_share(waves):
     assert len(shares) == 4
     assert shares == sorted(shares, reverse=True)
     assert shares[3] < 70
-    assert waves.asked == []
+    assert waves.requested == []

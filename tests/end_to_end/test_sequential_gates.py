@@ -17,7 +17,7 @@ from support.wave_project import gates
 def waves(project):
     """Three hundred items in three subjects, 80 % right, under one gate."""
     project.benchmark(**SIZES)
-    project.model(one=RULE.format(digits="19"))
+    project.model(respond=RULE.format(digits="19"))
     project.thresholds(GATES.format(accuracy=0.6))
     return project
 
@@ -34,7 +34,7 @@ accuracy = {{ min = 0.1{more} }}
 
 
 def test_decided_subjects_are_skipped_before_others(waves):
-    waves.model(one=RULE.format(digits="19").replace("wrong =", "wrong = request.id < 'b' or"))
+    waves.model(respond=RULE.format(digits="19").replace("wrong =", "wrong = request.id < 'b' or"))
     waves.thresholds(SUBJECTS.format(more=""))
     waves.run("--llm-sequential")
     verdicts = gates(waves)
@@ -47,8 +47,8 @@ def test_decided_subjects_are_skipped_before_others(waves):
     subjects = waves.metrics()["subjects"]
     assert 0 < subjects["art"]["answered"] < 60
     for name, part in subjects.items():
-        asked = verdicts[f"bench::every_subject::{name}::accuracy"]["n"]
-        assert part["answered"] >= asked
+        answers = verdicts[f"bench::every_subject::{name}::accuracy"]["n"]
+        assert part["answered"] >= answers
     # Subjects of one benchmark stopped at different times, so that all items have no interval.
     assert waves.metrics()["stopped"]["population"] == 300
 
@@ -92,7 +92,7 @@ def test_a_regression_is_found_early(waves, monkeypatch):
     main(["baseline", "latest", "release"])
     waves.thresholds(REGRESSION)
     for digits, status in (("19", "pass"), ("123459", "fail")):
-        waves.model(one=RULE.format(digits=digits))
+        waves.model(respond=RULE.format(digits=digits))
         (waves.path / "asked.txt").unlink()
         waves.run("--llm-sequential")
         early = gates(waves)["bench::regression::max_drop"]
@@ -190,7 +190,7 @@ def test_several_models(waves):
 
 def test_several_samples(waves):
     """The scores of items with several answers are means."""
-    waves.model(one=RULE.format(digits="19"))
+    waves.model(respond=RULE.format(digits="19"))
     conftest = (waves.path / "conftest.py").read_text()
     text = conftest.replace('frozenset({"choices"})', 'frozenset({"text"})').replace(
         "return Response(request.id, logprobs=scores, seconds=0.01)",

@@ -23,7 +23,7 @@ max_errors = {errors}
 """
 
 ANSWER = """
-def one(self, request):
+def respond(self, request):
     right = {right}
     scores = (-2.0, -1.0, -3.0, -4.0) if right else (-1.0, -2.0, -3.0, -4.0)
     return Response(request.id, logprobs=scores, seconds=0.01)
@@ -48,7 +48,7 @@ def subjects(project):
 
 def test_subjects_of_different_difficulty(subjects):
     """In the order of the file, the first 160 items would be right, and the last 140 wrong."""
-    subjects.model(one=ANSWER.format(right="request.id < 'z'"))
+    subjects.model(respond=ANSWER.format(right="request.id < 'z'"))
     subjects.thresholds(GATE.format(accuracy=0.7, errors=0))
     subjects.run("--llm-sequential")
     early = verdict(subjects)
@@ -57,8 +57,8 @@ def test_subjects_of_different_difficulty(subjects):
     first = {item.partition("-")[0] for item in order(subjects)[:32]}
     assert first == set(SIZES)
     # The answers are requested by subject within a wave, so that a subject's shots are shared.
-    asked = [item.partition("-")[0] for item in subjects.asked[:32]]
-    assert sum(a != b for a, b in pairwise(asked)) == 2
+    first_wave = [item.partition("-")[0] for item in subjects.requested[:32]]
+    assert sum(a != b for a, b in pairwise(first_wave)) == 2
 
 
 def test_errors_in_place_of_wrong_answers(subjects):
@@ -67,7 +67,7 @@ def test_errors_in_place_of_wrong_answers(subjects):
         "    right =",
         "    if request.id[-1] in '135':\n        raise OSError('timed out')\n    right =",
     )
-    subjects.model(one=raises.format(right="True"))
+    subjects.model(respond=raises.format(right="True"))
     for accuracy, expected in ((0.6, "pass"), (0.85, "fail")):
         subjects.thresholds(GATE.format(accuracy=accuracy, errors=100))
         subjects.run("--llm-sequential")
@@ -78,11 +78,11 @@ def test_errors_in_place_of_wrong_answers(subjects):
 
 
 def test_too_many_errors_end_the_run(subjects):
-    subjects.model(one="def one(self, request):\n    raise OSError('unreachable')")
+    subjects.model(respond="def respond(self, request):\n    raise OSError('unreachable')")
     subjects.thresholds(GATE.format(accuracy=0.5, errors=3))
     result = subjects.run("--llm-sequential")
     assert result.ret == 1
-    assert len(set(subjects.asked)) == 32
+    assert len(set(subjects.requested)) == 32
     assert "incomplete: 32 errors (max_errors 3)" in verdict(subjects)["reason"]
 
 
@@ -90,24 +90,24 @@ def test_resuming_repeats_errors_before_it_decides(subjects):
     """An earlier session has errors in the second wave, of which the first wave knows nothing."""
     subjects.thresholds(GATE.format(accuracy=0.7, errors=0))
     healthy = ANSWER.format(right="request.id[-1] not in '19'")
-    subjects.model(one=healthy)
+    subjects.model(respond=healthy)
     subjects.run("--llm-sequential")
-    asked = sorted(set(subjects.asked))
-    assert len(asked) > 64
+    requested = sorted(set(subjects.requested))
+    assert len(requested) > 64
     second = order(subjects)[32:40]
     (subjects.path / "asked.txt").unlink()
     raises = f"    if request.id in {second!r}:\n        raise OSError('busy')\n    right ="
-    subjects.model(one=healthy.replace("    right =", raises))
+    subjects.model(respond=healthy.replace("    right =", raises))
     assert subjects.run("--llm-sequential").ret == 1
     assert "incomplete: 8 errors" in verdict(subjects)["reason"]
-    subjects.model(one=healthy)
+    subjects.model(respond=healthy)
     (subjects.path / "asked.txt").unlink()
     assert subjects.run("--llm-sequential", "--llm-resume").ret == 0
-    assert sorted(subjects.asked) == sorted([*second, *order(subjects)[64 : len(asked)]])
+    assert sorted(subjects.requested) == sorted([*second, *order(subjects)[64 : len(requested)]])
 
 
 def test_another_seed_is_reported(subjects):
-    subjects.model(one=ANSWER.format(right="request.id[-1] != '1'"))
+    subjects.model(respond=ANSWER.format(right="request.id[-1] != '1'"))
     subjects.thresholds(GATE.format(accuracy=0.6, errors=0))
     subjects.run("--llm-sequential")
     first = order(subjects)
@@ -125,7 +125,7 @@ def test_another_seed_is_reported(subjects):
 
 def test_an_item_that_is_skipped_by_its_test(subjects):
     """It is not answered, so that the rest is no random part: nothing is decided early."""
-    subjects.model(one=ANSWER.format(right="True"))
+    subjects.model(respond=ANSWER.format(right="True"))
     file = subjects.path / "test_bench.py"
     file.write_text(
         file.read_text().replace(
@@ -180,13 +180,13 @@ def test_latency_that_depends_on_the_answer(endpoint, workers):
             "--llm-sequential",
             *workers,
         )
-        asked = requested(server)
+        received = requested(server)
     assert result.ret == 1
     early = verdict(endpoint)
     assert early["status"] == "fail"
     assert 0 < early["n"] < 300
     assert early["measured"] < 0.75
     expected = order(endpoint)
-    assert len(asked) == len(set(asked)) == early["n"]
-    for start in range(0, len(asked), 32):
-        assert set(asked[start : start + 32]) == set(expected[start : start + 32])
+    assert len(received) == len(set(received)) == early["n"]
+    for start in range(0, len(received), 32):
+        assert set(received[start : start + 32]) == set(expected[start : start + 32])

@@ -45,9 +45,9 @@ class Sampling:
         for request in requests:
             with open("asked.txt", "a") as file:
                 file.write(f"- {request.id} {request.sample} {request.seed}\\n")
-            yield self.one(request)
+            yield self.respond(request)
 
-    def one(self, request):
+    def respond(self, request):
         right = request.sample < int(request.id[-1])
         cut = "length" if request.sample == 3 else "stop"
         return Response(request.id, text="yes" if right else "no", sample=request.sample,
@@ -91,8 +91,8 @@ def test_every_sample_counts(sampled, workers):
     # Items with 0, 1, 0, 1, 2 of 4: two of four drawn hit with 1 - C(n-c,2)/C(4,2).
     assert metrics["pass@k"]["2"]["value"] == pytest.approx((0 + 0.5 + 0 + 0.5 + 5 / 6) / 5)
     assert metrics["variance"]["within_items"] == pytest.approx((3 + 3 + 4) / 12 / 5)
-    asked = (sampled.path / "asked.txt").read_text().splitlines()
-    assert sorted(asked) == sorted(
+    requests = (sampled.path / "asked.txt").read_text().splitlines()
+    assert sorted(requests) == sorted(
         f"- {item} {sample} 7"
         for item in ("art-0000", "art-0001", "law-0000", "law-0001", "law-0002")
         for sample in range(4)
@@ -145,7 +145,7 @@ def test_pass_at_more_than_was_sampled_is_a_mistake(sampled):
     assert "thresholds.toml" in line
     assert "pass@5" in line
     assert "--llm-samples 5" in line
-    assert sampled.asked == []
+    assert sampled.requested == []
 
 
 def test_a_sample_without_an_answer_is_an_error_of_its_item(sampled):
@@ -260,8 +260,8 @@ def test_an_item_without_a_readable_sample_is_unparsed(project):
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["*3 passed*, 2 unparsed in *"])
     assert project.metrics()["unparsed"] == 6
-    told = (project.path / "junit.xml").read_text()
-    assert told.count("unparsed: no answer could be read in 2 samples, gold yes") == 2
+    report = (project.path / "junit.xml").read_text()
+    assert report.count("unparsed: no answer could be read in 2 samples, gold yes") == 2
 
 
 def requested(project) -> list[str]:

@@ -15,7 +15,7 @@ from support.interrupting import wait_until
 from support.interrupting import written
 
 SLOW = """
-def one(self, request):
+def respond(self, request):
     import time
     time.sleep(0.02)
     return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0), seconds=0.02)
@@ -36,7 +36,7 @@ def alone(process) -> bool:
 def test_a_signal_ends_a_run_with_all_its_answers(alternating, workers, to, number):
     """A shell sends Ctrl-C to the group, `kill` and containers SIGTERM to the first process."""
     alternating.benchmark(art=100, law=100)
-    alternating.model(one=SLOW)
+    alternating.model(respond=SLOW)
     process = start(alternating, "-n", workers)
     wait_until(alternating, lambda: written(alternating) >= 20)
     (os.kill if to == "process" else os.killpg)(process.pid, number)
@@ -48,11 +48,11 @@ def test_a_signal_ends_a_run_with_all_its_answers(alternating, workers, to, numb
     assert output.count("\n") < 40
     assert alternating.document("run.json")["status"] == "interrupted"
     # The records are those that run.json counts: no worker wrote after the run was summed up.
-    answered = [one for one in load_run(alternating.run_folder).records if one.logprobs]
+    answered = [record for record in load_run(alternating.run_folder).records if record.logprobs]
     assert 20 <= len(answered) < 200
-    before = len(alternating.asked)
+    before = len(alternating.requested)
     assert alternating.run("--llm-resume").ret == 0
-    assert not {one.item for one in answered} & set(alternating.asked[before:])
+    assert not {record.item for record in answered} & set(alternating.requested[before:])
     assert alternating.metrics()["answered"] == 200
 
 
@@ -187,15 +187,15 @@ def test_sigterm_removes_sandboxes(project, workers, monkeypatch):
 
 def running_below(folder) -> list[str]:
     """The processes that work in a folder, as candidates do in a sandbox's."""
-    found = []
+    children = []
     for link in Path("/proc").glob("[0-9]*/cwd"):
         try:
             where = os.readlink(link)
         except OSError:
             continue  # it has ended
         if where.startswith(f"{folder}/"):
-            found.append(link.parent.name)
-    return found
+            children.append(link.parent.name)
+    return children
 
 
 def test_a_handler_of_the_program_stays(project):

@@ -16,13 +16,13 @@ from support.planted_project import audit
 def test_a_resumed_audit_and_a_stored_one_have_the_same_results(planted):
     project = planted("shot")
     assert project.run("--llm-permutations=attack").ret == 0
-    before, asked = project.metrics(), len(project.asked)
+    before, requested = project.metrics(), len(project.requested)
     file = project.run_folder / "records.jsonl"
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join(lines[: len(lines) // 2]))
     assert project.run("--llm-permutations=attack", "--llm-resume").ret == 0
     assert project.metrics() == before
-    assert len(project.asked) == asked + len(lines) - len(lines) // 2
+    assert len(project.requested) == requested + len(lines) - len(lines) // 2
     gate = project.pytester.run("llmeval", "show", str(project.run_folder))
     gate.stdout.fnmatch_lines(["*copies the position of the shots' answers*"])
 
@@ -81,9 +81,9 @@ def test_items_that_were_not_reached_count_in_no_order(biased):
     assert project.run("--llm-permutations=cyclic", "-x").ret == 1
     assert audit(project)["items"] == 3
     lines = (project.run_folder / "records.jsonl").read_text().splitlines()
-    last = {(one["item"], one.get("arm")): one for one in map(json.loads, lines)}
+    last = {(record["item"], record.get("arm")): record for record in map(json.loads, lines)}
     assert len(last) == 160
-    assert sum(not one.get("left_out") for one in last.values()) == 4 * 4
+    assert sum(not record.get("left_out") for record in last.values()) == 4 * 4
 
 
 def test_interrupted_answers_are_errors_of_their_orders(planted):
@@ -100,8 +100,8 @@ def test_interrupted_answers_are_errors_of_their_orders(planted):
     assert audit(project)["items"] == 3
     lines = (project.run_folder / "records.jsonl").read_text().splitlines()
     stored = list(map(json.loads, lines))
-    assert len({(one.get("arm"), one["protocol"]) for one in stored}) == 4
-    assert not any("sample" in one for one in stored)
+    assert len({(record.get("arm"), record["protocol"]) for record in stored}) == 4
+    assert not any("sample" in record for record in stored)
 
 
 def test_recorded_samples_are_no_answers_to_other_orders(planted):

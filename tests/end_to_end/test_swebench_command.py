@@ -41,7 +41,7 @@ def check(tmp_path, monkeypatch, capsys):
     def run(*results: list[dict], arguments: tuple[str, ...] = ()):
         rows = [row(number) for number in range(1, len(results) + 1)]
         (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        names = [one["instance_id"] for one in rows]
+        names = [row["instance_id"] for row in rows]
         monkeypatch.setattr(Recurring, "results", dict(zip(names, results, strict=True)))
         code = main(["swebench", "check", "rows.jsonl", *arguments])
         output = capsys.readouterr()

@@ -48,9 +48,9 @@ def test_only_annotations_are_commands(hostile, more):
     log = f"{result.stdout}\n{result.stderr}"
     assert "acts" in log
     assert "ValueError" in log
-    found = commands(log)
-    assert found
-    assert [line for line in found if not line.startswith("::error title=llmeval")] == []
+    printed = commands(log)
+    assert printed
+    assert [line for line in printed if not line.startswith("::error title=llmeval")] == []
 
 
 def test_a_dry_run_shows_prompts_that_do_not_act(hostile):

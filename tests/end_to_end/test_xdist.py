@@ -68,12 +68,12 @@ def test_a_chunk_stays_on_one_worker_and_weights_are_loaded_once(project):
 def test_the_longest_chunk_is_sent_first(project):
     project.benchmark(**SIZES)
     project.run("-n", "1")
-    assert project.asked[0].startswith("law")
-    assert project.asked[-1].startswith("art")
+    assert project.requested[0].startswith("law")
+    assert project.requested[-1].startswith("art")
 
 
 DIES = """
-def one(self, request):
+def respond(self, request):
     if {where}:
         os._exit(1)
     return Response(request.id, logprobs=(-2.0, -1.0, -3.0, -4.0), seconds=0.0)
@@ -86,7 +86,7 @@ def test_a_dead_worker_costs_one_item_and_turns_the_build_red(project, reruns):
     if reruns:
         pytest.importorskip("pytest_rerunfailures")
     project.benchmark(**SIZES)
-    project.model(one=DIES.format(where="request.id == 'law-0070'"))
+    project.model(respond=DIES.format(where="request.id == 'law-0070'"))
     project.thresholds("[benchmarks.bench]\naccuracy = 0.5")
     result = project.run("-n", "2", *reruns)
     assert result.ret == 1
@@ -97,7 +97,7 @@ def test_a_dead_worker_costs_one_item_and_turns_the_build_red(project, reruns):
     metrics = project.metrics()
     assert (metrics["correct"], metrics["errors"], metrics["missing"]) == (176, 1, 0)
     # What the dead worker had answered was found on disk, and what killed it was left alone.
-    assert sorted(project.asked) == sorted(set(project.asked))
+    assert sorted(project.requested) == sorted(set(project.requested))
     expected = project.document("metrics.json")
     del expected["format"]
     assert load_run(project.run_folder).metrics() == expected
@@ -105,7 +105,7 @@ def test_a_dead_worker_costs_one_item_and_turns_the_build_red(project, reruns):
 
 def test_a_chunk_that_kills_every_worker_is_given_up(project):
     project.benchmark(**SIZES)
-    project.model(one=DIES.format(where="'law-0070' <= request.id < 'lawn'"))
+    project.model(respond=DIES.format(where="'law-0070' <= request.id < 'lawn'"))
     result = project.run("-n", "2")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*not answered: the items of its*"])
@@ -127,7 +127,7 @@ def test_a_chunk_that_kills_every_worker_is_given_up(project):
 def test_workers_that_may_not_be_replaced(project, where):
     """The session ends with the worker: red, and each item is there once at most."""
     project.benchmark(**SIZES)
-    project.model(one=DIES.format(where=where))
+    project.model(respond=DIES.format(where=where))
     project.thresholds("[benchmarks.bench]\naccuracy = 0.5")
     result = project.run("-n", "2", "--max-worker-restart=0", "--junitxml=junit.xml")
     assert result.ret == 1
@@ -147,7 +147,7 @@ def test_workers_that_may_not_be_replaced(project, where):
 
 def test_a_run_without_its_last_worker_is_not_finished(project, capsys):
     project.benchmark(**SIZES)
-    project.model(one=DIES.format(where="request.id == 'law-0070'"))
+    project.model(respond=DIES.format(where="request.id == 'law-0070'"))
     result = project.run("-n", "1", "--max-worker-restart=0")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["the run is not finished (interrupted): *--llm-resume*"])
@@ -163,8 +163,8 @@ def test_a_run_without_its_last_worker_is_not_finished(project, capsys):
 
 def test_a_model_that_cannot_be_used_stops_the_session(project):
     project.model(
-        one="""
-        def one(self, request):
+        respond="""
+        def respond(self, request):
             from pytest_llmeval.core import ModelError
             raise ModelError("no such GPU")
         """

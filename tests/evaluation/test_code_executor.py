@@ -80,7 +80,9 @@ class Running:
         return [ended[job.job.id] for job in jobs]
 
     def check(self, *sources: str) -> dict[str, str]:
-        return self.executor.check({f"i{n}": self.scored(one) for n, one in enumerate(sources)})
+        return self.executor.check(
+            {f"i{n}": self.scored(source) for n, source in enumerate(sources)}
+        )
 
 
 @pytest.fixture
@@ -92,9 +94,9 @@ def make(tmp_path):
         return made[-1]
 
     yield running
-    for one in made:
-        one.executor.close()
-        assert one.runner.closed or not one.runner.ran
+    for each in made:
+        each.executor.close()
+        assert each.runner.closed or not each.runner.ran
 
 
 def test_equal_jobs_run_once_whenever_they_are_given_in(make):

@@ -96,14 +96,14 @@ def test_the_version_of_the_scorer_changes_the_fingerprint(monkeypatch):
 
 def test_every_method_of_drawing_shots_has_its_own_fingerprint():
     """Also where the shots that are drawn happen to be the same."""
-    ways = (
+    methods = (
         PROTOCOL,
         replace(PROTOCOL, allow_copies=True),
         replace(PROTOCOL, examples=POOL),
         replace(PROTOCOL, draw="lmeval"),
         replace(PROTOCOL, draw="lmeval_spare"),
     )
-    assert len({fingerprint(way) for way in ways}) == len(ways)
+    assert len({fingerprint(protocol) for protocol in methods}) == len(methods)
 
 
 def test_settings_that_move_no_score_do_not_change_the_fingerprint():
@@ -138,10 +138,10 @@ def test_fingerprints_are_equal_in_every_process(seed, tmp_path):
         "print(fingerprint(mmlu().protocols[0]))"
     )
     environment = {**os.environ, "PYTHONHASHSEED": seed, "TZ": "Asia/Tokyo", "LC_ALL": "C"}
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
-    assert found.stdout.strip() == WRITTEN, found.stderr
+    assert process.stdout.strip() == WRITTEN, process.stderr
 
 
 def test_a_template_may_depend_on_subject_and_number_of_options():
@@ -156,9 +156,9 @@ def test_a_template_may_depend_on_subject_and_number_of_options():
         "law": lambda item: item.question + ("!" if item.subject == "law" else ""),
         "five": lambda item: item.question + ("!" if len(item.options) == 5 else ""),
     }
-    found = {fingerprint(template(question=q).bound_to(data)) for q in careful.values()}
+    fingerprints = {fingerprint(template(question=q).bound_to(data)) for q in careful.values()}
     plain = fingerprint(template(question=lambda item: item.question).bound_to(data))
-    assert len(found | {plain}) == 3
+    assert len(fingerprints | {plain}) == 3
 
 
 def test_equal_protocols_have_equal_fingerprints():

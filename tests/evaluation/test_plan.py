@@ -30,9 +30,9 @@ def planned(sizes: dict[str, int], protocol: Protocol = PROTOCOL) -> Plan:
     )
     dataset = Dataset(items)
     bench = Benchmark("bench", lambda _: dataset, (protocol,))
-    one = Evaluation("t.py::test", bench, protocol, dataset, dataset.content_hash(), items)
-    selected = [SelectedTest(f"t.py::test[{item.id}]", 0, one, item) for item in items]
-    return make_plan(["demo"], [one], selected, own_model=False)
+    evaluation = Evaluation("t.py::test", bench, protocol, dataset, dataset.content_hash(), items)
+    selected = [SelectedTest(f"t.py::test[{item.id}]", 0, evaluation, item) for item in items]
+    return make_plan(["demo"], [evaluation], selected, own_model=False)
 
 
 @given(st.dictionaries(st.sampled_from("abcd"), st.integers(1, 300), min_size=1))
@@ -70,7 +70,7 @@ def test_identity_changes_with_what_moves_a_score():
 def debiased_fingerprints(kind: str, seed: int, limit: int | None = None) -> dict[str | None, str]:
     items = tuple(Item(f"i-{n}", "s", "Q", 0, ("a", "b", "c", "d")) for n in range(4))
     benchmark = Benchmark("b", lambda _: Dataset(items), (PROTOCOL,))
-    one = Evaluation(
+    evaluation = Evaluation(
         "t",
         benchmark,
         PROTOCOL,
@@ -81,7 +81,7 @@ def debiased_fingerprints(kind: str, seed: int, limit: int | None = None) -> dic
         arms=arms(kind, 4)[1:],
         debias=("cyclic", "pride", "batch"),
     )
-    plan = make_plan(["demo"], [one], [], own_model=False, seed=seed)
+    plan = make_plan(["demo"], [evaluation], [], own_model=False, seed=seed)
     return {result.debias: result.variants[0].fingerprint for result in plan.results}
 
 

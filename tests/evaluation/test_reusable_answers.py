@@ -29,15 +29,15 @@ PLANNED = replace(ANSWER, text=None, answer=None, outcome=Outcome.ERROR)
 
 
 def stored(*records, own_model=False):
-    found = ReusableAnswers(own_model)
-    found.add(records)
-    return found
+    answers = ReusableAnswers(own_model)
+    answers.add(records)
+    return answers
 
 
 def test_an_answer_is_given_once():
-    found = stored(ANSWER)
-    assert found.pop_matching(PLANNED) is ANSWER
-    assert found.pop_matching(PLANNED) is None
+    answers = stored(ANSWER)
+    assert answers.pop_matching(PLANNED) is ANSWER
+    assert answers.pop_matching(PLANNED) is None
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_a_reused_record_has_the_same_fields(change):
 
 def test_a_later_error_keeps_the_answer_and_decides_the_outcome():
     error = replace(PLANNED, error="the server was gone")
-    found = stored(ANSWER, error)
-    assert found.pop_matching(PLANNED) is ANSWER
-    assert not found.is_latest(ANSWER)
+    answers = stored(ANSWER, error)
+    assert answers.pop_matching(PLANNED) is ANSWER
+    assert not answers.is_latest(ANSWER)
     assert stored(ANSWER).is_latest(ANSWER)
 
 

@@ -39,18 +39,18 @@ def measured(**groups: str) -> tuple[Result, Mapping[str, ItemOutcomes]]:
 
 
 def judged(gates: str, **groups: str) -> dict[str, Verdict]:
-    """Verdicts on a benchmark whose items are ``clean``, ``found`` in the corpus, or ``short``."""
+    """Verdicts on a benchmark whose items are ``clean``, ``overlapping`` in the corpus, or ``short``."""
     result, items = measured(**groups)
     ids = {group: [f"{group}-{n}" for n in range(len(groups.get(group, "")))] for group in groups}
-    found, short = ids.get("found", []), dict.fromkeys(ids.get("short", []), "s")
+    overlapping, short = ids.get("overlapping", []), dict.fromkeys(ids.get("short", []), "s")
     part = BenchmarkOverlap(
         "x",
         "h",
         sum(map(len, groups.values())),
-        {**dict.fromkeys(found, MATCH), **dict.fromkeys(ids.get("clean", [])[:1], SHORT)},
+        {**dict.fromkeys(overlapping, MATCH), **dict.fromkeys(ids.get("clean", [])[:1], SHORT)},
         short,
     )
-    divided = divide(result, items, dict.fromkeys(found, "s"), short)
+    divided = divide(result, items, dict.fromkeys(overlapping, "s"), short)
     overlaps = Overlaps({"x": part}, {result.key: divided})
     return verdicts(gates, result, overlaps=overlaps)
 
@@ -59,8 +59,8 @@ CLEAN = "[benchmarks.x.clean]\n"
 
 
 def test_clean_accuracy_is_that_of_the_clean_items():
-    found = judged(f"{CLEAN}accuracy = 0.5", clean="ccww", found="wwwwww")
-    verdict = found["x::clean::accuracy"]
+    by_gate = judged(f"{CLEAN}accuracy = 0.5", clean="ccww", overlapping="wwwwww")
+    verdict = by_gate["x::clean::accuracy"]
     assert (verdict.status, verdict.measured, verdict.n, verdict.line) == ("pass", 0.5, 4, 3)
     assert verdict.reason == "2 of 4 correct"
     assert verdict.scorer == "letter"
@@ -68,8 +68,8 @@ def test_clean_accuracy_is_that_of_the_clean_items():
 
 def test_every_metric_can_be_gated():
     gates = "macro_accuracy = 0.5\nnormalized_gain = 0.3\nunparsed_rate = 0.25\n" + '"pass@1" = 0.5'
-    found = judged(CLEAN + gates, clean="ccwu", found="uuuu")
-    assert {name: verdict.status for name, verdict in found.items()} == {
+    by_gate = judged(CLEAN + gates, clean="ccwu", overlapping="uuuu")
+    assert {name: verdict.status for name, verdict in by_gate.items()} == {
         "x::clean::macro_accuracy": "pass",
         "x::clean::normalized_gain": "pass",
         "x::clean::unparsed_rate": "pass",
@@ -79,8 +79,8 @@ def test_every_metric_can_be_gated():
 
 @pytest.mark.parametrize(("limit", "status"), [("0.1", "pass"), ("0.09", "fail")])
 def test_the_gain(limit, status):
-    found = judged(f"{CLEAN}max_gain = {limit}", clean="ccccwwww", found="cc", short="w")
-    verdict = found["x::clean::max_gain"]
+    by_gate = judged(f"{CLEAN}max_gain = {limit}", clean="ccccwwww", overlapping="cc", short="w")
+    verdict = by_gate["x::clean::max_gain"]
     assert (verdict.status, verdict.n) == (status, 10)
     assert verdict.measured == pytest.approx(0.6 - 0.5)
     assert verdict.reason == "2 of 2 overlapping and 4 of 8 clean items correct"
@@ -91,7 +91,7 @@ def test_the_gain(limit, status):
 @pytest.mark.parametrize(("limit", "status"), [(0.5, "pass"), (0.1, "undecided"), (-0.5, "fail")])
 def test_the_interval_of_the_gain_decides_with_a_confidence(limit, status):
     gates = f"{CLEAN}max_gain = {{ max = {limit}, confidence = 0.9 }}"
-    assert judged(gates, clean="ccccwwww", found="cc")["x::clean::max_gain"].status == status
+    assert judged(gates, clean="ccccwwww", overlapping="cc")["x::clean::max_gain"].status == status
 
 
 def test_without_overlapping_items_there_is_no_gain():
@@ -100,50 +100,53 @@ def test_without_overlapping_items_there_is_no_gain():
 
 
 def test_without_clean_items_nothing_is_decided():
-    found = judged(f"{CLEAN}max_gain = 0.1\naccuracy = 0.1", found="cc")
-    assert {verdict.status for verdict in found.values()} == {"undecided"}
+    by_gate = judged(f"{CLEAN}max_gain = 0.1\naccuracy = 0.1", overlapping="cc")
+    assert {verdict.status for verdict in by_gate.values()} == {"undecided"}
 
 
 def test_missing_items_decide_nothing():
-    found = judged(f"{CLEAN}max_gain = 0.9\naccuracy = 0.1", clean="cc-", found="c")
-    assert found["x::clean::accuracy"].reason == "only 2 of 3 items were run"
-    assert found["x::clean::max_gain"].reason.endswith("1 item of the judged ones were not run")
-    assert {verdict.status for verdict in found.values()} == {"undecided"}
+    by_gate = judged(f"{CLEAN}max_gain = 0.9\naccuracy = 0.1", clean="cc-", overlapping="c")
+    assert by_gate["x::clean::accuracy"].reason == "only 2 of 3 items were run"
+    assert by_gate["x::clean::max_gain"].reason.endswith("1 item of the judged ones were not run")
+    assert {verdict.status for verdict in by_gate.values()} == {"undecided"}
 
 
 def test_errors_fail_unless_they_are_allowed():
     gates = f"{CLEAN}accuracy = 0.5\nmax_gain = 0.1\n"
-    found = judged(gates, clean="cce", found="c")
-    assert {verdict.status for verdict in found.values()} == {"fail"}
-    assert "incomplete: 1 error here" in found["x::clean::accuracy"].reason
-    allowed = judged(f"[benchmarks.x]\nmax_errors = 1\n{gates}", clean="cce", found="c")
+    by_gate = judged(gates, clean="cce", overlapping="c")
+    assert {verdict.status for verdict in by_gate.values()} == {"fail"}
+    assert "incomplete: 1 error here" in by_gate["x::clean::accuracy"].reason
+    allowed = judged(f"[benchmarks.x]\nmax_errors = 1\n{gates}", clean="cce", overlapping="c")
     assert allowed["x::clean::accuracy"].status == "pass"
     # The error may be wrong: accuracies of 1 and 2/3.
     assert allowed["x::clean::max_gain"].measured == pytest.approx(3 / 4 - 2 / 3)
     # Errors of overlapping items are not those of the clean ones.
-    other = judged(gates, clean="cc", found="e")
+    other = judged(gates, clean="cc", overlapping="e")
     assert other["x::clean::accuracy"].status == "pass"
     assert other["x::clean::max_gain"].status == "fail"
 
 
 def test_many_items_that_are_not_judged_are_warned_of():
     gates = f"{CLEAN}accuracy = 0.5\n[benchmarks.x.contamination]\nmax_overlap = 0.5"
-    found = judged(gates, clean="c" * 18, found="c", short="c")
-    assert all(verdict.warning is None for verdict in found.values())
-    found = judged(gates, clean="c" * 17, found="c", short="cc")
-    warnings = {verdict.warning for verdict in found.values()}
+    by_gate = judged(gates, clean="c" * 18, overlapping="c", short="c")
+    assert all(verdict.warning is None for verdict in by_gate.values())
+    by_gate = judged(gates, clean="c" * 17, overlapping="c", short="cc")
+    warnings = {verdict.warning for verdict in by_gate.values()}
     assert warnings == {"2 items (10.0%) could not be judged"}
-    assert {verdict.state for verdict in found.values()} == {"warned"}
+    assert {verdict.state for verdict in by_gate.values()} == {"warned"}
 
 
 @pytest.mark.parametrize(("limit", "status"), [("0.2", "pass"), ("0.1", "fail"), ("0", "fail")])
 def test_the_share_of_overlapping_items(limit, status):
-    found = judged(
-        f"[benchmarks.x.contamination]\nmax_overlap = {limit}", clean="cccc", found="c", short="c"
+    by_gate = judged(
+        f"[benchmarks.x.contamination]\nmax_overlap = {limit}",
+        clean="cccc",
+        overlapping="c",
+        short="c",
     )
-    verdict = found["x::contamination::max_overlap"]
+    verdict = by_gate["x::contamination::max_overlap"]
     assert (verdict.status, verdict.measured, verdict.n, verdict.line) == (status, 0.2, 5, 3)
-    assert verdict.reason == "1 of 5 items overlap, such as found-0 with corpus.jsonl:7"
+    assert verdict.reason == "1 of 5 items overlap, such as overlapping-0 with corpus.jsonl:7"
     assert verdict.scorer is None
 
 
@@ -154,28 +157,28 @@ def test_without_a_search_nothing_is_decided():
         (Overlaps(), "no corpus was searched"),
         (Overlaps({"x": "the overlap report is incomplete"}), "the overlap report is incomplete"),
     ):
-        found = verdicts(gates, result, overlaps=overlaps)
-        assert {verdict.status for verdict in found.values()} == {"undecided"}
-        assert all(reason in verdict.reason for verdict in found.values())
+        by_gate = verdicts(gates, result, overlaps=overlaps)
+        assert {verdict.status for verdict in by_gate.values()} == {"undecided"}
+        assert all(reason in verdict.reason for verdict in by_gate.values())
 
 
 def test_several_scorers():
-    result, items = measured(clean="cw", found="c")
-    divided = divide(result, items, {"found-0": "s"}, {})
+    result, items = measured(clean="cw", overlapping="c")
+    divided = divide(result, items, {"overlapping-0": "s"}, {})
     overlaps = Overlaps(
-        {"x": BenchmarkOverlap("x", "h", 3, {"found-0": MATCH}, {})}, {result.key: divided}
+        {"x": BenchmarkOverlap("x", "h", 3, {"overlapping-0": MATCH}, {})}, {result.key: divided}
     )
-    found = verdicts(
+    by_gate = verdicts(
         "[benchmarks.x.scorers.letter.clean]\naccuracy = 0.5\n"
         "[benchmarks.x.scorers.cloze.clean]\naccuracy = 0.5\n",
         result,
         overlaps=overlaps,
     )
-    assert {name: verdict.status for name, verdict in found.items()} == {
+    assert {name: verdict.status for name, verdict in by_gate.items()} == {
         "x::scorers.letter::clean::accuracy": "pass",
         "x::scorers.cloze::clean::accuracy": "undecided",
     }
-    assert [verdict.line for verdict in found.values()] == [3, 5]
+    assert [verdict.line for verdict in by_gate.values()] == [3, 5]
 
 
 @pytest.mark.parametrize(

@@ -28,48 +28,48 @@ def judged(gate: str, total: int | None = None, **scorers: str) -> Verdict:
         size = len(letters) if total is None else total
         counts = Counts(size, *(letters.count(letter) for letter in "cwue"))
         results.append(result(counts, scorer=scorer))
-        outcomes["m", "x", scorer] = {f"i{n}": LETTERS[one] for n, one in enumerate(letters)}
+        outcomes["m", "x", scorer] = {f"i{n}": LETTERS[mark] for n, mark in enumerate(letters)}
     return verdicts(gate, *results, outcomes=outcomes)[f"x::hybrids.{NAME}"]
 
 
 @pytest.mark.parametrize(("bound", "status"), [("0.6", "pass"), ("0.61", "fail"), ("0.59", "pass")])
 def test_the_value_decides(bound: str, status: str) -> None:
     # (1 + 0.7 + 0.7 + 0.3 + 0.3) / 5 = 0.6
-    found = judged(f'{PLACE}"{NAME}" = {bound}', matched="cccuw", letter="cwwcc")
-    assert found.status == status
-    assert found.measured == pytest.approx(0.6)
-    assert (found.n, found.scorer, found.min) == (5, None, float(bound))
-    assert found.reason == "5 items under 2 scorers"
-    assert found.detectable is not None
+    verdict = judged(f'{PLACE}"{NAME}" = {bound}', matched="cccuw", letter="cwwcc")
+    assert verdict.status == status
+    assert verdict.measured == pytest.approx(0.6)
+    assert (verdict.n, verdict.scorer, verdict.min) == (5, None, float(bound))
+    assert verdict.reason == "5 items under 2 scorers"
+    assert verdict.detectable is not None
 
 
 def test_other_spellings_gate_the_same() -> None:
     for key in ('"0.3 letter + 0.7 matched"', f'"{NAME}"'):
-        found = judged(f"\n[benchmarks.x.hybrids.{key}]\nmin = 0.5", matched="cc", letter="wc")
-        assert found.measured == pytest.approx(0.85)
-        assert found.line == 3
+        verdict = judged(f"\n[benchmarks.x.hybrids.{key}]\nmin = 0.5", matched="cc", letter="wc")
+        assert verdict.measured == pytest.approx(0.85)
+        assert verdict.line == 3
 
 
 @pytest.mark.parametrize(("least", "status"), [(0.3, "pass"), (0.5, "undecided"), (0.8, "fail")])
 def test_the_interval_decides_where_there_is_a_confidence(least: float, status: str) -> None:
     scorers = {"matched": "cccccwwwww" * 10, "letter": "cccwwcwwww" * 10}
     gate = f'{PLACE}"{NAME}" = {{ min = {least}, confidence = 0.9 }}'
-    found = judged(gate, **scorers)
-    assert found.status == status
-    outcomes = {s: {str(n): LETTERS[one] for n, one in enumerate(v)} for s, v in scorers.items()}
+    verdict = judged(gate, **scorers)
+    assert verdict.status == status
+    outcomes = {s: {str(n): LETTERS[mark] for n, mark in enumerate(v)} for s, v in scorers.items()}
     expected = hybrid_or_reason({"matched": 0.7, "letter": 0.3}, outcomes, 0.9)
     assert not isinstance(expected, str)
-    assert found.interval == expected.interval
+    assert verdict.interval == expected.interval
 
 
 def test_errors_fail_a_hybrid_gate_unless_allowed() -> None:
     scorers = {"matched": "cce", "letter": "ccc"}
-    found = judged(f'{PLACE}"{NAME}" = 0.1', **scorers)
-    assert (found.status, found.measured) == ("fail", None)
-    assert found.reason == "matched is incomplete: 1 error (max_errors 0)"
+    verdict = judged(f'{PLACE}"{NAME}" = 0.1', **scorers)
+    assert (verdict.status, verdict.measured) == ("fail", None)
+    assert verdict.reason == "matched is incomplete: 1 error (max_errors 0)"
     allowed = "[benchmarks.x.scorers.matched]\nmax_errors = 1\n"
-    found = judged(f'{allowed}{PLACE}"{NAME}" = 0.1', **scorers)
-    assert (found.status, found.reason) == ("undecided", "its scorers have 1 error")
+    verdict = judged(f'{allowed}{PLACE}"{NAME}" = 0.1', **scorers)
+    assert (verdict.status, verdict.reason) == ("undecided", "its scorers have 1 error")
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_errors_fail_a_hybrid_gate_unless_allowed() -> None:
     ],
 )
 def test_undecided_hybrid_gates(scorers: dict[str, str], total: int | None, reason: str) -> None:
-    found = judged(f'{PLACE}"{NAME}" = 0.1', total, **scorers)
-    assert (found.status, found.reason) == ("undecided", reason)
+    verdict = judged(f'{PLACE}"{NAME}" = 0.1', total, **scorers)
+    assert (verdict.status, verdict.reason) == ("undecided", reason)
 
 
 @pytest.mark.parametrize(

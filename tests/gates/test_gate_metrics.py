@@ -21,9 +21,9 @@ from pytest_llmeval.metrics import tally_interval
 from pytest_llmeval.metrics import wilson_interval
 from support.gate_results import Answers
 from support.gate_results import measured
-from support.gate_results import one
 from support.gate_results import result
 from support.gate_results import right
+from support.gate_results import verdict_of
 from support.gate_results import verdicts
 
 # Rates ----------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ from support.gate_results import verdicts
 )
 def test_rates(gate: str, status: str, measured: float, reason: str) -> None:
     run = result(Counts(100, 50, 40, 10, truncated=5, refused=4))
-    verdict = one(gate, run)
+    verdict = verdict_of(gate, run)
     assert (verdict.status, verdict.measured, verdict.reason) == (status, measured, reason)
     assert verdict.interval == pytest.approx(wilson_interval(round(measured * 100), 100))
     assert (verdict.n, verdict.detectable) == (100, None)
@@ -61,8 +61,8 @@ def test_an_error_rate_is_decided_by_itself() -> None:
     }
     assert passed["x::error_rate"].reason == "10 errors in 100 items"
     assert verdicts(text.format(0.09), run)["x::error_rate"].status == "fail"
-    assert one("error_rate = 0.9", result(Counts(3, error=3))).status == "fail"
-    assert one("error_rate = 1", result(Counts(4, 1, error=1))).status == "undecided"
+    assert verdict_of("error_rate = 0.9", result(Counts(3, error=3))).status == "fail"
+    assert verdict_of("error_rate = 1", result(Counts(4, 1, error=1))).status == "undecided"
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,12 @@ def test_an_error_rate_is_decided_by_itself() -> None:
 def test_confidence_of_a_rate(most: float, status: str) -> None:
     """Wilson's interval of 5 in 200 is [0.0107, 0.0572]."""
     gate = f"truncated_rate = {{ max = {most}, confidence = 0.95 }}"
-    assert one(gate, result(Counts(200, 200, truncated=5))).status == status
+    assert verdict_of(gate, result(Counts(200, 200, truncated=5))).status == status
 
 
 def test_a_rate_over_samples_takes_an_items_answers_to_be_alike() -> None:
     run = measured({"s": ["cu"] * 10 + ["cc"] * 40}, samples=2)
-    verdict = one("unparsed_rate = 0.1", run)
+    verdict = verdict_of("unparsed_rate = 0.1", run)
     assert (verdict.status, verdict.measured, verdict.n) == ("pass", 0.1, 100)
     assert verdict.interval == score_interval(0.1, 50)
 
@@ -90,11 +90,11 @@ def test_confidence_of_macro_accuracy() -> None:
     tallies = {name: counts.tally for name, counts in subjects.items()}
     low, high = macro_interval(tallies, 0.9)
     gate = "macro_accuracy = {{ min = {}, confidence = 0.9 }}"
-    passed = one(gate.format(low - 1e-6), result(subjects))
+    passed = verdict_of(gate.format(low - 1e-6), result(subjects))
     assert (passed.status, passed.interval) == ("pass", (low, high))
     assert passed.measured == 0.7
-    assert one(gate.format(low + 1e-6), result(subjects)).status == "undecided"
-    assert one(gate.format(high + 1e-6), result(subjects)).status == "fail"
+    assert verdict_of(gate.format(low + 1e-6), result(subjects)).status == "undecided"
+    assert verdict_of(gate.format(high + 1e-6), result(subjects)).status == "fail"
     seen = detectable_drop(0.7, macro_effective_size(tallies))
     assert passed.detectable == pytest.approx(seen)
 
@@ -104,28 +104,28 @@ def test_confidence_of_macro_accuracy() -> None:
 
 def test_accuracy_over_samples_has_an_interval_over_items() -> None:
     run = measured({"a": ["ccc"] * 20 + ["www"] * 20, "b": ["ccw"] * 8}, samples=3)
-    verdict = one("accuracy = 0.5", run)
+    verdict = verdict_of("accuracy = 0.5", run)
     assert (verdict.status, verdict.measured, verdict.n) == ("pass", 76 / 144, 144)
     assert verdict.reason == "76 of 144 answers correct (48 items, 3 samples each)"
     assert verdict.interval == tally_interval(run.counts.tally)
     assert verdict.interval[0] < wilson_interval(76, 144)[0]
-    assert one("max_errors = 0", run).reason == "0 errors in 144 answers"
+    assert verdict_of("max_errors = 0", run).reason == "0 errors in 144 answers"
 
 
 def test_errors_of_samples_are_as_wrong_and_as_right() -> None:
     run = measured({"s": ["cce"] * 2 + ["eee"] + ["ccc"] * 3 + ["www"] * 4}, samples=3)
-    found = verdicts("[benchmarks.x]\naccuracy = 0.43\nmax_errors = 5", run)["x::accuracy"]
-    assert (found.status, found.measured) == ("pass", 13 / 30)
+    verdict = verdicts("[benchmarks.x]\naccuracy = 0.43\nmax_errors = 5", run)["x::accuracy"]
+    assert (verdict.status, verdict.measured) == ("pass", 13 / 30)
     worst = tally_interval({(3, 2): 2, (3, 0): 5, (3, 3): 3})
     best = tally_interval({(3, 0): 4, (3, 3): 6})
-    assert found.interval == (worst[0], best[1])
-    assert "counting 5 errors, 13 of 25 answered" in found.reason
+    assert verdict.interval == (worst[0], best[1])
+    assert "counting 5 errors, 13 of 25 answered" in verdict.reason
     most = verdicts("[benchmarks.x]\naccuracy = { max = 0.6 }\nmax_errors = 5", run)
     assert (most["x::accuracy"].status, most["x::accuracy"].measured) == ("pass", 18 / 30)
 
 
 def test_samples_that_were_not_run_decide_nothing() -> None:
-    verdict = one("accuracy = 0", measured({"s": ["cc", "c"]}, samples=2))
+    verdict = verdict_of("accuracy = 0", measured({"s": ["cc", "c"]}, samples=2))
     assert (verdict.status, verdict.reason) == (
         "undecided",
         "only 3 of 4 answers were run",
@@ -150,7 +150,7 @@ CODE = {"s": ["ccw"] * 10 + ["www"] * 10}
     ],
 )
 def test_pass_at_k(gate: str, status: str, measured: float) -> None:
-    verdict = one(gate, _code())
+    verdict = verdict_of(gate, _code())
     assert (verdict.status, verdict.measured) == (status, pytest.approx(measured))
     assert verdict.id == f"x::{gate.split(chr(34))[1]}"
     assert (verdict.n, verdict.detectable) == (20, None)
@@ -166,32 +166,32 @@ def test_confidence_of_pass_at_k_is_the_bootstraps() -> None:
     limits = pass_at_k_interval(run.counts.tally, 2, 0.9)
     assert limits is not None
     gate = '"pass@2" = {{ min = {}, confidence = 0.9 }}'
-    passed = one(gate.format(limits[0] - 1e-6), run)
+    passed = verdict_of(gate.format(limits[0] - 1e-6), run)
     assert (passed.status, passed.interval) == ("pass", limits)
-    assert one(gate.format(limits[0] + 1e-6), run).status == "undecided"
-    assert one(gate.format(limits[1] + 1e-6), run).status == "fail"
+    assert verdict_of(gate.format(limits[0] + 1e-6), run).status == "undecided"
+    assert verdict_of(gate.format(limits[1] + 1e-6), run).status == "fail"
 
 
 def test_pass_at_k_without_all_answers_is_undecided() -> None:
     run = _code({"s": ["cce"] + ["ccc"] * 9})
-    found = verdicts('[benchmarks.x]\n"pass@1" = 0\nmax_errors = 1', run)["x::pass@1"]
-    assert (found.status, found.measured) == ("undecided", None)
-    assert found.reason == "pass@1 needs every answer: 1 error"
-    assert one('"pass@1" = 0', run).status == "fail"
-    verdict = one('"pass@4" = 0', _code())
+    unanswered = verdicts('[benchmarks.x]\n"pass@1" = 0\nmax_errors = 1', run)["x::pass@1"]
+    assert (unanswered.status, unanswered.measured) == ("undecided", None)
+    assert unanswered.reason == "pass@1 needs every answer: 1 error"
+    assert verdict_of('"pass@1" = 0', run).status == "fail"
+    verdict = verdict_of('"pass@4" = 0', _code())
     assert verdict.reason == "pass@4 needs 4 answers to every item, this run has 3"
-    verdict = one('"pass@3" = 0', _code({"s": ["ccc", "cc"]}))
+    verdict = verdict_of('"pass@3" = 0', _code({"s": ["ccc", "cc"]}))
     assert (verdict.status, verdict.reason) == ("undecided", "only 5 of 6 answers were run")
 
 
 def test_pass_at_k_of_a_subject() -> None:
     run = _code({"a": ["ccw"] * 4, "b": ["www"] * 4})
-    found = verdicts('[benchmarks.x]\nevery_subject."pass@2" = 0.5', run)
-    assert {id: v.status for id, v in found.items()} == {
+    by_gate = verdicts('[benchmarks.x]\nevery_subject."pass@2" = 0.5', run)
+    assert {id: v.status for id, v in by_gate.items()} == {
         "x::every_subject::a::pass@2": "pass",
         "x::every_subject::b::pass@2": "fail",
     }
-    assert mean_pass_at_k({(3, 2): 4}, 2) == found["x::every_subject::a::pass@2"].measured
+    assert mean_pass_at_k({(3, 2): 4}, 2) == by_gate["x::every_subject::a::pass@2"].measured
 
 
 # Chance -----------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def test_pass_at_k_of_a_subject() -> None:
     ],
 )
 def test_chance_is_two_sided(correct: int, status: str, reason: str) -> None:
-    verdict = one("accuracy = { chance = true, confidence = 0.99 }", right(correct, 100))
+    verdict = verdict_of("accuracy = { chance = true, confidence = 0.99 }", right(correct, 100))
     assert verdict.status == status
     assert reason in verdict.reason
     assert verdict.reason.startswith(f"{correct} of 100 correct; ")
@@ -218,16 +218,16 @@ def test_chance_is_two_sided(correct: int, status: str, reason: str) -> None:
 
 def test_chance_is_tested_at_95_percent_by_default() -> None:
     """36 of 100: [0.2727, 0.4576] at 95 %, [0.2492, 0.4881] at 99 %."""
-    assert one("accuracy.chance = true", right(36, 100)).status == "fail"
+    assert verdict_of("accuracy.chance = true", right(36, 100)).status == "fail"
     gate = "accuracy = { chance = true, confidence = 0.99 }"
-    assert one(gate, right(36, 100)).status == "pass"
+    assert verdict_of(gate, right(36, 100)).status == "pass"
 
 
 def test_chance_of_a_subject_is_the_whole_benchmarks() -> None:
     run = result({"a": Counts(100, 30, 70), "b": Counts(100, 50, 50)}, chance=0.3)
-    found = verdicts("[benchmarks.x]\nevery_subject.accuracy.chance = true", run)
-    assert [v.status for v in found.values()] == ["pass", "fail"]
-    for verdict in found.values():
+    by_gate = verdicts("[benchmarks.x]\nevery_subject.accuracy.chance = true", run)
+    assert [v.status for v in by_gate.values()] == ["pass", "fail"]
+    for verdict in by_gate.values():
         assert "chance 0.3 of the whole benchmark" in verdict.reason
     near = result({"a": Counts(100, 30, 70), "b": Counts(100, 36, 64)}, chance=0.3)
     both = verdicts("[benchmarks.x]\nevery_subject.accuracy.chance = true", near)
@@ -236,9 +236,9 @@ def test_chance_of_a_subject_is_the_whole_benchmarks() -> None:
 
 
 def test_no_chance_level_no_verdict() -> None:
-    verdict = one("accuracy.chance = true", right(25, 100, chance=None))
+    verdict = verdict_of("accuracy.chance = true", right(25, 100, chance=None))
     assert (verdict.status, verdict.reason) == ("undecided", "no chance level to compare with")
-    assert one("accuracy.chance = true", result(Counts(100, 25))).status == "undecided"
+    assert verdict_of("accuracy.chance = true", result(Counts(100, 25))).status == "undecided"
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 20))
@@ -263,18 +263,18 @@ def test_a_chance_gate_with_errors_passes_only_in_the_worst_case(
 
 
 def test_the_smallest_drop_seen() -> None:
-    accuracy = one("accuracy = 0.28", right(3951, 14_042))
+    accuracy = verdict_of("accuracy = 0.28", right(3951, 14_042))
     assert accuracy.detectable == detectable_drop(3951 / 14_042, 14_042)
     assert accuracy.detectable == pytest.approx(0.0106, abs=5e-5)
-    gain = one("normalized_gain = 0", right(3951, 14_042))
+    gain = verdict_of("normalized_gain = 0", right(3951, 14_042))
     assert gain.detectable == pytest.approx(accuracy.detectable / 0.75)
     assert verdict_line(gain).endswith("; detectable drop 0.0142")
-    assert one("accuracy = 0.28", result(Counts(14_042, 100))).detectable is None
+    assert verdict_of("accuracy = 0.28", result(Counts(14_042, 100))).detectable is None
 
 
 def test_more_samples_see_smaller_drops_where_items_are_alike() -> None:
-    single = one("accuracy = 0", measured({"s": ["c", "w"] * 20}))
-    several = one("accuracy = 0", measured({"s": ["ccww"] * 39 + ["cccw"]}, samples=4))
+    single = verdict_of("accuracy = 0", measured({"s": ["c", "w"] * 20}))
+    several = verdict_of("accuracy = 0", measured({"s": ["ccww"] * 39 + ["cccw"]}, samples=4))
     assert single.detectable is not None
     assert several.detectable is not None
     assert several.detectable < 0.6 * single.detectable

@@ -178,7 +178,7 @@ def test_a_wrong_name_is_one_line(text: str, parts: list[str]) -> None:
 
 
 def test_collected_subjects_by_benchmark() -> None:
-    found = collected_benchmarks(
+    benchmarks = collected_benchmarks(
         [
             ("x", "letter", {"a": 3, "b": 2}, 0.25, 1),
             ("y", "text", {"a": 9}, None, 2),
@@ -186,7 +186,7 @@ def test_collected_subjects_by_benchmark() -> None:
             ("x", "letter", {"a": 3, "b": 2}, 0.25, 2),
         ]
     )
-    assert found == {
+    assert benchmarks == {
         "x": CollectedBenchmark("x", {"a": 3, "b": 2}, ("letter", "cloze"), 0.25, 5),
         "y": CollectedBenchmark("y", {"a": 9}, ("text",), None, 2),
     }

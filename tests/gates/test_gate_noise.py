@@ -7,17 +7,17 @@ import pytest
 from pytest_llmeval.gates import CollectedBenchmark
 from pytest_llmeval.gates import noise_warnings
 from pytest_llmeval.gates import parse_thresholds
-from support.gate_results import one
 from support.gate_results import right
+from support.gate_results import verdict_of
 
 SIZES = {"anatomy": 10, "law": 100, "maths": 390}
 
 
 def warnings(text: str, samples: int = 1, sizes: dict[str, int] = SIZES) -> list[str]:
     benchmark = CollectedBenchmark("x", sizes, ("letter",), 0.25, samples)
-    found = noise_warnings(parse_thresholds(f"version = 1\n{text}"), {"x": benchmark})
-    assert all(len(line.splitlines()) == 1 for line in found)
-    return found
+    lines = noise_warnings(parse_thresholds(f"version = 1\n{text}"), {"x": benchmark})
+    assert all(len(line.splitlines()) == 1 for line in lines)
+    return lines
 
 
 X = "[benchmarks.x]\n"
@@ -100,8 +100,8 @@ def test_a_bound_out_of_reach(gate: str, key: str, items: int) -> None:
     assert line.endswith(f"needs at least {items} items")
     # So many items, all right, pass; one item fewer does not.
     if key == "accuracy":
-        assert one(gate, right(items, items)).status == "pass"
-        assert one(gate, right(items - 1, items - 1)).status == "undecided"
+        assert verdict_of(gate, right(items, items)).status == "pass"
+        assert verdict_of(gate, right(items - 1, items - 1)).status == "undecided"
 
 
 def test_a_bound_of_one_is_met_by_no_number_of_items() -> None:

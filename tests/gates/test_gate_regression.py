@@ -48,22 +48,22 @@ def drop(*args: str, **subjects: tuple[str, str]) -> Verdict:
 
 
 def test_without_a_baseline_a_regression_table_is_undecided() -> None:
-    found = verdicts(BOTH + "accuracy = 0", right(5, 10))
-    assert {id: v.status for id, v in found.items()} == {
+    by_gate = verdicts(BOTH + "accuracy = 0", right(5, 10))
+    assert {id: v.status for id, v in by_gate.items()} == {
         "x::accuracy": "pass",
         "x::regression": "undecided",
     }
-    assert "--llm-baseline none for the first run" in found["x::regression"].reason
-    assert overall_verdict(found.values()) == "fail"
+    assert "--llm-baseline none for the first run" in by_gate["x::regression"].reason
+    assert overall_verdict(by_gate.values()) == "fail"
     assert verdicts(DROP)["x::regression"].status == "undecided"
     scorer = "[benchmarks.x.scorers.letter.regression]\nmax_drop = 0.1"
     assert list(verdicts(scorer, right(5, 10))) == ["x::scorers.letter::regression"]
 
 
 def test_the_first_run_leaves_regression_gates_out() -> None:
-    found = verdicts(BOTH + "accuracy = 0", right(5, 10), comparisons=FIRST_RUN)
-    assert found["x::regression"].status == "not run"
-    assert overall_verdict(found.values()) == "pass"
+    by_gate = verdicts(BOTH + "accuracy = 0", right(5, 10), comparisons=FIRST_RUN)
+    assert by_gate["x::regression"].status == "not run"
+    assert overall_verdict(by_gate.values()) == "pass"
     alone = verdicts(DROP, right(5, 10), comparisons=FIRST_RUN)
     assert overall_verdict(alone.values()) == "fail"  # nothing was decided
 
@@ -128,14 +128,14 @@ MIXED = {
 
 
 def test_a_subject_fails_even_where_the_average_rose() -> None:
-    found = against(BOTH, **MIXED)
-    assert {id: v.status for id, v in found.items()} == {
+    by_gate = against(BOTH, **MIXED)
+    assert {id: v.status for id, v in by_gate.items()} == {
         "x::regression::max_drop": "pass",
         "x::regression::every_subject::better::max_subject_drop": "pass",
         "x::regression::every_subject::same::max_subject_drop": "pass",
         "x::regression::every_subject::worse::max_subject_drop": "fail",
     }
-    worse = found["x::regression::every_subject::worse::max_subject_drop"]
+    worse = by_gate["x::regression::every_subject::worse::max_subject_drop"]
     assert (worse.subject, worse.measured, worse.n) == ("worse", pytest.approx(0.28), 100)
     assert "(Holm " in worse.reason
 
@@ -145,8 +145,8 @@ def test_subjects_are_held_to_holm_adjusted_p() -> None:
     changes = subject(both=30, wrong=6)
     assert drop(SUBJECTS, a=changes).status == "fail"
     others = {name: subject(both=30) for name in "bcd"}
-    found = against(SUBJECTS, a=changes, **others)
-    verdict = found["x::regression::every_subject::a::max_subject_drop"]
+    by_gate = against(SUBJECTS, a=changes, **others)
+    verdict = by_gate["x::regression::every_subject::a::max_subject_drop"]
     assert (verdict.status, verdict.warning is None) == ("pass", False)
     assert "p = 0.0312 (Holm 0.125)" in verdict.reason
 
@@ -154,8 +154,8 @@ def test_subjects_are_held_to_holm_adjusted_p() -> None:
 def test_subjects_are_folded_but_warnings_are_not_hidden() -> None:
     same = {f"s{i}": subject(both=30, wrong=i % 2) for i in range(20)}
     warned = subject(both=30, wrong=3)
-    found = against(SUBJECTS, warned=warned, **same)
-    shown = group_subject_verdicts(found.values(), {"pass", "undecided"})
+    by_gate = against(SUBJECTS, warned=warned, **same)
+    shown = group_subject_verdicts(by_gate.values(), {"pass", "undecided"})
     assert [(v.id, v.warning is not None) for v in shown] == [
         ("x::regression::every_subject::max_subject_drop", False),
         ("x::regression::every_subject::warned::max_subject_drop", True),
@@ -166,9 +166,9 @@ def test_subjects_are_folded_but_warnings_are_not_hidden() -> None:
 
 @pytest.mark.parametrize("comparisons", [{}, {KEY: "other protocol"}])
 def test_no_comparison_is_undecided(comparisons: dict[tuple[str, str, str], str]) -> None:
-    found = verdicts(BOTH, right(5, 10), comparisons=comparisons)
+    by_gate = verdicts(BOTH, right(5, 10), comparisons=comparisons)
     reason = comparisons.get(KEY, "the baseline has no such result")
-    assert {(id, v.status, v.reason) for id, v in found.items()} == {
+    assert {(id, v.status, v.reason) for id, v in by_gate.items()} == {
         ("x::regression::max_drop", "undecided", reason),
         ("x::regression::every_subject::max_subject_drop", "undecided", reason),
     }
@@ -179,8 +179,8 @@ def test_no_comparison_is_undecided(comparisons: dict[tuple[str, str, str], str]
 
 
 def test_no_result_or_several_are_undecided() -> None:
-    found = verdicts(BOTH, comparisons={})
-    assert {v.reason for v in found.values()} == {"no item was run"}
+    by_gate = verdicts(BOTH, comparisons={})
+    assert {v.reason for v in by_gate.values()} == {"no item was run"}
     several = verdicts(BOTH, right(1, 2), right(1, 2, scorer="cloze"), comparisons={})
     assert {v.status for v in several.values()} == {"undecided"}
     assert "2 scorers" in several["x::regression::max_drop"].reason
@@ -203,8 +203,8 @@ def test_missing_items_leave_a_regression_gate_undecided() -> None:
 
 
 def test_a_subject_is_decided_by_its_own_items() -> None:
-    found = against(BOTH, a=("ccc ", "cccc"), b=subject(both=10, wrong=10), c=subject(both=4))
-    assert {id.split("::")[-2]: v.status for id, v in found.items()} == {
+    by_gate = against(BOTH, a=("ccc ", "cccc"), b=subject(both=10, wrong=10), c=subject(both=4))
+    assert {id.split("::")[-2]: v.status for id, v in by_gate.items()} == {
         "regression": "undecided",
         "a": "undecided",
         "b": "fail",
@@ -214,17 +214,17 @@ def test_a_subject_is_decided_by_its_own_items() -> None:
 
 def test_a_baseline_with_errors_is_no_ground() -> None:
     """Such a run cannot be distinguished from one that had those items right."""
-    found = against(BOTH, a=("cc" + "e" * 3, "ccwww"), b=subject(both=10))
-    assert {(v.status, v.reason) for v in found.values()} == {
+    by_gate = against(BOTH, a=("cc" + "e" * 3, "ccwww"), b=subject(both=10))
+    assert {(v.status, v.reason) for v in by_gate.values()} == {
         ("undecided", "the baseline is incomplete: 3 errors (max_errors 0)")
     }
     allowed = "[benchmarks.x]\nmax_errors = 6\nregression = { max_drop = 0.1 }"
-    found = against(allowed, a=("cc" + "e" * 6, "ccwwwwww"), b=subject(both=10))
-    verdict = found["x::regression::max_drop"]
+    by_gate = against(allowed, a=("cc" + "e" * 6, "ccwwwwww"), b=subject(both=10))
+    verdict = by_gate["x::regression::max_drop"]
     assert (verdict.status, verdict.n, verdict.measured) == ("fail", 18, pytest.approx(1 / 3))
     assert verdict.reason.endswith(", 6 items with errors counted against the candidate")
-    found = against(allowed, a=("cc" + "e" * 3, "ccccc"), b=subject(both=10))
-    assert found["x::regression::max_drop"].status == "pass"
+    by_gate = against(allowed, a=("cc" + "e" * 3, "ccccc"), b=subject(both=10))
+    assert by_gate["x::regression::max_drop"].status == "pass"
 
 
 def test_a_baselines_errors_are_counted_in_answers() -> None:
@@ -234,8 +234,8 @@ def test_a_baselines_errors_are_counted_in_answers() -> None:
 
     def verdict(limit: int) -> Verdict:
         comparison = {KEY: compared(before, after)}
-        found = verdicts(gates(limit), measured(after, samples=3), comparisons=comparison)
-        return found["x::regression::max_drop"]
+        by_gate = verdicts(gates(limit), measured(after, samples=3), comparisons=comparison)
+        return by_gate["x::regression::max_drop"]
 
     assert verdict(2).reason == "the baseline is incomplete: 3 errors (max_errors 2)"
     assert verdict(3).status == "pass"
@@ -244,19 +244,23 @@ def test_a_baselines_errors_are_counted_in_answers() -> None:
 def test_allowed_errors_are_taken_as_wrong() -> None:
     more = "[benchmarks.x]\nmax_errors = {}\n".format
     pairs = {"a": ("c" * 10, "e" + "c" * 9), "b": ("c" * 20, "w" * 20), "c": ("cc", "cc")}
-    found = against(more(1) + "regression = { max_drop = 0.5, max_subject_drop = 0.5 }", **pairs)
-    assert found["x::regression::max_drop"].status == "fail"
-    assert ", 1 item with errors counted against" in found["x::regression::max_drop"].reason
-    statuses = {v.subject: v.status for v in found.values() if v.subject}
+    by_gate = against(more(1) + "regression = { max_drop = 0.5, max_subject_drop = 0.5 }", **pairs)
+    assert by_gate["x::regression::max_drop"].status == "fail"
+    assert ", 1 item with errors counted against" in by_gate["x::regression::max_drop"].reason
+    statuses = {v.subject: v.status for v in by_gate.values() if v.subject}
     assert statuses == {"a": "pass", "b": "fail", "c": "pass"}
 
 
 def test_more_errors_than_allowed_fail() -> None:
     """As everywhere: only the subjects with errors."""
-    found = against(BOTH, a=("c" * 10, "e" + "c" * 9), c=("cc", "cc"))
-    assert {v.subject: v.status for v in found.values()} == {None: "fail", "a": "fail", "c": "pass"}
-    assert found["x::regression::max_drop"].reason == "incomplete: 1 error (max_errors 0)"
-    a = found["x::regression::every_subject::a::max_subject_drop"]
+    by_gate = against(BOTH, a=("c" * 10, "e" + "c" * 9), c=("cc", "cc"))
+    assert {v.subject: v.status for v in by_gate.values()} == {
+        None: "fail",
+        "a": "fail",
+        "c": "pass",
+    }
+    assert by_gate["x::regression::max_drop"].reason == "incomplete: 1 error (max_errors 0)"
+    a = by_gate["x::regression::every_subject::a::max_subject_drop"]
     assert a.reason == "incomplete: 1 error here, 1 in all (max_errors 0)"
 
 
@@ -266,13 +270,13 @@ def test_the_same_random_draw_is_decided() -> None:
     drawn = measured(after, drawn={"s": 50})
     for rest in ("", "c"):
         before = {"s": ["c"] * 50 + [rest] * 50}
-        found = verdicts(BOTH, drawn, comparisons={KEY: compared(before, after)})
-        assert {v.status for v in found.values()} == {"fail"}
-        for verdict in found.values():
+        by_gate = verdicts(BOTH, drawn, comparisons={KEY: compared(before, after)})
+        assert {v.status for v in by_gate.values()} == {"fail"}
+        for verdict in by_gate.values():
             assert verdict.reason.startswith("sampled 50 of 100 items: 1.0000 -> 0.6000 over 50")
     other = {"s": [""] + ["c"] * 50 + [""] * 49}
-    found = verdicts(BOTH, drawn, comparisons={KEY: compared(other, after)})
-    assert {v.reason for v in found.values()} == {"only 49 of 100 items are in both runs"}
+    by_gate = verdicts(BOTH, drawn, comparisons={KEY: compared(other, after)})
+    assert {v.reason for v in by_gate.values()} == {"only 49 of 100 items are in both runs"}
 
 
 def test_models_and_scorers_have_their_own_comparison() -> None:
@@ -281,13 +285,13 @@ def test_models_and_scorers_have_their_own_comparison() -> None:
     before, after = {"s": list("cccccccc")}, {"s": list("wwwccccc")}  # p = 0.25
     runs = [right(5, 8, model=m, scorer="cloze") for m in "mn"]
     comparison = compared(before, after)
-    found = verdicts(
+    by_gate = verdicts(
         text,
         *runs,
         models=("m", "n"),
         comparisons={(m, "x", "cloze"): comparison for m in "mn"},
     )
-    assert {id: (v.status, v.warning is None) for id, v in found.items()} == {
+    assert {id: (v.status, v.warning is None) for id, v in by_gate.items()} == {
         "m::x::scorers.cloze::regression::max_drop": ("pass", False),
         "n::x::scorers.cloze::regression::max_drop": ("fail", True),
     }
@@ -296,8 +300,8 @@ def test_models_and_scorers_have_their_own_comparison() -> None:
 def test_several_samples() -> None:
     before, after = {"s": ["cc"] * 30}, {"s": ["cw"] * 10 + ["cc"] * 20}
     run = measured(after, samples=2)
-    found = verdicts(DROP, run, comparisons={KEY: compared(before, after)})
-    verdict = found["x::regression::max_drop"]
+    by_gate = verdicts(DROP, run, comparisons={KEY: compared(before, after)})
+    verdict = by_gate["x::regression::max_drop"]
     assert (verdict.status, verdict.n, verdict.measured) == ("fail", 30, pytest.approx(1 / 6))
     assert "10 newly wrong" in verdict.reason
 
@@ -311,9 +315,9 @@ def test_failures_and_warnings(drawn: dict[str, list[str]], tolerance: float) ->
     comparison = compared(before, after)
     gates = f"max_drop = {tolerance:.6f}, max_subject_drop = {tolerance:.6f}, alpha = 0.2"
     text = f"[benchmarks.x]\nmax_errors = 200\nregression = {{ {gates} }}"
-    found = verdicts(text, measured(after), comparisons={KEY: comparison})
+    by_gate = verdicts(text, measured(after), comparisons={KEY: comparison})
     errors_only = all(" " not in pair for run in drawn.values() for pair in run)
-    for verdict in found.values():
+    for verdict in by_gate.values():
         if verdict.metric == "max_errors":
             continue
         sure = comparison.conservative or comparison

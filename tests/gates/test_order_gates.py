@@ -47,22 +47,22 @@ def equal(groups: int = 40, orders: int = 8, **more) -> MeasuredOrders:
 def judged(text: str, orders, references=None) -> dict[str, Verdict]:
     thresholds = parse_thresholds(f"version = 1\n{GATE}{text}")
     evidence = Evidence(orders, references=references or {})
-    found = judge(thresholds, [right(3, 4)], ["m"], ["x"], evidence=evidence)
-    for verdict in found:
+    listed = judge(thresholds, [right(3, 4)], ["m"], ["x"], evidence=evidence)
+    for verdict in listed:
         assert len(verdict_line(verdict).splitlines()) == 1
-    return {verdict.metric or "": verdict for verdict in found}
+    return {verdict.metric or "": verdict for verdict in listed}
 
 
-def one(text: str, orders, references=None) -> Verdict:
+def verdict_on(text: str, orders, references=None) -> Verdict:
     return judged(text, {("m", "x", "option_order"): orders}, references)["option_order"]
 
 
 def test_a_preference_fails_and_none_passes_with_its_limits():
-    seen = one("option_order = 0.01", measured(0.9))
+    seen = verdict_on("option_order = 0.01", measured(0.9))
     assert (seen.status, seen.max, seen.n) == ("fail", 0.5, 40)
     assert seen.measured == pytest.approx(0.9, abs=0.1)
     assert "published order above" in seen.reason
-    unseen = one("option_order = 0.01", measured(0.5))
+    unseen = verdict_on("option_order = 0.01", measured(0.5))
     assert unseen.status == "pass"
     assert unseen.p_value is not None
     assert unseen.p_value > 0.01
@@ -75,25 +75,25 @@ def test_a_reference_takes_away_what_it_prefers_too():
     own = measured(0.9)
     gate = 'option_order.against = "base"'
     reference = Reference({("m", "x", "option_order"): equal()})
-    failed = one(gate, own, {"base": reference})
+    failed = verdict_on(gate, own, {"base": reference})
     assert (failed.status, failed.bound) == ("fail", "<= 0.55, alpha 0.01")
     assert "others against base, 40 items x 8 orders" in failed.reason
     same = replace(own, model_fingerprint="base")
-    passed = one(gate, own, {"base": Reference({("m", "x", "option_order"): same})})
+    passed = verdict_on(gate, own, {"base": Reference({("m", "x", "option_order"): same})})
     assert (passed.status, passed.measured) == ("pass", 0.5)
 
 
 def test_a_tolerance_makes_a_gate_weaker():
     own = measured(0.66, 200)
-    assert one("option_order = 0.01", own).status == "fail"
-    assert one("option_order = { max_excess = 0.2 }", own).status == "pass"
+    assert verdict_on("option_order = 0.01", own).status == "fail"
+    assert verdict_on("option_order = { max_excess = 0.2 }", own).status == "pass"
 
 
 def test_several_tests_are_adjusted_together():
-    p_value = one("option_order = 0.01", measured(0.66, 60)).p_value
+    p_value = verdict_on("option_order = 0.01", measured(0.66, 60)).p_value
     assert p_value is not None
     alpha = 1.5 * p_value
-    assert one(f"option_order = {alpha}", measured(0.66, 60)).status == "fail"
+    assert verdict_on(f"option_order = {alpha}", measured(0.66, 60)).status == "fail"
     both = judged(
         f"option_order = {alpha}\nitem_order = {alpha}",
         {
@@ -159,7 +159,7 @@ def test_nothing_is_decided_without_a_measurement(orders, status, reason):
     ],
 )
 def test_a_reference_that_cannot_be_used(reference, reason):
-    verdict = one('option_order.against = "base"', measured(0.9), {"base": reference})
+    verdict = verdict_on('option_order.against = "base"', measured(0.9), {"base": reference})
     assert verdict.status == "undecided"
     assert verdict.reason.startswith(reason)
 
@@ -167,24 +167,24 @@ def test_a_reference_that_cannot_be_used(reference, reason):
 def test_items_with_a_natural_order_count_only_without_a_reference():
     names = [f"item-{n}" for n in range(10)]
     own = measured(0.9, document={"natural": " ".join(names)})
-    assert one("option_order = 0.01", own).n == 40
+    assert verdict_on("option_order = 0.01", own).n == 40
     reference = Reference({("other", "x", "option_order"): equal()})
-    assert one('option_order.against = "base"', own, {"base": reference}).n == 30
+    assert verdict_on('option_order.against = "base"', own, {"base": reference}).n == 30
 
 
 def test_every_model_has_its_own_verdict_in_one_family():
     thresholds = parse_thresholds(f"version = 1\n{GATE}option_order = 0.01")
     orders = {("a", "x", "option_order"): measured(0.9), ("b", "x", "option_order"): measured(0.5)}
     results = [right(3, 4, model="a"), right(3, 4, model="b")]
-    found = judge(thresholds, results, ["a", "b"], ["x"], evidence=Evidence(orders))
-    assert [(v.id, v.status, v.line) for v in found] == [
+    listed = judge(thresholds, results, ["a", "b"], ["x"], evidence=Evidence(orders))
+    assert [(v.id, v.status, v.line) for v in listed] == [
         ("a::x::contamination::option_order", "fail", 3),
         ("b::x::contamination::option_order", "pass", 3),
     ]
-    assert all("Holm" in verdict.reason for verdict in found)
+    assert all("Holm" in verdict.reason for verdict in listed)
 
 
 def test_a_verdict_is_stored_with_its_p_value():
-    verdict = one("option_order = 0.01", measured(0.9))
+    verdict = verdict_on("option_order = 0.01", measured(0.9))
     assert Verdict.from_json(verdict.as_json()) == verdict
-    assert "p_value" not in one("option_order = 0.01", measured(0.9, errors=1)).as_json()
+    assert "p_value" not in verdict_on("option_order = 0.01", measured(0.9, errors=1)).as_json()

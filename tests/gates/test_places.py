@@ -132,7 +132,7 @@ def write(table, base, lines, expected):
         if isinstance(value, list):
             lines += [
                 f"{quoted(key)} = [ # [no.header]",
-                *(f"{quoted(one)}," for one in value),
+                *(f"{quoted(element)}," for element in value),
                 "]",
             ]
         elif isinstance(value, str):
@@ -153,16 +153,16 @@ def test_all_keys_of_any_file_are_found_where_they_were_written(table):
     expected: dict[tuple[str, ...], int] = {}
     write(table, (), lines, expected)
     text = "\n".join(lines)
-    found = key_lines(text)
-    assert found == expected
-    assert set(found) == set(paths(tomllib.loads(text)))
+    places = key_lines(text)
+    assert places == expected
+    assert set(places) == set(paths(tomllib.loads(text)))
 
 
 @pytest.mark.parametrize("file", [SUITE], ids=["thresholds.toml"])
 def test_the_suites_own_gates(file):
     text = file.read_text(encoding="utf-8")
     lines = text.split("\n")
-    found = key_lines(text)
-    assert set(found) == set(paths(tomllib.loads(text)))
-    for keys, line in found.items():
+    places = key_lines(text)
+    assert set(places) == set(paths(tomllib.loads(text)))
+    for keys, line in places.items():
         assert keys[-1] in lines[line - 1]

@@ -93,7 +93,7 @@ def generated(model: Any, tokenizer: Any, text: str) -> tuple[str, int]:
         return_tensors="pt",
         return_dict=True,
     )
-    asked = tokens["input_ids"].shape[1]
+    length = tokens["input_ids"].shape[1]
     whole = model.generate(**tokens, max_new_tokens=LETTER_DECODING.max_tokens, do_sample=False)
-    said = tokenizer.decode(whole[0, asked:], skip_special_tokens=True)
-    return said[: stop_position(said, LETTER_DECODING.stop)], asked
+    answer = tokenizer.decode(whole[0, length:], skip_special_tokens=True)
+    return answer[: stop_position(answer, LETTER_DECODING.stop)], length

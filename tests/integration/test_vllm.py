@@ -41,7 +41,7 @@ def url(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 
 def requests() -> list[Request]:
     """Letters and texts of the starter benchmark, and prompts whose characters fall apart."""
-    found = [
+    made = [
         Request(
             f"{protocol.name} {item.id}", prompt, choices=tuple(protocol.template.choices(item))
         )
@@ -50,20 +50,20 @@ def requests() -> list[Request]:
         for prompt in [replace(protocol, shots=0).render(item, ())]
     ]
     texts = ("Größe von 日本 \U0001f600?\nAnswer:", "龘龘 the \U00020bb7 Answer:", "½ ＡＢ:")
-    return found + [
+    return made + [
         Request(text, Prompt("", (), text), choices=("日本", "é", "blue sky", "龘"))
         for text in texts
     ]
 
 
 def test_echoed_values_are_those_of_the_model(folder: Path, url: str) -> None:
-    asked = requests()
+    sent = requests()
     served = load_model("openai:demo?choices=echo", base_url=url)
     local = load_model(f"hf:{folder}?device=cpu&dtype=float32")
-    echoed = {one.id: one for one in served.answer(asked)}
-    computed = {one.id: one for one in local.answer(asked)}
-    for request in asked:
-        one, other = echoed[request.id], computed[request.id]
-        assert (one.error, other.error) == (None, None)
-        assert one.logprobs == pytest.approx(other.logprobs, abs=1e-3)
-        assert len(set(one.logprobs)) == len(request.choices)
+    echoed = {response.id: response for response in served.answer(sent)}
+    computed = {response.id: response for response in local.answer(sent)}
+    for request in sent:
+        remote, other = echoed[request.id], computed[request.id]
+        assert (remote.error, other.error) == (None, None)
+        assert remote.logprobs == pytest.approx(other.logprobs, abs=1e-3)
+        assert len(set(remote.logprobs)) == len(request.choices)

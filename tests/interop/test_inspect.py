@@ -53,9 +53,9 @@ def test_recorded_numbers(name, subject, expected, accuracy, tmp_path):
     if name.endswith(".eval"):
         pytest.importorskip("zipfile_zstd", reason="the recorded archives are compressed with zstd")
     run = imported(file, tmp_path / "run", ImportOptions(subject=subject))
-    found = counts(run)
-    assert set(found.values()) == {expected}
-    for scorer in found:
+    tallies = counts(run)
+    assert set(tallies.values()) == {expected}
+    for scorer in tallies:
         assert mean_by_inspects_rule(file, scorer) == pytest.approx(accuracy)
 
 
@@ -130,10 +130,10 @@ def test_epochs_are_samples_and_a_failed_one_is_an_error(tmp_path):
 def test_an_archive_gives_the_same_run(tmp_path):
     whole = inspect_log(tmp_path / "log.json", VALUES)
     packed = inspect_archive(whole, tmp_path / "log.eval")
-    one, two = imported(whole, tmp_path / "a"), imported(packed, tmp_path / "b")
-    assert counts(one) == counts(two)
-    assert not compare(one, two).mismatches
-    assert one.planned[0].variants[0].fingerprint == two.planned[0].variants[0].fingerprint
+    first, second = imported(whole, tmp_path / "a"), imported(packed, tmp_path / "b")
+    assert counts(first) == counts(second)
+    assert not compare(first, second).mismatches
+    assert first.planned[0].variants[0].fingerprint == second.planned[0].variants[0].fingerprint
 
 
 def test_wrong_without_an_answer_is_unparsed_if_the_scorer_has_answers(tmp_path):

@@ -36,9 +36,9 @@ ASKED = items(200)
 SHOTS = items(6, prefix="shot")  # the last one's answer is B
 
 
-def run(double: Double, kind: str = "attack", asked: tuple[Item, ...] = ASKED) -> Audit:
-    options = len(asked[0].options)
-    return audit_table(table(asked, SHOTS, arms(kind, options), double))
+def run(double: Double, kind: str = "attack", tested: tuple[Item, ...] = ASKED) -> Audit:
+    options = len(tested[0].options)
+    return audit_table(table(tested, SHOTS, arms(kind, options), double))
 
 
 def family(audit: Audit, name: str) -> FamilyResult:
@@ -96,22 +96,22 @@ def test_attack_closed_forms(
     original = {"knows": 1.0, "flips_on_third": 0.75, "silent": 0.0}.get(double.__name__, 0.25)
     assert accuracies(audit)["original"] == original
     for name, expected in rates.items():
-        found = family(audit, name)
+        measures = family(audit, name)
         assert [accuracies(audit)[f"{name}@{label}"] for label in "ABCD"] == expected
-        assert found.consistency == pytest.approx(scores[name])
+        assert measures.consistency == pytest.approx(scores[name])
         five = [original, *expected]
         mean = sum(five) / 5
-        assert found.mean == pytest.approx(mean)
-        assert found.moved_mean == pytest.approx(sum(expected) / 4)
-        assert found.gap == pytest.approx(sum(expected) / 4 - original)
-        assert found.variance == pytest.approx(sum((x - mean) ** 2 for x in five) / 5)
-        assert found.range == max(five) - min(five)
+        assert measures.mean == pytest.approx(mean)
+        assert measures.moved_mean == pytest.approx(sum(expected) / 4)
+        assert measures.gap == pytest.approx(sum(expected) / 4 - original)
+        assert measures.variance == pytest.approx(sum((x - mean) ** 2 for x in five) / 5)
+        assert measures.range == max(five) - min(five)
         # RStd of golds at every position once: the spread of the four arms.
         mean = sum(expected) / 4
         if name != "shots":
             spread = math.sqrt(sum((x - mean) ** 2 for x in expected) / 4)
-            assert found.recall_std == pytest.approx(spread)
-        assert found.items == 200
+            assert measures.recall_std == pytest.approx(spread)
+        assert measures.items == 200
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,9 @@ def test_attack_closed_forms(
 def test_worst_case_and_majority_over_moved_items(
     double: Double, worst: float, voted: float
 ) -> None:
-    found = family(run(double), "test")
-    assert (found.worst_case, found.majority) == (worst, pytest.approx(voted))
-    low, high = found.worst_case_interval
+    measures = family(run(double), "test")
+    assert (measures.worst_case, measures.majority) == (worst, pytest.approx(voted))
+    low, high = measures.worst_case_interval
     assert low <= worst <= high
     assert high > low  # 200 items of a kind are no certainty
 
@@ -150,20 +150,20 @@ def test_cyclic_closed_forms(
     double: Double, rate: float, consistency: float, recall_std: float
 ) -> None:
     audit = run(double, "cyclic")
-    found = family(audit, "cyclic")
+    measures = family(audit, "cyclic")
     assert set(accuracies(audit).values()) == {rate}
-    assert (found.mean, found.variance, found.range, found.gap) == (rate, 0, 0, 0)
-    assert found.consistency == consistency
-    assert found.recall_std == pytest.approx(recall_std)
+    assert (measures.mean, measures.variance, measures.range, measures.gap) == (rate, 0, 0, 0)
+    assert measures.consistency == consistency
+    assert measures.recall_std == pytest.approx(recall_std)
     assert audit.recall_std == pytest.approx(recall_std)  # golds of the original go round
 
 
 def test_full_permutations_of_three() -> None:
-    found = family(run(always_first, "full", items(60, 3)), "full")
+    measures = family(run(always_first, "full", items(60, 3)), "full")
     # Each content at A in two of six: 3 of 15 pairs.
-    assert len(found.arms) == 5
-    assert found.consistency == pytest.approx(3 / 15)
-    assert found.mean == pytest.approx(1 / 3)
+    assert len(measures.arms) == 5
+    assert measures.consistency == pytest.approx(3 / 15)
+    assert measures.mean == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize("kind", ["attack", "cyclic", "full", "6"])
@@ -184,9 +184,9 @@ def test_full_permutations_of_three() -> None:
     ],
 )
 def test_diagnosis_names_what_was_planted(double: Double, sentence: str | None, kind: str) -> None:
-    asked = items(400)
-    said = diagnose(run(double, kind, asked))
-    assert said is None if sentence is None else (said or "").startswith(sentence)
+    tested = items(400)
+    diagnosis = diagnose(run(double, kind, tested))
+    assert diagnosis is None if sentence is None else (diagnosis or "").startswith(sentence)
 
 
 def test_copying_differs_from_a_preference() -> None:
@@ -222,8 +222,8 @@ def test_content_without_positions_is_no_preference() -> None:
 
 
 def test_random_answers_are_rarely_called_biased() -> None:
-    told = sum(diagnose(run(at_random(seed), asked=items(60))) is not None for seed in range(40))
-    assert told <= 3  # 1 % of them; more than 3 in one of 1,000 such tests
+    biased = sum(diagnose(run(at_random(seed), tested=items(60))) is not None for seed in range(40))
+    assert biased <= 3  # 1 % of them; more than 3 in one of 1,000 such tests
 
 
 def test_positions_that_are_not_known_leave_the_accuracies() -> None:
@@ -244,8 +244,8 @@ def test_positions_that_are_not_known_leave_the_accuracies() -> None:
 
 
 def test_items_that_are_not_in_every_arm_are_not_compared() -> None:
-    asked = (*items(8, 4), *items(4, 3, prefix="short"))
-    audit = audit_table(table(asked, SHOTS, arms("attack", 4), knows))
+    tested = (*items(8, 4), *items(4, 3, prefix="short"))
+    audit = audit_table(table(tested, SHOTS, arms("attack", 4), knows))
     sizes = {arm.name: arm.items for arm in audit.arms}
     assert (sizes["original"], sizes["test@C"], sizes["test@D"], sizes["both@D"]) == (12, 12, 8, 8)
     assert {f.name: f.items for f in audit.families} == {"test": 8, "shots": 12, "both": 8}
@@ -265,8 +265,8 @@ def test_arms_without_any_answer_have_no_family() -> None:
 
 def test_an_audit_is_json_and_back() -> None:
     for kind in ("attack", "cyclic"):
-        found = run(flips_on_third, kind).as_json()
-        assert json.loads(json.dumps(found, allow_nan=False)) == found
+        document = run(flips_on_third, kind).as_json()
+        assert json.loads(json.dumps(document, allow_nan=False)) == document
 
 
 def test_an_answer_is_mapped_back_to_its_content() -> None:
@@ -293,19 +293,23 @@ def test_family_numbers_against_brute_force(
     rows: list[tuple[tuple[int | None, bool], ...]],
 ) -> None:
     names = ("original", "drawn@1", "drawn@2", "drawn@3")
-    found = family(
+    measures = family(
         audit_table({str(n): dict(zip(names, row, strict=True)) for n, row in enumerate(rows)}),
         "drawn",
     )
     rates = [sum(row[a][1] for row in rows) / len(rows) for a in range(4)]
-    assert found.mean == pytest.approx(sum(rates) / 4)
-    assert found.range == pytest.approx(max(rates) - min(rates))
-    assert found.worst_case == sum(all(c for _, c in row) for row in rows) / len(rows)
-    assert found.gap == pytest.approx(sum(rates) / 4 - rates[0])
+    assert measures.mean == pytest.approx(sum(rates) / 4)
+    assert measures.range == pytest.approx(max(rates) - min(rates))
+    assert measures.worst_case == sum(all(c for _, c in row) for row in rows) / len(rows)
+    assert measures.gap == pytest.approx(sum(rates) / 4 - rates[0])
     for low, value, high in (
-        (found.mean_interval[0], found.mean, found.mean_interval[1]),
-        (found.gap_interval[0], found.gap, found.gap_interval[1]),
-        (found.consistency_interval[0], found.consistency or 0.0, found.consistency_interval[1]),
+        (measures.mean_interval[0], measures.mean, measures.mean_interval[1]),
+        (measures.gap_interval[0], measures.gap, measures.gap_interval[1]),
+        (
+            measures.consistency_interval[0],
+            measures.consistency or 0.0,
+            measures.consistency_interval[1],
+        ),
     ):
         assert low - 1e-12 <= value <= high + 1e-12
 
@@ -325,7 +329,7 @@ def test_many_items_are_judged_by_the_normal_limit() -> None:
     answers = table(ASKED, SHOTS, arms("cyclic", 4), leaning(9, [5, 4, 4, 4]))
     for copies, exact in ((1, True), (12, False)):
         many = {f"{n}-{name}": row for n in range(copies) for name, row in answers.items()}
-        found = family(audit_table(many), "cyclic").positions
+        positions = family(audit_table(many), "cyclic").positions
         excesses: dict[int, int] = {}
         for row in many.values():
             picks = sum(answer.position == 0 for answer in row.values())
@@ -337,8 +341,8 @@ def test_many_items_are_judged_by_the_normal_limit() -> None:
         )
         normal = math.erfc(abs(z) / math.sqrt(2))
         # Holm multiplies the smallest of four by four at most.
-        assert normal <= found[0].p_value * (1.1 if exact else 1.0)
-        assert found[0].p_value <= 4 * normal * (1.4 if exact else 1.0 + 1e-12)
+        assert normal <= positions[0].p_value * (1.1 if exact else 1.0)
+        assert positions[0].p_value <= 4 * normal * (1.4 if exact else 1.0 + 1e-12)
 
 
 def test_the_order_in_which_answers_came_does_not_settle_a_tie() -> None:

@@ -111,13 +111,13 @@ def test_variance_ratio() -> None:
 
 @given(st.lists(CHOICE, max_size=9))
 def test_majority_is_a_mode_and_the_first_of_equals(choices: list[int | None]) -> None:
-    said = [choice for choice in choices if choice is not None]
+    answered = [choice for choice in choices if choice is not None]
     got = majority_choice(choices)
-    if not said:
+    if not answered:
         assert got is None
         return
-    most = max(said.count(choice) for choice in said)
-    assert got == next(choice for choice in said if said.count(choice) == most)
+    most = max(answered.count(choice) for choice in answered)
+    assert got == next(choice for choice in answered if answered.count(choice) == most)
 
 
 @given(

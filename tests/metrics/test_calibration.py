@@ -32,20 +32,20 @@ def test_impossible_choices_have_no_share_and_all_impossible_no_confidence():
 
 def test_ece_by_hand():
     """Two bins: |1/2 - 0.85| of two answers, |0 - 0.3| of one: (2 * 0.35 + 0.3) / 3."""
-    found = calibration([(0.8, True), (0.9, False), (0.3, False)], bins=2)
-    assert found is not None
-    assert found.ece == pytest.approx((2 * 0.35 + 0.3) / 3)
-    assert [(one.low, one.high, one.items, one.correct) for one in found.bins] == [
+    curve = calibration([(0.8, True), (0.9, False), (0.3, False)], bins=2)
+    assert curve is not None
+    assert curve.ece == pytest.approx((2 * 0.35 + 0.3) / 3)
+    assert [(part.low, part.high, part.items, part.correct) for part in curve.bins] == [
         (0.0, 0.5, 1, 0),
         (0.5, 1.0, 2, 1),
     ]
-    assert (found.accuracy, found.confidence) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert (curve.accuracy, curve.confidence) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
 
 
 def test_a_bin_is_closed_above():
-    found = calibration([(0.5, True), (0.0, True), (1.0, True)], bins=2)
-    assert found is not None
-    assert [one.items for one in found.bins] == [2, 1]
+    curve = calibration([(0.5, True), (0.0, True), (1.0, True)], bins=2)
+    assert curve is not None
+    assert [part.items for part in curve.bins] == [2, 1]
 
 
 def test_nothing_to_calibrate_and_nonsense():
@@ -58,11 +58,11 @@ def test_nothing_to_calibrate_and_nonsense():
 
 @given(ANSWERS, st.integers(1, 20))
 def test_bins_hold_every_answer_and_ece_bounds_the_overconfidence(answers, bins):
-    found = calibration(answers, bins)
-    assert found is not None
-    assert sum(one.items for one in found.bins) == len(answers)
-    assert sum(one.correct for one in found.bins) == sum(right for _, right in answers)
-    assert abs(found.accuracy - found.confidence) - 1e-9 <= found.ece <= 1
-    for one in found.bins:
-        assert one.low - 1e-9 <= one.confidence <= one.high + 1e-9
-        assert one.interval[0] <= one.accuracy <= one.interval[1]
+    curve = calibration(answers, bins)
+    assert curve is not None
+    assert sum(part.items for part in curve.bins) == len(answers)
+    assert sum(part.correct for part in curve.bins) == sum(right for _, right in answers)
+    assert abs(curve.accuracy - curve.confidence) - 1e-9 <= curve.ece <= 1
+    for part in curve.bins:
+        assert part.low - 1e-9 <= part.confidence <= part.high + 1e-9
+        assert part.interval[0] <= part.accuracy <= part.interval[1]

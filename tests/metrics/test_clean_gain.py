@@ -37,11 +37,13 @@ def test_exact_numbers():
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
 def test_the_gain_is_the_difference_of_accuracies(right, wrong, clean_right, clean_wrong):
-    found = clean_gain(tally(right, right + wrong), tally(clean_right, clean_right + clean_wrong))
+    estimate = clean_gain(
+        tally(right, right + wrong), tally(clean_right, clean_right + clean_wrong)
+    )
     if clean_right + clean_wrong == 0:
-        assert found is None
+        assert estimate is None
         return
-    gain, (low, high) = found
+    gain, (low, high) = estimate
     everything = right + wrong + clean_right + clean_wrong
     expected = (right + clean_right) / everything - clean_right / (clean_right + clean_wrong)
     assert gain == pytest.approx(expected, abs=1e-12)

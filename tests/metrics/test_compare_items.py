@@ -53,35 +53,35 @@ def compared(baseline: Run, candidate: Run, sizes: dict[str, int], **more: Any) 
 
 
 def test_by_hand() -> None:
-    found = compared(
+    comparison = compared(
         run("s", a="c", b="c", c="w", d="u") | run("t", x="c", y="w"),
         run("s", a="w", b="u", c="c", d="w") | run("t", x="c", y="w"),
         {"t": 2, "s": 4},
     )
-    assert (found.baseline, found.candidate, found.benchmark) == ("old", "new", "b")
-    assert (found.newly_wrong, found.newly_right) == (("a", "b"), ("c",))
-    overall = found.overall
+    assert (comparison.baseline, comparison.candidate, comparison.benchmark) == ("old", "new", "b")
+    assert (comparison.newly_wrong, comparison.newly_right) == (("a", "b"), ("c",))
+    overall = comparison.overall
     assert (overall.items, overall.baseline, overall.candidate) == (6, 0.5, 2 / 6)
     assert overall.drop == 1 / 6
     assert (overall.newly_wrong, overall.newly_right) == (2, 1)
     assert overall.p_value == overall.adjusted == mcnemar(2, 1) == 1
     assert overall.interval == paired_interval({1: 2, -1: 1, 0: 3})
     assert overall.detectable == detectable_paired_drop(6, 2, 1)
-    assert list(found.subjects) == list(found.sizes) == ["s", "t"]
-    assert (found.subjects["s"].drop, found.subjects["t"].drop) == (0.25, 0)
-    assert found.complete
-    assert [name for name, _ in found.worst()] == ["s"]
+    assert list(comparison.subjects) == list(comparison.sizes) == ["s", "t"]
+    assert (comparison.subjects["s"].drop, comparison.subjects["t"].drop) == (0.25, 0)
+    assert comparison.complete
+    assert [name for name, _ in comparison.worst()] == ["s"]
 
 
 def test_only_items_answered_in_both_runs_are_paired() -> None:
     baseline = run(a="c", b="c", c="e", d="c", e="e")
     candidate = run(a="w", b="e", d="c", f="c", e="c")
-    found = compared(baseline, candidate, {"s": 9, "t": 1})
-    assert (found.overall.items, found.newly_wrong) == (2, ("a",))
-    assert (found.only_baseline, found.only_candidate) == (("c",), ("f",))
-    assert (found.errors_baseline, found.errors_candidate) == (2, 1)
-    assert not found.complete
-    empty = found.subjects["t"]
+    comparison = compared(baseline, candidate, {"s": 9, "t": 1})
+    assert (comparison.overall.items, comparison.newly_wrong) == (2, ("a",))
+    assert (comparison.only_baseline, comparison.only_candidate) == (("c",), ("f",))
+    assert (comparison.errors_baseline, comparison.errors_candidate) == (2, 1)
+    assert not comparison.complete
+    empty = comparison.subjects["t"]
     assert (empty.items, empty.baseline, empty.candidate, empty.drop) == (0, None, None, None)
     assert (empty.interval, empty.detectable) == (None, None)
     assert (empty.p_value, empty.adjusted) == (1, 1)
@@ -92,27 +92,31 @@ def test_only_items_answered_in_both_runs_are_paired() -> None:
     [({}, {}), (run(a="c"), {}), ({}, run(a="c")), (run(a="e"), run(a="c"))],
 )
 def test_nothing_is_paired(baseline: Run, candidate: Run) -> None:
-    found = compared(baseline, candidate, {"s": 1})
-    assert (found.overall.items, found.overall.drop, found.overall.p_value) == (0, None, 1)
-    assert not found.complete
-    json.dumps(found.as_json(), allow_nan=False)
+    comparison = compared(baseline, candidate, {"s": 1})
+    assert (comparison.overall.items, comparison.overall.drop, comparison.overall.p_value) == (
+        0,
+        None,
+        1,
+    )
+    assert not comparison.complete
+    json.dumps(comparison.as_json(), allow_nan=False)
     assert compared(baseline, candidate, {"s": 0}).complete
 
 
 def test_samples_of_an_item_go_together() -> None:
     baseline = run(a="ccc", b="ccw", c="www", d="cc", e="ccc")
     candidate = run(a="www", b="ccu", c="wcw", d="ccc", e="cec")
-    found = compared(baseline, candidate, {"s": 5})
+    comparison = compared(baseline, candidate, {"s": 5})
     changes = {3: 1, 0: 1, -1: 1}
-    overall = found.overall
+    overall = comparison.overall
     assert (overall.items, overall.baseline, overall.candidate) == (3, 5 / 9, 3 / 9)
     assert overall.drop == 2 / 9
-    assert (found.newly_wrong, found.newly_right) == (("a",), ("c",))
+    assert (comparison.newly_wrong, comparison.newly_right) == (("a",), ("c",))
     assert overall.p_value == sign_flip(changes)
     assert overall.interval == paired_interval(changes, 3)
     # d was cut short in the baseline, e had an error in the candidate.
-    assert (found.only_baseline, found.only_candidate) == ((), ("d",))
-    assert (found.errors_baseline, found.errors_candidate) == (0, 1)
+    assert (comparison.only_baseline, comparison.only_candidate) == ((), ("d",))
+    assert (comparison.errors_baseline, comparison.errors_candidate) == (0, 1)
 
 
 def test_unsampled_items_enter_the_interval() -> None:
@@ -128,10 +132,10 @@ def test_unsampled_items_enter_the_interval() -> None:
 
 
 def test_runs_of_different_samples_are_compared_by_their_rates() -> None:
-    found = compared(run(a="cc", b="cw"), run(a="ccw", b="cww"), {"s": 2})
-    assert (found.overall.baseline, found.overall.candidate) == (0.75, 0.5)
-    assert found.overall.drop == 0.25
-    assert (found.newly_wrong, found.newly_right) == (("a", "b"), ())
+    comparison = compared(run(a="cc", b="cw"), run(a="ccw", b="cww"), {"s": 2})
+    assert (comparison.overall.baseline, comparison.overall.candidate) == (0.75, 0.5)
+    assert comparison.overall.drop == 0.25
+    assert (comparison.newly_wrong, comparison.newly_right) == (("a", "b"), ())
 
 
 @pytest.mark.parametrize(
@@ -183,39 +187,39 @@ def test_swapped_runs_change_the_sign(baseline: Run, candidate: Run) -> None:
         back.errors_candidate,
         back.errors_baseline,
     )
-    for one, other in zip(
+    for forward, other in zip(
         (there.overall, *there.subjects.values()),
         (back.overall, *back.subjects.values()),
         strict=True,
     ):
-        assert (one.items, one.p_value, one.adjusted) == (
+        assert (forward.items, forward.p_value, forward.adjusted) == (
             other.items,
             other.p_value,
             other.adjusted,
         )
-        assert (one.baseline, one.newly_wrong) == (other.candidate, other.newly_right)
-        if one.drop is not None:
-            assert other.drop == -one.drop
+        assert (forward.baseline, forward.newly_wrong) == (other.candidate, other.newly_right)
+        if forward.drop is not None:
+            assert other.drop == -forward.drop
 
 
 @given(runs, runs)
 def test_the_parts_add_up_to_the_whole(baseline: Run, candidate: Run) -> None:
-    found = compared(baseline, candidate, SIZES)
-    subjects = found.subjects.values()
-    assert sum(part.items for part in subjects) == found.overall.items
-    assert sum(part.newly_wrong for part in subjects) == len(found.newly_wrong)
-    assert sum(part.newly_right for part in subjects) == len(found.newly_right)
+    comparison = compared(baseline, candidate, SIZES)
+    subjects = comparison.subjects.values()
+    assert sum(part.items for part in subjects) == comparison.overall.items
+    assert sum(part.newly_wrong for part in subjects) == len(comparison.newly_wrong)
+    assert sum(part.newly_right for part in subjects) == len(comparison.newly_right)
     tested = [part for part in subjects if part.items]
     assert [part.adjusted for part in tested] == holm([part.p_value for part in tested])
-    for part in (found.overall, *tested):
+    for part in (comparison.overall, *tested):
         if part.items:
             assert part.interval is not None
             assert part.interval[0] <= part.drop <= part.interval[1]
             assert part.drop == pytest.approx(part.baseline - part.candidate, abs=1e-12)
-    drops = [part.drop for _, part in found.worst()]
+    drops = [part.drop for _, part in comparison.worst()]
     assert drops == sorted(drops, reverse=True)
     assert all(drop > 0 for drop in drops)
-    assert json.loads(json.dumps(found.as_json(), allow_nan=False)) == found.as_json()
+    assert json.loads(json.dumps(comparison.as_json(), allow_nan=False)) == comparison.as_json()
 
 
 def test_the_worst_are_the_first_of_all() -> None:
@@ -226,9 +230,9 @@ def test_the_worst_are_the_first_of_all() -> None:
         items = {f"{name}-{i}": "c" for i in range(10)}
         baseline |= run(name, **items)
         candidate |= run(name, **items) | run(name, **{f"{name}-{i}": "w" for i in range(lost)})
-    found = compared(baseline, candidate, {f"subject{i}": 10 for i in range(1, 6)})
-    assert [name for name, _ in found.worst(2)] == ["subject5", "subject4"]
-    assert len(found.worst()) == 5
+    comparison = compared(baseline, candidate, {f"subject{i}": 10 for i in range(1, 6)})
+    assert [name for name, _ in comparison.worst(2)] == ["subject5", "subject4"]
+    assert len(comparison.worst()) == 5
 
 
 def test_a_planted_regression_is_reported_in_its_subject_alone() -> None:
@@ -244,7 +248,7 @@ def test_a_planted_regression_is_reported_in_its_subject_alone() -> None:
             name = f"{subject}-{i}"
             baseline |= run(str(subject), **{name: "c" if right else "w"})
             candidate |= run(str(subject), **{name: "c" if after else "w"})
-    found = compared(baseline, candidate, {str(subject): 200 for subject in range(20)})
-    assert found.overall.drop < 0
-    worse = [name for name, part in found.worst() if part.adjusted <= 0.05]
+    comparison = compared(baseline, candidate, {str(subject): 200 for subject in range(20)})
+    assert comparison.overall.drop < 0
+    worse = [name for name, part in comparison.worst() if part.adjusted <= 0.05]
     assert worse == ["7"]

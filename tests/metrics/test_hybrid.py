@@ -29,34 +29,34 @@ def table(pairs: list[tuple[bool, bool]]) -> dict[str, dict[str, bool]]:
 
 
 def test_value_and_name() -> None:
-    found = hybrid_score(
+    hybrid = hybrid_score(
         WEIGHTS, table([(True, True), (True, False), (False, True), (False, False)])
     )
-    assert found is not None
-    assert found.name == "0.7*matched+0.3*letter"
-    assert found.value == pytest.approx((1 + 0.3 + 0.7 + 0) / 4)
-    assert found.items == 4
+    assert hybrid is not None
+    assert hybrid.name == "0.7*matched+0.3*letter"
+    assert hybrid.value == pytest.approx((1 + 0.3 + 0.7 + 0) / 4)
+    assert hybrid.items == 4
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
 def test_the_mean_of_weighted_accuracies_inside_its_interval(
     pairs: list[tuple[bool, bool]],
 ) -> None:
-    found = hybrid_score(WEIGHTS, table(pairs))
-    assert found is not None
+    hybrid = hybrid_score(WEIGHTS, table(pairs))
+    assert hybrid is not None
     letters, matches = (sum(column) / len(pairs) for column in zip(*pairs, strict=True))
-    assert found.value == pytest.approx(0.3 * letters + 0.7 * matches)
-    low, high = found.interval
-    assert 0 <= low <= found.value <= high <= 1
+    assert hybrid.value == pytest.approx(0.3 * letters + 0.7 * matches)
+    low, high = hybrid.interval
+    assert 0 <= low <= hybrid.value <= high <= 1
     assert high > low
 
 
 def test_scorers_that_agree_are_one_scorer() -> None:
     pairs = [(n < 30, n < 30) for n in range(100)]
-    found = hybrid_score(WEIGHTS, table(pairs))
-    assert found is not None
+    hybrid = hybrid_score(WEIGHTS, table(pairs))
+    assert hybrid is not None
     # One answer an item.
-    assert found.interval == pytest.approx(wilson_interval(30, 100), abs=1e-12)
+    assert hybrid.interval == pytest.approx(wilson_interval(30, 100), abs=1e-12)
 
 
 def test_the_interval_covers() -> None:
@@ -68,9 +68,9 @@ def test_the_interval_covers() -> None:
         for _ in range(60):
             hard = generator.random()  # of an item, for both scorers
             pairs.append((generator.random() > hard, generator.random() > hard * 0.8))
-        found = hybrid_score(WEIGHTS, table(pairs))
-        assert found is not None
-        covered += found.interval[0] <= 0.3 * 0.5 + 0.7 * 0.6 <= found.interval[1]
+        hybrid = hybrid_score(WEIGHTS, table(pairs))
+        assert hybrid is not None
+        covered += hybrid.interval[0] <= 0.3 * 0.5 + 0.7 * 0.6 <= hybrid.interval[1]
     assert 920 <= covered <= 980
 
 
@@ -101,10 +101,10 @@ def test_only_the_same_items_are_mixed() -> None:
 @given(st.dictionaries(st.sampled_from(SCORERS), st.integers(1, 10**6), min_size=1))
 def test_a_name_is_read_back(parts: dict[str, int]) -> None:
     weights = {scorer: part / sum(parts.values()) for scorer, part in parts.items()}
-    found = hybrid_weights(hybrid_name(weights))
-    assert found.keys() == weights.keys()
-    assert found == pytest.approx(weights)
-    assert hybrid_name(found) == hybrid_name(weights)
+    weights_read = hybrid_weights(hybrid_name(weights))
+    assert weights_read.keys() == weights.keys()
+    assert weights_read == pytest.approx(weights)
+    assert hybrid_name(weights_read) == hybrid_name(weights)
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,9 @@ def test_invalid_hybrid_names(text: str, message: str) -> None:
 def test_unlike_parts_are_no_score() -> None:
     right, error = Outcome.CORRECT, Outcome.ERROR
     whole = {"matched": {"a": right, "b": Outcome.UNPARSED}, "letter": {"a": right, "b": right}}
-    found = hybrid_or_reason(WEIGHTS, whole)
-    assert isinstance(found, Hybrid)
-    assert found.value == pytest.approx((1 + 0.3) / 2)
+    hybrid = hybrid_or_reason(WEIGHTS, whole)
+    assert isinstance(hybrid, Hybrid)
+    assert hybrid.value == pytest.approx((1 + 0.3) / 2)
     assert hybrid_or_reason(WEIGHTS, {"letter": {}}) == "scorer 'matched' did not run"
     lost = {**whole, "letter": {"a": right, "b": error}}
     assert hybrid_or_reason(WEIGHTS, lost) == "its scorers have 1 error"

@@ -108,8 +108,8 @@ def test_no_answers_have_no_size() -> None:
 @given(st.integers(1, 10_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_the_score_interval_is_wilsons_at_whole_sizes(drawn: tuple[int, int]) -> None:
     correct, total = drawn
-    found = score_interval(correct / total, total, 0.9)
-    assert found == pytest.approx(wilson_interval(correct, total, 0.9), rel=1e-9, abs=1e-15)
+    interval = score_interval(correct / total, total, 0.9)
+    assert interval == pytest.approx(wilson_interval(correct, total, 0.9), rel=1e-9, abs=1e-15)
 
 
 @given(st.floats(0, 1), st.floats(1e-3, 1e9), confidences, st.floats(1.5, 100))
@@ -178,8 +178,8 @@ def test_the_order_of_subjects_does_not_matter(subjects: dict[str, Tally], rando
     sizes = {name: totals(tally)[0] + 5 for name, tally in subjects.items()}
     assert macro_interval(shuffled) == macro_interval(subjects)
     for finite in (True, False):
-        found = stratified_interval(shuffled, sizes, finite=finite)
-        assert found == stratified_interval(subjects, sizes, finite=finite)
+        interval = stratified_interval(shuffled, sizes, finite=finite)
+        assert interval == stratified_interval(subjects, sizes, finite=finite)
 
 
 def test_the_macro_size_is_that_of_the_weights() -> None:

@@ -86,8 +86,8 @@ def test_workers_of_unequal_load_are_pooled() -> None:
 
 
 def test_an_item_distinguishes_answers_from_errors() -> None:
-    one = item(CORRECT, ERROR, UNPARSED, CORRECT)
-    assert (one.answered, one.correct) == (3, 2)
+    outcomes = item(CORRECT, ERROR, UNPARSED, CORRECT)
+    assert (outcomes.answered, outcomes.correct) == (3, 2)
 
 
 def test_same_text_in_two_subjects_is_two_items() -> None:
@@ -96,33 +96,33 @@ def test_same_text_in_two_subjects_is_two_items() -> None:
         "anatomy/17": item(CORRECT, subject="anatomy"),
         "clinical/203": item(WRONG, subject="clinical"),
     }
-    found = total(list(items.values()), {"anatomy": 1, "clinical": 1})
-    assert (found.counts.answered, found.accuracy) == (2, 0.5)
+    whole = total(list(items.values()), {"anatomy": 1, "clinical": 1})
+    assert (whole.counts.answered, whole.accuracy) == (2, 0.5)
 
 
 def test_items_are_counted_per_subject() -> None:
-    found = total(
+    whole = total(
         [
             item(CORRECT, tie=True, encoded_apart=True),
             item(UNPARSED, dropped_shots=True, truncated=1),
         ],
         {"s": 2, "t": 3},
     )
-    assert found.subjects == {"s": Counts(2, 1, 0, 1, truncated=1), "t": Counts(3)}
-    assert (found.ties, found.dropped_shots, found.encoded_apart) == (1, 1, 1)
-    assert summarize(found)["encoded_apart"] == 1
+    assert whole.subjects == {"s": Counts(2, 1, 0, 1, truncated=1), "t": Counts(3)}
+    assert (whole.ties, whole.dropped_shots, whole.encoded_apart) == (1, 1, 1)
+    assert summarize(whole)["encoded_apart"] == 1
     assert "encoded_apart" not in summarize(total([item(CORRECT)], {"s": 1}))
-    assert (found.items("s"), found.items("t")) == (2, 3)
+    assert (whole.items("s"), whole.items("t")) == (2, 3)
 
 
 def test_several_samples_are_counted_as_answers_and_kept_by_item() -> None:
     items = [item(CORRECT, WRONG, CORRECT), item(ERROR, CORRECT, UNPARSED), item(ERROR, ERROR)]
-    found = total(items, {"s": 4, "t": 1}, samples=3)
-    part = found.subjects["s"]
+    whole = total(items, {"s": 4, "t": 1}, samples=3)
+    part = whole.subjects["s"]
     assert part == Counts(12, 3, 1, 1, 3, spread={(3, 2): 1, (2, 1): 1})
-    assert (part.missing, found.counts.total) == (4, 15)
-    assert (found.items("s"), found.items("t")) == (4, 1)
-    assert found.subjects["t"].tally == {}
+    assert (part.missing, whole.counts.total) == (4, 15)
+    assert (whole.items("s"), whole.items("t")) == (4, 1)
+    assert whole.subjects["t"].tally == {}
 
 
 def test_an_error_is_no_tie() -> None:
@@ -133,8 +133,8 @@ def test_an_error_is_no_tie() -> None:
 @st.composite
 def item_lists(draw: st.DrawFn) -> tuple[int, list[ItemOutcomes]]:
     samples = draw(st.integers(1, 4))
-    one = st.lists(st.sampled_from(list(Outcome)), min_size=1, max_size=samples)
-    outcomes = st.tuples(st.sampled_from("st"), one.map(tuple))
+    samples_of_item = st.lists(st.sampled_from(list(Outcome)), min_size=1, max_size=samples)
+    outcomes = st.tuples(st.sampled_from("st"), samples_of_item.map(tuple))
     return samples, [ItemOutcomes(*drawn) for drawn in draw(st.lists(outcomes, max_size=30))]
 
 
@@ -147,7 +147,7 @@ def test_items_may_come_in_any_order_and_from_any_worker(
     before = total(items, sizes, samples=samples)
     random.shuffle(items)
     assert total(items, sizes, samples=samples) == before
-    values = [outcome for one in items for outcome in one.outcomes]
+    values = [outcome for entry in items for outcome in entry.outcomes]
     whole = before.counts
     assert whole.total == 60 * samples
     assert (whole.correct, whole.wrong) == (values.count(CORRECT), values.count(WRONG))

@@ -139,8 +139,8 @@ def test_sign_flip_is_the_share_of_all_signs(values: list[int]) -> None:
 
 @given(st.integers(0, 10_000), st.integers(0, 10_000), st.integers(0, 99), st.integers(1, 9))
 def test_sign_flip_of_equal_sizes_is_mcnemar(worse: int, better: int, same: int, size: int) -> None:
-    found = sign_flip({size: worse, -size: better, 0: same})
-    assert found == mcnemar(worse, better)
+    p_value = sign_flip({size: worse, -size: better, 0: same})
+    assert p_value == mcnemar(worse, better)
 
 
 @given(st.dictionaries(st.integers(-5, 5), st.integers(0, 30)), st.integers(2, 7))

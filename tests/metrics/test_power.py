@@ -58,8 +58,8 @@ def test_a_drop_of_that_size_is_found_four_times_in_five(rate: float, size: int)
     """Exactly: Wilson's upper bound lies below the rate from which the model has dropped."""
     drop = defined(detectable_drop(rate, size))
     counts = np.arange(size + 1)
-    found = [wilson_interval(int(c), size)[1] < rate for c in counts]
-    power = binom.pmf(counts, size, rate - drop)[found].sum()
+    detected = [wilson_interval(int(c), size)[1] < rate for c in counts]
+    power = binom.pmf(counts, size, rate - drop)[detected].sum()
     assert 0.74 <= power <= 0.88
 
 
@@ -112,8 +112,8 @@ def test_a_paired_drop_of_that_size_is_found_four_times_in_five(items: int, shar
     )
     chances = [(share + drop) / 2, (share - drop) / 2, 1 - share]
     draws = np.random.default_rng(1).multinomial(items, chances, size=1000)
-    found = sum(mcnemar(worse, better) <= 0.05 for worse, better, _ in draws.tolist())
-    assert 0.75 <= found / 1000 <= 0.87
+    detected = sum(mcnemar(worse, better) <= 0.05 for worse, better, _ in draws.tolist())
+    assert 0.75 <= detected / 1000 <= 0.87
 
 
 @pytest.mark.parametrize(
@@ -160,14 +160,14 @@ def test_a_weighed_drop_of_that_size_is_found_four_times_in_five() -> None:
     rng = np.random.default_rng(7)
     rates = [0.15 + drop / 2, 0.15 - drop / 2, 0.7]
     draws = [[rng.multinomial(40, rates).tolist() for _ in weights] for _ in range(500)]
-    found = sum(
+    detected = sum(
         stratified_change(
             [(w, {1: b, -1: c, 0: s}) for w, (b, c, s) in zip(weights, draw, strict=True)]
         )[1]
         <= 0.05
         for draw in draws
     )
-    assert 0.7 < found / 500 < 0.9
+    assert 0.7 < detected / 500 < 0.9
 
 
 @given(st.integers(1, 50), st.integers(0, 5), st.integers(0, 5), st.integers(1, 9))

@@ -170,10 +170,10 @@ def test_macro_standard_error(
 def test_subjects_add_their_variances(drawn: tuple[int, int], subjects: int) -> None:
     correct, total = drawn
     tally = {(1, 1): correct, (1, 0): total - correct}
-    one = standard_error(correct, total)
-    assert one is not None
+    single = standard_error(correct, total)
+    assert single is not None
     same = macro_standard_error({str(i): tally for i in range(subjects)})
-    assert same == pytest.approx(one / math.sqrt(subjects))
+    assert same == pytest.approx(single / math.sqrt(subjects))
 
 
 def test_an_interval_at_the_edge_is_no_certainty() -> None:

@@ -40,8 +40,8 @@ def item_lists(
 ) -> list[tuple[int, int]]:
     """(answered, correct) of each item, of one number of samples or of any."""
     sizes = st.integers(1, 6) if samples is None else st.just(samples)
-    one = sizes.flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
-    return draw(st.lists(one, min_size=least, max_size=most))
+    tally = sizes.flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
+    return draw(st.lists(tally, min_size=least, max_size=most))
 
 
 def defined(value: float | None) -> float:
@@ -126,8 +126,8 @@ def test_published_values_of_codet(data: Path) -> None:
     counts = json.loads(published.read_text())["codet_codegen16B_counts"].values()
     tally = Counter((task["n"], task["c"]) for task in counts)
     assert tally.total() == 164
-    found = {k: round(100 * defined(mean_pass_at_k(tally, k)), 2) for k in (1, 2, 5, 10, 50, 100)}
-    assert found == {1: 22.11, 2: 30.79, 5: 42.02, 10: 50.37, 50: 68.69, 100: 73.78}
+    values = {k: round(100 * defined(mean_pass_at_k(tally, k)), 2) for k in (1, 2, 5, 10, 50, 100)}
+    assert values == {1: 22.11, 2: 30.79, 5: 42.02, 10: 50.37, 50: 68.69, 100: 73.78}
 
 
 @given(item_lists(), st.integers(1, 7))
@@ -253,13 +253,13 @@ def test_more_items_or_more_samples(tally: dict[tuple[int, int], int], share: fl
 def test_variance_components_are_unbiased() -> None:
     """Beta(2, 2) rates: variance 1/20 between, mean p (1 - p) of 1/5 within."""
     rng = np.random.default_rng(3)
-    found = []
+    components = []
     for _ in range(400):
         rights = rng.binomial(4, rng.beta(2, 2, size=50))
         parts = variance_components(Counter((4, int(c)) for c in rights))
         assert parts is not None
-        found.append((parts.between_items, parts.within_items))
-    between, within = np.mean(found, axis=0)
+        components.append((parts.between_items, parts.within_items))
+    between, within = np.mean(components, axis=0)
     assert between == pytest.approx(1 / 20, abs=0.002)
     assert within == pytest.approx(1 / 5, abs=0.002)
 

@@ -107,12 +107,12 @@ def requests() -> list[Request]:
     """Ten questions behind the same shots; letters for nine of them, texts for one."""
     shots = tuple((f"Is {n} less than five?\nA. yes\nB. no\nAnswer:", "A") for n in "1234")
     description = "The following are questions about numbers.\n\n"
-    found = []
+    made = []
     for number in range(10):
         question = f"Is {number * 7919} " + "very " * number + "large?\nA. yes\nB. no\nAnswer:"
         choices = ("A", "B", "C", "D") if number != 4 else ("yes it is", "yes", "not at all")
-        found.append(Request(f"q-{number}", Prompt(description, shots, question), choices))
-    return found
+        made.append(Request(f"q-{number}", Prompt(description, shots, question), choices))
+    return made
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def make_text_engine(torch: Any, llama: Any, tokenizer: Any) -> Any:
 def text_requests(requests: list[Request]) -> list[Request]:
     """Ten prompts behind the same shots, and three with other beginnings."""
     decoding = Decoding(max_tokens=LENGTH)
-    shared = [replace(one, choices=(), decoding=decoding) for one in requests]
+    shared = [replace(request, choices=(), decoding=decoding) for request in requests]
     own = [
         Request(f"own-{n}", Prompt("", (), f"{word} " * (n + 1)), decoding=decoding)
         for n, word in enumerate(("Once", "sea", "The sky is blue and"))

@@ -76,14 +76,14 @@ def test_choices_with_contexts_of_their_own_are_read_after_them(
     prompt = Prompt("", (("Which is deep?", "The sea"),), "The sky is blue because the ")
     after = "is longest."
     given = ("air", "sea and the sky")
-    asked = Request("given", prompt, (after, after), given=given)
+    own_context = Request("given", prompt, (after, after), given=given)
     alone = [Request(text, prompt.with_question_suffix(text), (after, "is not.")) for text in given]
     apart = scores(engine, alone)
     expected = tuple(apart[text][0] for text in given)
     assert abs(expected[0] - expected[1]) > 1e-3
-    assert scores(engine, [*requests, asked])["given"] == pytest.approx(expected, abs=1e-5)
+    assert scores(engine, [*requests, own_context])["given"] == pytest.approx(expected, abs=1e-5)
     engine._packed = None
-    assert scores(engine, [asked])["given"] == pytest.approx(expected, abs=1e-5)
+    assert scores(engine, [own_context])["given"] == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_window_between_decides_question_by_question(
@@ -139,8 +139,8 @@ def test_out_of_memory_halves_the_batch(
     torch: Any, engine: ChoiceEngine, requests: list[Request], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Eight prompts, no more than three fit, the sixth never does: one error, seven scored."""
-    asked = requests[:8]
-    expected = scores(engine, asked)
+    batch = requests[:8]
+    expected = scores(engine, batch)
     assert engine._packed is not None
     score, sizes = engine._packed.score, []
 
@@ -152,8 +152,8 @@ def test_out_of_memory_halves_the_batch(
 
     engine._packed.score = failing  # type: ignore[method-assign]
     with caplog.at_level(logging.WARNING):
-        responses = list(engine.answer(asked))
-    assert [response.id for response in responses] == [request.id for request in asked]
+        responses = list(engine.answer(batch))
+    assert [response.id for response in responses] == [request.id for request in batch]
     assert [bool(response.error) for response in responses] == [n == 5 for n in range(8)]
     assert "out of memory" in str(responses[5].error)
     assert responses[5].logprobs == ()
@@ -164,7 +164,7 @@ def test_out_of_memory_halves_the_batch(
     assert "halved" in caplog.text
     # The next call starts with whole batches again.
     sizes.clear()
-    list(engine.answer(asked[:4]))
+    list(engine.answer(batch[:4]))
     assert sizes[0] == 4
 
 
@@ -312,7 +312,7 @@ def in_orders(count: int = 6) -> list[Request]:
 def by_arm(engine: ChoiceEngine, requests: list[Request]) -> dict[tuple[str, str], Any]:
     responses = list(engine.answer(requests))
     assert not [response.error for response in responses if response.error]
-    return {(one.id, one.arm or ""): one.logprobs for one in responses}
+    return {(response.id, response.arm or ""): response.logprobs for response in responses}
 
 
 def test_orders_are_answered_together_as_they_are_one_by_one(engine: ChoiceEngine) -> None:
@@ -340,7 +340,7 @@ def test_orders_that_fail_together_are_tried_one_by_one(engine: ChoiceEngine) ->
 
     engine._packed.score = failing  # type: ignore[method-assign]
     responses = list(engine.answer(requests))
-    assert [(one.arm, bool(one.error)) for one in responses] == [
+    assert [(response.arm, bool(response.error)) for response in responses] == [
         ("", False),
         ("cyclic@1", True),
         ("cyclic@2", False),

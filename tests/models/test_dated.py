@@ -105,14 +105,14 @@ def test_log_likelihoods_are_the_same_on_every_day(
     torch: Any, llama: Any, tokenizer: Any, monkeypatch: pytest.MonkeyPatch, clock: SetClock
 ) -> None:
     monkeypatch.setattr(tokenizer, "chat_template", DATED["in words"] + TURNS)
-    found = []
+    logprobs = []
     for day in ((2025, 1, 2), (2026, 11, 30)):
         clock(*day)
         engine = ChoiceEngine(LoadedModel(llama, tokenizer, torch.device("cpu")))
-        found += [response.logprobs for response in engine.answer([QUESTION])]
-    assert found[0] == found[1]
+        logprobs += [response.logprobs for response in engine.answer([QUESTION])]
+    assert logprobs[0] == logprobs[1]
     other = ChoiceEngine(LoadedModel(llama, tokenizer, torch.device("cpu"), date(2026, 11, 30)))
-    assert [response.logprobs for response in other.answer([QUESTION])] != found[:1]
+    assert [response.logprobs for response in other.answer([QUESTION])] != logprobs[:1]
 
 
 def test_a_template_without_a_date_is_unaffected(
@@ -250,7 +250,10 @@ def test_the_date_of_the_spec_is_what_a_loaded_model_reads(
 
     def answers(options: str, path: Path = copy) -> dict[str, Any]:
         model = load_model(f"hf:{path}?device=cpu{options}")
-        return {one.id: (one.logprobs, one.text) for one in model.answer([QUESTION, text])}
+        return {
+            response.id: (response.logprobs, response.text)
+            for response in model.answer([QUESTION, text])
+        }
 
     default = answers("")
     assert answers("&date=2024-07-26") == default

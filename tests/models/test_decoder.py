@@ -38,9 +38,9 @@ class Rows:
         self.tokens: list[tuple[int, ...]] = []
 
     def check(self, logits: Any, first: int = 0) -> None:
-        for row, found in zip(self.tokens[first:], logits, strict=True):
+        for row, predicted in zip(self.tokens[first:], logits, strict=True):
             expected = by_the_model(self.torch, self.model, row)
-            assert (found - expected).abs().max() <= 1e-4
+            assert (predicted - expected).abs().max() <= 1e-4
 
     def begin(self, rows: list[tuple[int, ...]], prefix: tuple[int, ...]) -> None:
         first = len(self.tokens)
@@ -77,10 +77,10 @@ def test_every_row_predicts_as_if_alone(
     device = torch.device("cpu")
     decoder = Decoder(PackedForward(model, device), device)
     rng = random.Random(5)
-    one, other = words(rng, 30), words(rng, 11)
+    prefix, other = words(rng, 30), words(rng, 11)
     decoder.open(8, 70)
     rows = Rows(torch, model, decoder)
-    rows.begin([one + words(rng, 7), one + words(rng, 2), one + words(rng, 9)], one)
+    rows.begin([prefix + words(rng, 7), prefix + words(rng, 2), prefix + words(rng, 9)], prefix)
     for _ in range(3):
         rows.step(rng)
     rows.begin([other + words(rng, 20)], other)
@@ -90,7 +90,7 @@ def test_every_row_predicts_as_if_alone(
     rows.drop(1)
     rows.drop(3)
     rows.step(rng)
-    rows.begin([one + words(rng, 1)] * 2, one)
+    rows.begin([prefix + words(rng, 1)] * 2, prefix)
     rows.step(rng)
     decoder.truncate(2)
     rows.tokens = rows.tokens[:2]

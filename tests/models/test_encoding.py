@@ -78,20 +78,20 @@ def test_encoding_in_parts_equals_encoding_in_whole(tokenizer: Any, kind: str) -
         raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, bos_token="<s>")
     rng = random.Random(7)
-    asked = [
+    requests = [
         ask("".join(rng.choices("ab.: \n", k=rng.randrange(1, 40))) + tail, " a", " b", "ab a")
         for tail in ("\nab:", "\nAnswer:", "\n\nab", "ab", "\n ab.", "")
         for _ in range(20)
     ]
     encoder = Encoder(tokenizer, None)
-    questions, refused = encoder.encode_questions(asked)
+    questions, refused = encoder.encode_questions(requests)
     assert len(questions) > 100
     for question in questions:
-        prompt = asked[question.index].prompt
-        for choice, row in zip(asked[question.index].choices, question.rows, strict=True):
+        prompt = requests[question.index].prompt
+        for choice, row in zip(requests[question.index].choices, question.rows, strict=True):
             whole = tokenizer(prompt.text + " " + choice).input_ids
             assert list(row)[-len(whole) :] == whole
-    assert len(refused) + len(questions) == len(asked)
+    assert len(refused) + len(questions) == len(requests)
 
 
 def test_contexts_are_read_once_not_once_a_choice(tokenizer: Any) -> None:
@@ -107,10 +107,10 @@ def test_contexts_are_read_once_not_once_a_choice(tokenizer: Any) -> None:
 
     counting = Counting()
     long = "Which of these bones is longest? " * 20
-    asked = [ask(f"{long}{n}\nAnswer:", "A", "B", "C", "D") for n in range(50)]
-    questions, _ = Encoder(counting, None).encode_questions(asked)
+    requests = [ask(f"{long}{n}\nAnswer:", "A", "B", "C", "D") for n in range(50)]
+    questions, _ = Encoder(counting, None).encode_questions(requests)
     assert len(questions) == 50
-    assert counting.characters < 1.2 * 50 * len(asked[0].prompt.text)
+    assert counting.characters < 1.2 * 50 * len(requests[0].prompt.text)
 
 
 def test_bos_occurs_exactly_once(tokenizer: Any) -> None:
@@ -221,18 +221,18 @@ def test_a_system_message_that_is_left_out_joins_the_first_turn(
 
 
 @pytest.mark.parametrize(
-    ("template", "told"),
+    ("template", "reason"),
     [
         (None, "no chat template"),
         ("{{ raise_exception('roles must alternate') }}", "roles must alternate"),
     ],
 )
 def test_a_template_that_cannot_be_used_is_an_error(
-    tokenizer: Any, monkeypatch: pytest.MonkeyPatch, template: str | None, told: str
+    tokenizer: Any, monkeypatch: pytest.MonkeyPatch, template: str | None, reason: str
 ) -> None:
     with_template(tokenizer, template, monkeypatch)
     request = Request("q", Prompt("", (), "2+2?", ""), ("A", "B"), chat=True)
-    assert told in refusal(tokenizer, request)
+    assert reason in refusal(tokenizer, request)
 
 
 def test_a_letter_inside_a_thought_is_refused(
@@ -283,18 +283,18 @@ def test_a_question_that_does_not_fit_is_an_error(tokenizer: Any) -> None:
 
 
 def opening(tokenizer: Any, request: Request, window: int | None = None) -> EncodedPrompt:
-    (found,), refused = Encoder(tokenizer, window).encode_prompts([request])
+    (opening_of_request,), refused = Encoder(tokenizer, window).encode_prompts([request])
     assert not refused
-    return found
+    return opening_of_request
 
 
 def test_a_prompt_is_encoded_unchanged(tokenizer: Any) -> None:
     """A blank at its end stays with it: there is no choice for it to belong to."""
     for text in ("Question?\nAnswer:", "Question?\nAnswer: ", "<s>Question?", ""):
-        found = opening(tokenizer, ask(text))
-        assert list(found.tokens) == tokenizer(text.removeprefix("<s>")).input_ids
-        assert found.shareable == found.tokens[:-1]
-        assert not found.opened
+        encoded = opening(tokenizer, ask(text))
+        assert list(encoded.tokens) == tokenizer(text.removeprefix("<s>")).input_ids
+        assert encoded.shareable == encoded.tokens[:-1]
+        assert not encoded.opened
     begun = opening(tokenizer, ask("Question?\nAnswer:", prefix="The answer"))
     assert tokenizer.decode(begun.tokens[1:]) == "Question?\nAnswer: The answer"
 
@@ -315,8 +315,8 @@ def test_the_window_holds_prompt_and_text(tokenizer: Any) -> None:
     # Without shots to leave out, the text gets what room there is.
     less = opening(tokenizer, request, len(bare.tokens) + 7)
     assert (less.dropped_shots, less.limit) == (5, 7)
-    found, (response,) = Encoder(tokenizer, len(bare.tokens)).encode_prompts([request])
-    assert not found
+    accepted, (response,) = Encoder(tokenizer, len(bare.tokens)).encode_prompts([request])
+    assert not accepted
     assert f"the question alone takes {len(bare.tokens)} tokens" in str(response.error)
     assert response.dropped_shots == 5
 
@@ -352,17 +352,21 @@ def test_samples_are_encoded_once_and_keep_their_places(tokenizer: Any) -> None:
             calls.append(1)
             return tokenizer.apply_chat_template(*args, **options)
 
-    asked = [
+    requests = [
         Request(name, Prompt("", (), text), chat=True, sample=sample)
         for name, text in (("a", "One?"), ("b", "Two?"), ("c", "\ud83d"), ("d", "Two?"))
         for sample in range(3)
     ]
-    found, refused = Encoder(Counting(), None).encode_prompts(asked)
+    encoded, refused = Encoder(Counting(), None).encode_prompts(requests)
     assert len(calls) == 4
-    assert [one.index for one in found] == [0, 1, 2, 3, 4, 5, 9, 10, 11]
-    assert found[0].tokens == found[2].tokens != found[3].tokens == found[8].tokens
-    assert [(one.id, one.sample) for one in refused] == [("c", 0), ("c", 1), ("c", 2)]
-    assert all("Unicode" in str(one.error) for one in refused)
+    assert [prompt.index for prompt in encoded] == [0, 1, 2, 3, 4, 5, 9, 10, 11]
+    assert encoded[0].tokens == encoded[2].tokens != encoded[3].tokens == encoded[8].tokens
+    assert [(response.id, response.sample) for response in refused] == [
+        ("c", 0),
+        ("c", 1),
+        ("c", 2),
+    ]
+    assert all("Unicode" in str(response.error) for response in refused)
 
 
 def test_choices_with_contexts_of_their_own(tokenizer: Any) -> None:

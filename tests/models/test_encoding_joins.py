@@ -81,8 +81,8 @@ def unigram() -> Any:
 def bytewise() -> Any:
     """Tokens over bytes, one of which has the end of a character and the beginning of the next."""
     coder = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    one, two, three = (coder.pre_tokenize_str(character)[0][0] for character in "北京海")
-    raw = bpe(["<s>", *one, *two, *three, *coder.alphabet()], [(one[-1], two[0])])
+    first, two, three = (coder.pre_tokenize_str(character)[0][0] for character in "北京海")
+    raw = bpe(["<s>", *first, *two, *three, *coder.alphabet()], [(first[-1], two[0])])
     raw.pre_tokenizer = coder
     raw.decoder = decoders.ByteLevel()
     return fast(raw)
@@ -124,9 +124,9 @@ def test_a_choice_is_encoded_alone_where_a_token_spans_the_join(
     tokenizer: Any, request_: Request, expected: list[tuple[str, str]], apart: int
 ) -> None:
     """The context keeps its own tokens, the choice gets all of its text and nothing else."""
-    found = pieces(tokenizer, request_)
-    assert [("".join(one), "".join(other)) for one, other in found] == [
-        (one, other.replace(" ", "")) for one, other in expected
+    joins = pieces(tokenizer, request_)
+    assert [("".join(context), "".join(other)) for context, other in joins] == [
+        (context, other.replace(" ", "")) for context, other in expected
     ]
     assert encode(tokenizer, request_).encoded_apart == apart
 
@@ -157,7 +157,7 @@ def test_special_tokens_are_read_as_such_and_merge_as_well() -> None:
 def test_rows_are_whole_texts_or_context_and_choice(tokenizer: Any) -> None:
     """Random texts: the whole text where it begins with the context, else both, none lost."""
     rng = random.Random(3)
-    for one in (plain(), tokenizer):
+    for coder in (plain(), tokenizer):
         requests = [
             ask(
                 "".join(rng.choices("abc:\n", k=rng.randrange(1, 12))).rstrip() or "c",
@@ -165,27 +165,27 @@ def test_rows_are_whole_texts_or_context_and_choice(tokenizer: Any) -> None:
             )
             for _ in range(300)
         ]
-        questions, refused = Encoder(one, None).encode_questions(requests)
+        questions, refused = Encoder(coder, None).encode_questions(requests)
         assert not refused
         spanned = 0
         for question in questions:
             request = requests[question.index]
-            context = one(request.prompt.text, add_special_tokens=False).input_ids
+            context = coder(request.prompt.text, add_special_tokens=False).input_ids
             apart = 0
             for choice, row, start in zip(
                 request.choices, question.rows, question.starts, strict=True
             ):
-                whole = one(request.prompt.text + choice, add_special_tokens=False).input_ids
+                whole = coder(request.prompt.text + choice, add_special_tokens=False).input_ids
                 read = list(row[start - len(context) :])
                 if whole[: len(context)] == context:
                     assert read == whole
                 else:
                     apart += 1
                     assert read[: len(context)] == context
-                    assert one.decode(read[len(context) :]) == choice
+                    assert coder.decode(read[len(context) :]) == choice
             assert question.encoded_apart == apart
             spanned += apart
-        assert spanned > 100 or one is tokenizer
+        assert spanned > 100 or coder is tokenizer
 
 
 @pytest.mark.parametrize("choice", ["", " "])
@@ -202,8 +202,8 @@ def test_a_choice_without_any_token_is_refused(choice: str) -> None:
 def test_choices_of_equal_tokens_stay_equal() -> None:
     """This tokenizer reads no capitals: the two choices are one to the model, apart as together."""
     for context in ("blu", "a"):
-        one, other = encode(wordpiece(), ask(context, "E", "e")).rows
-        assert one == other
+        upper, other = encode(wordpiece(), ask(context, "E", "e")).rows
+        assert upper == other
 
 
 def test_nothing_merges_with_an_empty_context() -> None:
@@ -236,13 +236,15 @@ def test_both_paths_and_all_batches_give_what_the_model_gives(
         expected[request.id] = pytest.approx(values, abs=1e-4)
     assert engine._packed is not None
     together = list(engine.answer(requests))
-    assert {one.id: list(one.logprobs) for one in together} == expected
-    assert [one.encoded_apart for one in together] == [2, 2, 2, 2, 0, 2]
+    assert {response.id: list(response.logprobs) for response in together} == expected
+    assert [response.encoded_apart for response in together] == [2, 2, 2, 2, 0, 2]
     for request in requests:
         (alone,) = engine.answer([request])
         assert list(alone.logprobs) == expected[request.id]
     engine._packed = None
-    assert {one.id: list(one.logprobs) for one in engine.answer(requests)} == expected
+    assert {
+        response.id: list(response.logprobs) for response in engine.answer(requests)
+    } == expected
 
 
 def test_contexts_of_their_own_merge_choice_by_choice(engine: ChoiceEngine) -> None:
@@ -251,6 +253,6 @@ def test_contexts_of_their_own_merge_choice_by_choice(engine: ChoiceEngine) -> N
     question = encode(plain(), request)
     assert question.encoded_apart == 1
     alone = [ask("c:", "a", name="0"), ask("cb", "a", name="1")]
-    values = [one.logprobs[0] for one in engine.answer(alone)]
+    values = [response.logprobs[0] for response in engine.answer(alone)]
     (answered,) = engine.answer([request])
     assert list(answered.logprobs) == pytest.approx(values, abs=1e-5)

@@ -50,15 +50,15 @@ def questions(prefix: tuple[int, ...]) -> list[Question]:
 
 def one_by_one(torch: Any, model: Any, questions: list[Question]) -> list[list[float]]:
     """The definition: each row through the model by itself, all logits, no batching."""
-    found = []
-    for asked in questions:
+    scores = []
+    for each in questions:
         values = []
-        for row, start in zip(asked.rows, asked.starts, strict=True):
+        for row, start in zip(each.rows, each.starts, strict=True):
             with torch.inference_mode():
                 logprobs = model(torch.tensor([row])).logits[0].log_softmax(-1)
             values.append(sum(logprobs[i - 1, row[i]].item() for i in range(start, len(row))))
-        found.append(values)
-    return found
+        scores.append(values)
+    return scores
 
 
 def difference(a: list[list[float]], b: list[list[float]]) -> float:
@@ -92,20 +92,20 @@ def test_gathered_attention_equals_merged(
 ) -> None:
     """What GPUs compute, computed on the CPU: with masks, without, and without a prefix."""
     packed = PackedForward(llama, torch.device("cpu"))
-    for asked in (questions, questions[:1], questions[:1] * 3):
-        expected = one_by_one(torch, llama, asked)
+    for batch in (questions, questions[:1], questions[:1] * 3):
+        expected = one_by_one(torch, llama, batch)
         for shared in (prefix, ()):
             packed._merges = True
-            assert difference(packed.score(asked, shared), expected) <= 1e-5
+            assert difference(packed.score(batch, shared), expected) <= 1e-5
             packed.forget()
             packed._merges = False
-            assert difference(packed.score(asked, shared), expected) <= 1e-5
+            assert difference(packed.score(batch, shared), expected) <= 1e-5
             packed.forget()
 
 
 def test_row_i_predicts_token_i_plus_one(torch: Any, llama: Any) -> None:
     """Context 0 1, choice 2 3: token 2 is read off row 1, token 3 off row 2, by every path."""
-    asked = question((0, 1), (2, 3))
+    single = question((0, 1), (2, 3))
     with torch.inference_mode():
         rows = llama(torch.tensor([[0, 1, 2, 3]])).logits[0].log_softmax(-1)
     right = (rows[1, 2] + rows[2, 3]).item()
@@ -113,19 +113,19 @@ def test_row_i_predicts_token_i_plus_one(torch: Any, llama: Any) -> None:
     assert abs(right - shifted) > 1e-3
     cpu = torch.device("cpu")
     for forward in (FullForward(llama, cpu), PackedForward(llama, cpu)):
-        ((found,),) = list(forward.score([asked]))
-        assert found == pytest.approx(right, abs=1e-5)
+        ((values,),) = list(forward.score([single]))
+        assert values == pytest.approx(right, abs=1e-5)
 
 
 def test_results_do_not_depend_on_the_batch(torch: Any, llama: Any) -> None:
     """Sequences 5 6 7 and 5 6 7 8 9 10, alone and together, by every path; 1e-4 is allowed."""
-    asked = [question((5, 6), (7,), index=0), question((5, 6), (7, 8, 9, 10), index=1)]
+    batch = [question((5, 6), (7,), index=0), question((5, 6), (7, 8, 9, 10), index=1)]
     device = torch.device("cpu")
     for forward in (FullForward(llama, device), PackedForward(llama, device)):
-        together = forward.score(asked)
-        alone = [forward.score([one])[0] for one in asked]
+        together = forward.score(batch)
+        alone = [forward.score([each])[0] for each in batch]
         assert difference(together, alone) <= 1e-4
-        assert difference(together, one_by_one(torch, llama, asked)) <= 1e-4
+        assert difference(together, one_by_one(torch, llama, batch)) <= 1e-4
 
 
 def test_the_live_prefix_is_extended_shortened_and_replaced(
@@ -135,9 +135,9 @@ def test_the_live_prefix_is_extended_shortened_and_replaced(
     packed = PackedForward(llama, torch.device("cpu"))
     other = prefix[:8] + words(rng, 12)
     for shared in (prefix[:5], prefix, prefix[:11], other, prefix, words(rng, 9), ()):
-        asked = [question(shared + words(rng, 6), words(rng, 1), words(rng, 3))]
-        expected = one_by_one(torch, llama, asked)
-        assert difference(packed.score(asked, shared), expected) <= 1e-5
+        batch = [question(shared + words(rng, 6), words(rng, 1), words(rng, 3))]
+        expected = one_by_one(torch, llama, batch)
+        assert difference(packed.score(batch, shared), expected) <= 1e-5
 
 
 def test_a_live_prefix_is_not_read_again(
@@ -145,8 +145,8 @@ def test_a_live_prefix_is_not_read_again(
 ) -> None:
     """The next chunk of a subject finds its shots computed."""
     packed = PackedForward(llama, torch.device("cpu"))
-    asked = [question((*prefix, 9), (1,), (2,))]
-    packed.score(asked, prefix)
+    batch = [question((*prefix, 9), (1,), (2,))]
+    packed.score(batch, prefix)
     sizes = []
     monkeypatch.setattr(
         packed,
@@ -156,7 +156,7 @@ def test_a_live_prefix_is_not_read_again(
             forward(segments, *rest),
         )[1],
     )
-    packed.score(asked, prefix)
+    packed.score(batch, prefix)
     assert sizes == [1]
 
 
@@ -224,9 +224,9 @@ def test_a_model_is_left_as_it_was(torch: Any, build: Any, questions: list[Quest
 def test_half_precision_scores_in_float32(torch: Any, build: Any) -> None:
     """Log-softmax of bfloat16 logits, in bfloat16, would have a step of 1/16 at −10."""
     model = build("Llama").to(torch.bfloat16)
-    asked = [question(tuple(range(20)), *((n,) for n in range(30, 60)))]
+    batch = [question(tuple(range(20)), *((n,) for n in range(30, 60)))]
     for forward in (FullForward, PackedForward):
-        (values,) = forward(model, torch.device("cpu")).score(asked)
+        (values,) = forward(model, torch.device("cpu")).score(batch)
         assert len({value * 16 % 1 for value in values}) > 2
 
 

@@ -45,29 +45,29 @@ def test_a_text_ends_with_an_end_token_a_stop_string_or_its_limit() -> None:
         ((4, 5, 6, 7, END), (), "stop", [4, 5, 6, 7]),
         ((4, 5, 6, 7, 8), ("78",), "stop", [4, 5, 6, 7, 8]),
     ]:
-        one = text(stop=stop)
+        generation = text(stop=stop)
         for token in given_tokens[:-1]:
-            one.add(token)
-            assert not one.done
-        one.add(given_tokens[-1])
-        assert one.done
-        assert (one.finish, one.content) == (finish, content)
-        assert one.all_tokens == (1, 2, 3, *given_tokens)
+            generation.add(token)
+            assert not generation.done
+        generation.add(given_tokens[-1])
+        assert generation.done
+        assert (generation.finish, generation.content) == (finish, content)
+        assert generation.all_tokens == (1, 2, 3, *given_tokens)
 
 
 def test_no_token_is_an_error() -> None:
-    one = text()
-    one.add(None)
-    assert one.done
-    assert one.finish is None
-    assert "NaN" in str(one.error)
+    generation = text()
+    generation.add(None)
+    assert generation.done
+    assert generation.finish is None
+    assert "NaN" in str(generation.error)
 
 
 def test_random_numbers_depend_on_seed_id_sample_arm_and_place_alone() -> None:
     request = Request("q", Prompt("", (), "?"))
     keys = {
-        sampling_key(one)
-        for one in (
+        sampling_key(request)
+        for request in (
             request,
             replace(request, id="r"),
             replace(request, sample=1),
@@ -79,22 +79,22 @@ def test_random_numbers_depend_on_seed_id_sample_arm_and_place_alone() -> None:
         )
     }
     assert len(keys) == 5
-    one = text(key=sampling_key(request))
-    first = one.next_random()
-    assert one.next_random() == first
-    one.add(4)
-    assert one.next_random() != first
+    generation = text(key=sampling_key(request))
+    first = generation.next_random()
+    assert generation.next_random() == first
+    generation.add(4)
+    assert generation.next_random() != first
     again = text(key=sampling_key(request))
     assert again.next_random() == first
 
 
 def test_random_numbers_are_spread_evenly() -> None:
-    found = []
+    numbers_drawn = []
     for number in range(2000):
-        found.append(text(key=str(number).encode()).next_random())
-    assert all(0 <= value < 1 for value in found)
+        numbers_drawn.append(text(key=str(number).encode()).next_random())
+    assert all(0 <= value < 1 for value in numbers_drawn)
     for tenth in range(10):
-        assert 140 < sum(tenth <= 10 * value < tenth + 1 for value in found) < 260
+        assert 140 < sum(tenth <= 10 * value < tenth + 1 for value in numbers_drawn) < 260
 
 
 # --- the schedule
@@ -103,11 +103,13 @@ def test_random_numbers_are_spread_evenly() -> None:
 def schedule(
     texts: Sequence[Generation], rows: int, budget: int, *, padded: bool = False
 ) -> Schedule:
-    return Schedule(texts, rows, lambda one: one.unshared_length, budget, padded=padded)
+    return Schedule(
+        texts, rows, lambda generation: generation.unshared_length, budget, padded=padded
+    )
 
 
 def numbers(texts: Sequence[Generation]) -> list[int]:
-    return [one.prompt.index for one in texts]
+    return [generation.prompt.index for generation in texts]
 
 
 def test_texts_are_begun_together_up_to_the_budget() -> None:
@@ -133,7 +135,7 @@ def test_a_free_row_is_filled_at_once_and_of_many_rows_a_few() -> None:
     assert plan.next_batch() == []
     for row in (3, 31, 7):
         plan.running[row].finish = "stop"
-    assert numbers([one for _, one in plan.release()]) == [31, 7, 3]
+    assert numbers([generation for _, generation in plan.release()]) == [31, 7, 3]
     assert plan.next_batch() == []
     plan.running[0].finish = "stop"
     list(plan.release())
@@ -173,19 +175,19 @@ def test_rows_stay_without_gaps_and_every_text_ends(
     ended: list[int] = []
     for _ in range(1000):
         if batch := plan.next_batch():
-            assert len({one.prefix for one in batch}) == 1
+            assert len({generation.prefix for generation in batch}) == 1
             plan.running += batch
             mirror += batch
         elif not plan.running:
             break
-        for one in plan.running:
-            one.add(4)
-        for row, one in plan.release():
-            assert mirror[row] is one
+        for generation in plan.running:
+            generation.add(4)
+        for row, generation in plan.release():
+            assert mirror[row] is generation
             last = mirror.pop()
             if row < len(mirror):
                 mirror[row] = last
-            ended.append(one.prompt.index)
+            ended.append(generation.prompt.index)
         assert mirror == plan.running
         assert len(mirror) <= rows
     assert sorted(ended) == list(range(len(lives)))

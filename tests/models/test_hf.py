@@ -164,11 +164,11 @@ def test_the_demo_model_knows_a_few_things() -> None:
         "Two plus two equals": ("four", "Monday"),
         "Fish live in the": ("water", "sky above the clouds"),
     }
-    asked = [
+    requests = [
         Request(f"fact-{n}", Prompt("", (), fact), choices)
         for n, (fact, choices) in enumerate(facts.items())
     ]
-    responses = list(model.answer(asked))
+    responses = list(model.answer(requests))
     assert [response.error for response in responses] == [None] * 4
     assert all(response.logprobs[0] > response.logprobs[1] for response in responses)
 
@@ -181,6 +181,6 @@ def test_the_demo_model_talks() -> None:
     plain = Request("plain", Prompt("", (), "The capital of France is"), decoding=decoding)
     prompt = Prompt("You answer in one word.", (), "What is the capital of France?", "")
     chat = Request("chat", prompt, chat=True, decoding=Decoding(max_tokens=30))
-    found = {response.id: response for response in model.answer([plain, chat])}
-    assert all("Paris" in str(response.text) for response in found.values())
-    assert found["chat"].finish_reason == "stop"
+    by_id = {response.id: response for response in model.answer([plain, chat])}
+    assert all("Paris" in str(response.text) for response in by_id.values())
+    assert by_id["chat"].finish_reason == "stop"

@@ -34,8 +34,8 @@ def test_each_row_predicts_the_next_token() -> None:
 
 
 def test_one_token_choices_cost_no_token() -> None:
-    asked = question((7, 8, 9), (1,), (2,), (3,), (4,))
-    segment = build_segment(asked, 2)
+    single = question((7, 8, 9), (1,), (2,), (3,), (4,))
+    segment = build_segment(single, 2)
     assert segment.tokens == (9,)
     assert segment.positions == (2,)
     assert [(item.node, item.token) for item in segment.scored] == [(0, 1), (0, 2), (0, 3), (0, 4)]
@@ -44,8 +44,8 @@ def test_one_token_choices_cost_no_token() -> None:
 
 def test_longer_choices_share_the_context_and_branch() -> None:
     """Rows 5 6 | 1 2 3, 5 6 | 1 4 and 5 6 | 9: the first two also share token 1."""
-    asked = question((5, 6), (1, 2, 3), (1, 4), (9,))
-    segment = build_segment(asked, 0)
+    single = question((5, 6), (1, 2, 3), (1, 4), (9,))
+    segment = build_segment(single, 0)
     assert segment.tokens[:2] == (5, 6)
     assert segment.positions[0:2] == (0, 1)
     # What each scored token's reader has seen, followed back by position and branch.
@@ -56,7 +56,7 @@ def test_longer_choices_share_the_context_and_branch() -> None:
             for place, token in enumerate(segment.tokens[: item.node + 1])
             if segment.branch_of[place] in (0, branch)
         ]
-        row = asked.rows[item.choice]
+        row = single.rows[item.choice]
         assert tuple(seen) == row[: len(seen)]
         assert row[len(seen)] == item.token
         assert segment.positions[item.node] == len(seen) - 1
@@ -77,16 +77,16 @@ def test_common_length() -> None:
 def test_a_subject_is_one_group() -> None:
     """Chance agreement of a few first words must not split a batch."""
     shots = tuple(range(100, 400))
-    asked = [question((*shots, n % 3, n, n), (1,), (2,), index=n) for n in range(20)]
-    (only,) = group_by_prefix(asked)
+    questions = [question((*shots, n % 3, n, n), (1,), (2,), index=n) for n in range(20)]
+    (only,) = group_by_prefix(questions)
     assert only.shared == 300
     assert [q.index for q in only.questions] == list(range(20))
 
 
 def test_subjects_requested_together_are_groups_in_order() -> None:
     subjects = [tuple(range(5)) + tuple(range(100 * s, 100 * s + 80)) for s in (9, 3, 6)]
-    asked = [question((*subjects[n % 3], n, n + 1), (1,), (2,), index=n) for n in range(30)]
-    groups = group_by_prefix(asked)
+    questions = [question((*subjects[n % 3], n, n + 1), (1,), (2,), index=n) for n in range(30)]
+    groups = group_by_prefix(questions)
     assert [part.shared for part in groups] == [85, 85, 85]
     assert [part.questions[0].index for part in groups] == [0, 1, 2]
     assert sorted(q.index for part in groups for q in part.questions) == list(range(30))
@@ -101,7 +101,7 @@ def test_a_prefix_ends_before_the_first_needed_position() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_groups_cost_no_more_than_one_by_one(seed: int) -> None:
     rng = random.Random(seed)
-    asked = [
+    questions = [
         question(
             tuple(rng.choice((0, 1)) for _ in range(rng.randrange(1, 9)))
             + tuple(rng.randrange(9) for _ in range(rng.randrange(1, 300))),
@@ -111,8 +111,8 @@ def test_groups_cost_no_more_than_one_by_one(seed: int) -> None:
         )
         for n in range(rng.randrange(1, 60))
     ]
-    groups = group_by_prefix(asked)
-    assert sorted(q.index for part in groups for q in part.questions) == list(range(len(asked)))
+    groups = group_by_prefix(questions)
+    assert sorted(q.index for part in groups for q in part.questions) == list(range(len(questions)))
     for part in groups:
         beginnings = {q.shareable[: part.shared] for q in part.questions}
         assert len(beginnings) == 1
@@ -121,31 +121,35 @@ def test_groups_cost_no_more_than_one_by_one(seed: int) -> None:
         part.shared + sum(len(q.tree.trunk) - part.shared for q in part.questions)
         for part in groups
     )
-    assert cost <= sum(len(q.tree.trunk) for q in asked)
+    assert cost <= sum(len(q.tree.trunk) for q in questions)
 
 
 def test_deeply_nested_beginnings_end() -> None:
     """Row n begins with n zeros: every prefix of every row is shared by the later ones."""
-    asked = [question((0,) * n + (1, 2), (3,), (4,), index=n) for n in range(1500)]
-    groups = group_by_prefix(asked)
+    questions = [question((0,) * n + (1, 2), (3,), (4,), index=n) for n in range(1500)]
+    groups = group_by_prefix(questions)
     assert sum(len(part.questions) for part in groups) == 1500
 
 
 def test_batches_keep_the_order_where_nothing_is_padded() -> None:
-    asked = [question((0,) * length, (1,), (2,), index=n) for n, length in enumerate((5, 9, 2, 7))]
-    cut = list(split_batches(asked, lambda q: q.tree.size - 1, lambda: 12, padded=False))
+    questions = [
+        question((0,) * length, (1,), (2,), index=n) for n, length in enumerate((5, 9, 2, 7))
+    ]
+    cut = list(split_batches(questions, lambda q: q.tree.size - 1, lambda: 12, padded=False))
     assert [[q.index for q in batch] for batch in cut] == [[0, 1], [2, 3]]
 
 
 def test_batches_sort_by_length_where_padding_costs() -> None:
-    asked = [question((0,) * length, (1,), (2,), index=n) for n, length in enumerate((5, 9, 2, 7))]
-    cut = list(split_batches(asked, lambda q: q.full_size, lambda: 10, padded=True))
+    questions = [
+        question((0,) * length, (1,), (2,), index=n) for n, length in enumerate((5, 9, 2, 7))
+    ]
+    cut = list(split_batches(questions, lambda q: q.full_size, lambda: 10, padded=True))
     assert [[q.index for q in batch] for batch in cut] == [[2, 0], [3], [1]]
 
 
 def test_a_question_larger_than_the_budget_is_a_batch() -> None:
-    asked = [question((0,) * 50, (1,), (2,), index=n) for n in range(3)]
-    cut = split_batches(asked, lambda q: q.tree.size, lambda: 10, padded=False)
+    questions = [question((0,) * 50, (1,), (2,), index=n) for n in range(3)]
+    cut = split_batches(questions, lambda q: q.tree.size, lambda: 10, padded=False)
     assert [len(batch) for batch in cut] == [1, 1, 1]
 
 
@@ -157,7 +161,7 @@ def test_orders_of_one_items_options_are_one_question_with_a_branch_each() -> No
     assert together.parts == tuple(orders)
     assert together.tree.trunk == stem
     assert len(together.tree.branches) == 3
-    assert together.tree.size == 20 + 3 * 4 < sum(one.tree.size for one in orders)
+    assert together.tree.size == 20 + 3 * 4 < sum(order.tree.size for order in orders)
     assert together.shareable == stem
     segment = build_segment(together, 0)
     assert [(item.token, item.choice) for item in segment.scored] == [

@@ -78,7 +78,9 @@ class Machine:
         self.assign()
         for replica in self.scheduler.silent(self.now):
             self.lose(replica)
-        able = [one for one, calls in self.running.items() if calls and one not in self.hung]
+        able = [
+            replica for replica, calls in self.running.items() if calls and replica not in self.hung
+        ]
         if not able:
             self.now += 50
             return
@@ -128,7 +130,7 @@ def test_every_request_gets_exactly_one_response(count, replicas, samples, seed,
     machine.scheduler.submit(batch(), sent[count * samples :])
     machine.run()
     both = machine.answers + machine.errors
-    assert both == Counter(f"{one.id}/{one.sample}" for one in sent)
+    assert both == Counter(f"{accepted.id}/{accepted.sample}" for accepted in sent)
     bad = set().union(*faults.values())
     # A fault costs no other item than its own.
     assert {key.partition("/")[0] for key in machine.errors} == bad
@@ -220,7 +222,7 @@ def test_a_replica_stays_with_its_prefix_and_the_most_expensive_comes_first():
     assert served[0][0] == "b"
     assert served[1][0] == "c"
     for groups in served.values():
-        changes = sum(one != other for one, other in pairwise(groups))
+        changes = sum(group != other for group, other in pairwise(groups))
         assert changes <= len(set(groups))
 
 

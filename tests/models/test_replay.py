@@ -109,7 +109,10 @@ def test_every_kind_of_file(tmp_path: Path, name: str) -> None:
 def test_a_zip_of_lines(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "f.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("answers.jsonl", '{"item": "i", "text": "A"}\n{"item": "j", "text": "B"}')
-    assert [one.text for one in ask(tmp_path / "f.zip", request("j"), request("i"))] == ["B", "A"]
+    assert [response.text for response in ask(tmp_path / "f.zip", request("j"), request("i"))] == [
+        "B",
+        "A",
+    ]
 
 
 @pytest.mark.parametrize("name", PACKED)
@@ -127,8 +130,8 @@ def test_a_mapping_names_the_fields(tmp_path: Path, name: str) -> None:
         f"{path}?text=by.large.solution&item={{category}}-{{question_id:04d}}&name=large"
     )
     assert model.name == "large"
-    found = model.answer([request("computer_science-0071"), request("computer_science-0070")])
-    assert [answer.text for answer in found] == ["1!", "0!"]
+    responses = model.answer([request("computer_science-0071"), request("computer_science-0070")])
+    assert [answer.text for answer in responses] == ["1!", "0!"]
 
 
 def test_items_may_be_numbered_by_field_or_by_place(tmp_path: Path) -> None:
@@ -141,8 +144,8 @@ def test_items_may_be_numbered_by_field_or_by_place(tmp_path: Path) -> None:
         ("idx", ("12", "7")),
         ("a+b {idx}", (safe_id("a+b 12"), safe_id("a+b 7"))),
     ):
-        found = ask_with(f"{path}?text=out&item={pattern}", *map(request, names))
-        assert [one.text for one in found] == ["a", "b"], (pattern, found)
+        responses = ask_with(f"{path}?text=out&item={pattern}", *map(request, names))
+        assert [response.text for response in responses] == ["a", "b"], (pattern, responses)
 
 
 def ask_with(spec: str, *requests: Request) -> list[Response]:
@@ -168,8 +171,8 @@ def test_lists_in_lists_and_a_first_sample(tmp_path: Path) -> None:
         {"doc_id": 3, "resps": [["b"], ["c"]], "n": 1},
     )
     spec = f"{path}?text=resps&item=gsm8k-{{doc_id:04d}}&sample=n"
-    found = ask_with(spec, *(replace(request("gsm8k-0003"), sample=n) for n in range(3)))
-    assert [one.text for one in found] == ["a", "b", "c"]
+    responses = ask_with(spec, *(replace(request("gsm8k-0003"), sample=n) for n in range(3)))
+    assert [response.text for response in responses] == ["a", "b", "c"]
 
 
 def test_a_mapping_of_log_probabilities_and_finish_reasons(tmp_path: Path) -> None:
@@ -270,16 +273,16 @@ def test_published_outputs_are_read_as_they_are(data: Path) -> None:
 
 def test_an_item_that_was_not_recorded_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path / "f.jsonl", {"item": "i", "text": "B"})
-    missing, found = ask(path, request("j"), request("i"))
+    missing, recorded = ask(path, request("j"), request("i"))
     assert missing.error == "no recorded answer for j"
-    assert (found.id, found.text) == ("i", "B")
+    assert (recorded.id, recorded.text) == ("i", "B")
 
 
 def test_an_answer_to_another_prompt_is_refused(tmp_path: Path) -> None:
-    asked = request("i", "the prompt")
-    row = {"item": "i", "text": "B", "prompt_sha256": asked.prompt.sha256}
+    original = request("i", "the prompt")
+    row = {"item": "i", "text": "B", "prompt_sha256": original.prompt.sha256}
     path = write(tmp_path / "f.jsonl", row)
-    right, wrong = ask(path, asked, request("i", "another prompt"))
+    right, wrong = ask(path, original, request("i", "another prompt"))
     assert right.text == "B"
     assert wrong.text is None
     assert wrong.error is not None
@@ -300,23 +303,23 @@ def test_one_answer_is_kept_for_every_prompt_and_the_last_line_counts(tmp_path: 
 
 
 def test_records_of_a_run_can_be_replayed(tmp_path: Path) -> None:
-    asked = request("i", choices=("A", "B"))
-    common = {"benchmark": "mine", "prompt_sha256": asked.prompt.sha256, "text": None}
+    original = request("i", choices=("A", "B"))
+    common = {"benchmark": "mine", "prompt_sha256": original.prompt.sha256, "text": None}
     rows = [
         {"item": "i", **common, "logprobs": [], "error": "out of memory"},
         {"item": "i", **common, "logprobs": [-0.5, -1.5], "error": None},
         {"item": "j", **common, "logprobs": [], "error": "out of memory"},
     ]
     path = write(tmp_path / "records.jsonl", *rows, end=b'{"item": "i", "logpr')
-    good, bad = ask(path, asked, request("j", choices=("A", "B")))
+    good, bad = ask(path, original, request("j", choices=("A", "B")))
     assert good.logprobs == (-0.5, -1.5)
     assert bad.error == "out of memory"
 
 
 def test_records_in_other_orders_are_found_by_their_arm(tmp_path: Path) -> None:
     """Also where two of them show the same: a gold at A is moved to A."""
-    asked = request("i", choices=("A", "B"))
-    common = {"item": "i", "benchmark": "mine", "prompt_sha256": asked.prompt.sha256}
+    original = request("i", choices=("A", "B"))
+    common = {"item": "i", "benchmark": "mine", "prompt_sha256": original.prompt.sha256}
     names = ("test@A", "both@A")
     new = [
         {**common, "protocol": "p", "logprobs": [-1.0, -2.0]},
@@ -332,10 +335,12 @@ def test_records_in_other_orders_are_found_by_their_arm(tmp_path: Path) -> None:
     ]
     for rows in (new, old):
         path = write(tmp_path / "records.jsonl", *rows)
-        requests = [replace(asked, arm=name) for name in ("both@A", "", "test@A", "shots@A")]
+        requests = [replace(original, arm=name) for name in ("both@A", "", "test@A", "shots@A")]
         both, plain, test, none = ask(path, *requests)
-        assert [one.logprobs[1] for one in (plain, test, both)] == [-2.0, -3.0, -4.0]
-        assert [one.arm for one in (both, plain, test, none)] == [one.arm for one in requests]
+        assert [response.logprobs[1] for response in (plain, test, both)] == [-2.0, -3.0, -4.0]
+        assert [entry.arm for entry in (both, plain, test, none)] == [
+            entry.arm for entry in requests
+        ]
         assert none.error == "no recorded answer for i, shots@A"
 
 
@@ -398,11 +403,11 @@ def test_a_file_without_named_answers_is_reported_in_one_line(tmp_path: Path) ->
 
 
 def test_name_and_fingerprint(tmp_path: Path) -> None:
-    one = open_model(str(write(tmp_path / "my model.v2.jsonl.gz", {"item": "i", "text": "B"})))
+    model = open_model(str(write(tmp_path / "my model.v2.jsonl.gz", {"item": "i", "text": "B"})))
     two = open_model(str(write(tmp_path / "two.jsonl", {"item": "i", "text": "C"})))
-    assert one.name == "my_model.v2"
-    assert len(one.fingerprint) == 16
-    assert one.fingerprint != two.fingerprint
+    assert model.name == "my_model.v2"
+    assert len(model.fingerprint) == 16
+    assert model.fingerprint != two.fingerprint
 
 
 @pytest.mark.parametrize("name", ["f.jsonl", "f.jsonl.gz"])

@@ -29,8 +29,8 @@ def rows(*values: list[float]) -> Any:
 
 def kept(**settings: float) -> list[int]:
     decoding = Decoding(temperature=1.0, **settings)  # type: ignore[arg-type]
-    found = sampling_weights(rows(LOGITS), 1.0, decoding.top_p, decoding.top_k, decoding.min_p)[0]
-    return [token for token, mass in enumerate(found.tolist()) if mass > 0]
+    weights = sampling_weights(rows(LOGITS), 1.0, decoding.top_p, decoding.top_k, decoding.min_p)[0]
+    return [token for token, mass in enumerate(weights.tolist()) if mass > 0]
 
 
 def test_temperature_zero_takes_the_first_of_the_largest() -> None:
@@ -103,10 +103,10 @@ def test_frequencies_are_the_probabilities() -> None:
     n = 4000
     logits = rows(LOGITS).repeat(n, 1)
     draws = [(i + 0.5) / n for i in range(n)]
-    found = Counter(choose_tokens(logits, [Decoding(temperature=1.0)] * n, draws))
+    frequencies = Counter(choose_tokens(logits, [Decoding(temperature=1.0)] * n, draws))
     expected = rows(LOGITS).softmax(-1)[0].tolist()
     for token, probability in enumerate(expected):
-        assert found[token] / n == pytest.approx(probability, abs=1e-3)
+        assert frequencies[token] / n == pytest.approx(probability, abs=1e-3)
 
 
 def test_a_long_tail_keeps_its_mass() -> None:

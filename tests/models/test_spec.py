@@ -61,7 +61,7 @@ def test_options(models: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rest", "told"),
+    ("rest", "reason"),
     [
         ("", "no model named"),
         ("gpt2?dtyp=bf16", "unknown option 'dtyp'; did you mean 'dtype'?"),
@@ -86,11 +86,11 @@ def test_options(models: Path) -> None:
         ("./checkpoint-9000?revision=main", "revision is for names on the hub"),
     ],
 )
-def test_mistakes_are_reported_in_one_line(models: Path, rest: str, told: str) -> None:
+def test_mistakes_are_reported_in_one_line(models: Path, rest: str, reason: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_spec(rest)
     message = str(caught.value)
-    assert told in message
+    assert reason in message
     assert "\n" not in message
     assert message.startswith(f"hf:{rest}")
 

@@ -89,11 +89,11 @@ def test_a_thought_is_split_off_before_stop_strings(
 
 def pieces(text: str, cuts: Sequence[int]) -> list[str]:
     """A text as tokens of the given lengths."""
-    found, begin = [], 0
+    parts, begin = [], 0
     for length in cuts:
-        found.append(text[begin : begin + length])
+        parts.append(text[begin : begin + length])
         begin += length
-    return [piece for piece in (*found, text[begin:]) if piece]
+    return [piece for piece in (*parts, text[begin:]) if piece]
 
 
 def stops_at(tokens: list[str], stop: tuple[str, ...], *, opened: bool = False) -> int | None:
@@ -171,16 +171,16 @@ def test_watching_token_by_token_finds_what_is_in_the_whole_text(
 
 def test_only_the_last_tokens_are_decoded() -> None:
     """Otherwise the work would grow with the square of the length."""
-    asked: list[int] = []
+    decoded: list[int] = []
 
     def decode(ids: Sequence[int]) -> str:
-        asked.append(len(ids))
+        decoded.append(len(ids))
         return "x" * len(ids)
 
     watch = StopWatcher(decode, ("Q:",))
     for count in range(1, 1001):
         assert not watch.stopped(range(count))
-    assert max(asked[2:]) < 20
-    asked.clear()
+    assert max(decoded[2:]) < 20
+    decoded.clear()
     assert not StopWatcher(decode, ()).stopped(range(5))
-    assert asked == []
+    assert decoded == []

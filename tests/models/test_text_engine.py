@@ -33,13 +33,13 @@ def by_transformers(model: Any, tokenizer: Any, torch: Any, request: Request) ->
     else:
         row = tokenizer(request.prompt.text).input_ids
     # Without a mask it would take the BOS, which is the padding token here, for padding.
-    found = model.generate(
+    generated = model.generate(
         torch.tensor([row]),
         attention_mask=torch.ones(1, len(row), dtype=torch.long),
         max_new_tokens=request.decoding.max_tokens,
         do_sample=False,
     )
-    return list(found[0, len(row) :].tolist())
+    return list(generated[0, len(row) :].tolist())
 
 
 FAMILIES = ["Llama", "Qwen3", "GPT2", "Gemma3Text", "Gemma2", "Mistral", "Mamba"]
@@ -103,7 +103,7 @@ def test_text_does_not_depend_on_batches_order_or_selection(
     sampled = Decoding(max_tokens=LENGTH, temperature=1.0, top_p=0.9)
     both = [
         *text_requests,
-        *(replace(one, id=f"s-{one.id}", decoding=sampled) for one in text_requests),
+        *(replace(request, id=f"s-{request.id}", decoding=sampled) for request in text_requests),
     ]
     expected = texts(make_text_engine(), both)
     assert texts(make_text_engine(rows=rows, batch_tokens=budget), both) == expected
@@ -129,8 +129,8 @@ def test_samples_differ_and_can_be_had_again(
 ) -> None:
     sampled = Decoding(max_tokens=LENGTH, temperature=1.0)
     many = [
-        replace(one, sample=sample, decoding=sampled)
-        for one in text_requests[:3]
+        replace(request, sample=sample, decoding=sampled)
+        for request in text_requests[:3]
         for sample in range(5)
     ]
     expected = texts(make_text_engine(), many)
@@ -139,13 +139,15 @@ def test_samples_differ_and_can_be_had_again(
     assert texts(make_text_engine(), [many[7]]) == {
         (many[7].id, many[7].sample): expected["q-1", 2]
     }
-    other = texts(make_text_engine(), [replace(one, seed=1) for one in many])
+    other = texts(make_text_engine(), [replace(request, seed=1) for request in many])
     assert not set(other.values()) & set(expected.values())
     # Low temperature is nearly greedy: what is drawn follows the logits.
     cold = Decoding(max_tokens=LENGTH, temperature=1e-4)
     greedy = texts(make_text_engine(), text_requests[:3])
     assert (
-        texts(make_text_engine(), [replace(one, decoding=cold) for one in text_requests[:3]])
+        texts(
+            make_text_engine(), [replace(request, decoding=cold) for request in text_requests[:3]]
+        )
         == greedy
     )
 
@@ -165,7 +167,7 @@ def test_samples_read_their_prompt_once_and_the_shots_too(
     engine._packed._forward = counting
     sampled = Decoding(max_tokens=4, temperature=1.0)
     some = text_requests[:3]
-    many = [replace(one, sample=n, decoding=sampled) for one in some for n in range(6)]
+    many = [replace(request, sample=n, decoding=sampled) for request in some for n in range(6)]
     lengths = {response.id: response.prompt_tokens for response in engine.answer(many)}
     prefix = read[0]
     assert prefix > 60
@@ -238,7 +240,7 @@ def test_a_stop_string_that_is_a_special_token_ends_the_text(
 def test_chat_with_system_message_shots_and_a_prefix(
     torch: Any, llama: Any, tokenizer: Any, make_text_engine: Any, text_requests: list[Request]
 ) -> None:
-    chats = [replace(one, chat=True) for one in text_requests]
+    chats = [replace(request, chat=True) for request in text_requests]
     begun = replace(chats[0], id="begun", prompt=replace(chats[0].prompt, prefix="Answer: A"))
     responses = {response.id: response for response in make_text_engine().answer([*chats, begun])}
     for request in (*chats, begun):
@@ -253,7 +255,8 @@ def test_a_long_text_does_not_hold_up_the_others(
     """Short ones behind a long one are answered before it, and its row's neighbour is refilled."""
     short, long = Decoding(max_tokens=3), Decoding(max_tokens=60)
     mixed = [
-        replace(one, decoding=long if n == 0 else short) for n, one in enumerate(text_requests)
+        replace(request, decoding=long if n == 0 else short)
+        for n, request in enumerate(text_requests)
     ]
     engine = make_text_engine(rows=2)
     assert engine._decoder is not None
@@ -295,13 +298,13 @@ def test_two_calls_may_be_answered_by_turns(
     engine = make_text_engine(rows=3)
     expected = texts(make_text_engine(), text_requests)
     first, second = engine.answer(text_requests[:7]), engine.answer(text_requests[7:])
-    found = {}
+    by_turns = {}
     for answers in (first, second, first, second, first, first, second):
         response = next(answers)
-        found[response.id, 0] = response.text
+        by_turns[response.id, 0] = response.text
     for response in (*first, *second):
-        found[response.id, 0] = response.text
-    assert found == expected
+        by_turns[response.id, 0] = response.text
+    assert by_turns == expected
     # A call that is left unfinished gives its rows back.
     third = engine.answer(text_requests)
     next(third)
@@ -324,7 +327,9 @@ def test_texts_by_transformers_are_sampled_alike(
     build: Any, make_text_engine: Any, text_requests: list[Request]
 ) -> None:
     """Both paths draw the same random numbers."""
-    sampled = [replace(one, decoding=Decoding(LENGTH, temperature=1.0)) for one in text_requests]
+    sampled = [
+        replace(request, decoding=Decoding(LENGTH, temperature=1.0)) for request in text_requests
+    ]
     model = build("Llama")
     expected = texts(make_text_engine(model), sampled)
     engine = make_text_engine(model)

@@ -30,14 +30,14 @@ def test_prompts_that_are_too_long_lose_shots_and_report_it(
     question = next(q for n in range(99) if len(tokenizer(q := "sea " * n).input_ids) > 85)
     long = replace(text_requests[0], id="long", prompt=Prompt("", (), question))
     hopeless = replace(text_requests[0], id="hopeless", prompt=Prompt("", (), "word " * 200))
-    found = {response.id: response for response in engine.answer([*text_requests, long, hopeless])}
-    assert found["q-0"].dropped_shots > 0
-    assert found["q-0"].error is None
-    assert found["q-0"].prompt_tokens + LENGTH <= 100
-    assert found["long"].error is None
-    assert found["long"].completion_tokens == 100 - found["long"].prompt_tokens < LENGTH
-    assert found["long"].finish_reason == "length"
-    assert "window is 100" in str(found["hopeless"].error)
+    by_id = {response.id: response for response in engine.answer([*text_requests, long, hopeless])}
+    assert by_id["q-0"].dropped_shots > 0
+    assert by_id["q-0"].error is None
+    assert by_id["q-0"].prompt_tokens + LENGTH <= 100
+    assert by_id["long"].error is None
+    assert by_id["long"].completion_tokens == 100 - by_id["long"].prompt_tokens < LENGTH
+    assert by_id["long"].finish_reason == "length"
+    assert "window is 100" in str(by_id["hopeless"].error)
 
 
 def test_out_of_memory_goes_on_with_fewer_texts(
@@ -69,7 +69,9 @@ def test_out_of_memory_goes_on_with_fewer_texts(
 def test_sampled_text_survives_a_failure_unchanged(
     torch: Any, make_text_engine: Any, text_requests: list[Request]
 ) -> None:
-    sampled = [replace(one, decoding=Decoding(LENGTH, temperature=1.0)) for one in text_requests]
+    sampled = [
+        replace(request, decoding=Decoding(LENGTH, temperature=1.0)) for request in text_requests
+    ]
     expected = texts(make_text_engine(), sampled)
     engine = make_text_engine()
     assert engine._decoder is not None
@@ -111,7 +113,9 @@ def test_only_a_prompt_that_fails_alone_is_an_error(
     assert engine._decoder is not None
     begin = engine._decoder.begin
     poison = next(
-        tokenizer(one.prompt.text).input_ids for one in text_requests if one.id == "own-1"
+        tokenizer(request.prompt.text).input_ids
+        for request in text_requests
+        if request.id == "own-1"
     )
 
     def failing(rows: Any, prefix: Any) -> Any:
@@ -120,12 +124,12 @@ def test_only_a_prompt_that_fails_alone_is_an_error(
         return begin(rows, prefix)
 
     engine._decoder.begin = failing
-    found = {response.id: response for response in engine.answer(text_requests)}
-    failed = [name for name, response in found.items() if response.error]
+    by_id = {response.id: response for response in engine.answer(text_requests)}
+    failed = [name for name, response in by_id.items() if response.error]
     assert failed == ["own-1"]
-    assert found["own-1"].error == "IndexError: index out of range in self"
-    assert found["own-1"].text is None
-    for name, response in found.items():
+    assert by_id["own-1"].error == "IndexError: index out of range in self"
+    assert by_id["own-1"].text is None
+    for name, response in by_id.items():
         if name != "own-1":
             assert response.text == expected[name, 0]
 
@@ -217,13 +221,13 @@ def test_texts_by_transformers_fail_one_by_one_too(
     finish = text_module.GenerateFallback.finish
 
     def failing(self: Any, batch: Any) -> None:
-        if any(one.prompt.index == 6 for one in batch):
+        if any(generation.prompt.index == 6 for generation in batch):
             raise RuntimeError("no")
         finish(self, batch)
 
     monkeypatch.setattr(text_module.GenerateFallback, "finish", failing)
-    found: list[Response] = list(engine.answer(text_requests))
-    assert [response.id for response in found if response.error] == [text_requests[6].id]
-    for response in found:
+    responses: list[Response] = list(engine.answer(text_requests))
+    assert [response.id for response in responses if response.error] == [text_requests[6].id]
+    for response in responses:
         if not response.error:
             assert response.text == expected[response.id, 0]

@@ -24,13 +24,13 @@ def scripted(engine: TextEngine, tokenizer: Any, words: list[str], torch: Any) -
     tokens = [i for word in words for i in tokenizer(word, add_special_tokens=False).input_ids]
     decoder = engine._decoder
     assert decoder is not None
-    said: list[int] = []
+    steps: list[int] = []
 
     def logits(count: int) -> Any:
-        found = torch.zeros(count, len(tokenizer))
-        found[:, tokens[len(said)] if len(said) < len(tokens) else 1] = 9.0
-        said.append(0)
-        return found
+        logits_of_step = torch.zeros(count, len(tokenizer))
+        logits_of_step[:, tokens[len(steps)] if len(steps) < len(tokens) else 1] = 9.0
+        steps.append(0)
+        return logits_of_step
 
     begin, step = decoder.begin, decoder.step
     decoder.begin = lambda rows, prefix: logits(len(begin(rows, prefix)))  # type: ignore[method-assign]

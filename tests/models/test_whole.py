@@ -50,32 +50,32 @@ def test_a_batch_gives_what_each_text_gives_alone(
     model = build(family, **settings)
     whole = GenerateFallback(model, torch.device("cpu"))
     texts = [text(prompt, 12 + 3 * n) for n, prompt in enumerate(PROMPTS)]
-    for batch in [texts] if whole.pads else [[one] for one in texts]:
+    for batch in [texts] if whole.pads else [[single] for single in texts]:
         whole.finish(batch)
-    for one, prompt in zip(texts, PROMPTS, strict=True):
-        assert one.tokens == greedy(torch, model, prompt, one.prompt.limit)
-        assert one.finish == "length"
+    for generation, prompt in zip(texts, PROMPTS, strict=True):
+        assert generation.tokens == greedy(torch, model, prompt, generation.prompt.limit)
+        assert generation.finish == "length"
 
 
 def test_a_text_that_is_begun_is_continued(torch: Any, llama: Any) -> None:
     """What a failed batch leaves behind is not made again."""
     expected = greedy(torch, llama, PROMPTS[0], 12)
-    one, other = text(PROMPTS[0], 12), text(PROMPTS[1], 4)
+    begun, other = text(PROMPTS[0], 12), text(PROMPTS[1], 4)
     for token in expected[:5]:
-        one.add(token)
-    GenerateFallback(llama, torch.device("cpu")).finish([other, one])
-    assert one.tokens == expected
+        begun.add(token)
+    GenerateFallback(llama, torch.device("cpu")).finish([other, begun])
+    assert begun.tokens == expected
     assert len(other.tokens) == 4
 
 
 def test_a_text_that_ended_is_left_alone(torch: Any, llama: Any) -> None:
     expected = greedy(torch, llama, PROMPTS[0], 12)
     place = next(n for n in range(1, 12) if expected[n] not in expected[:n])
-    one = text(PROMPTS[0], 12, frozenset({expected[place]}))
+    ended = text(PROMPTS[0], 12, frozenset({expected[place]}))
     other = text(PROMPTS[1], 12)
-    GenerateFallback(llama, torch.device("cpu")).finish([one, other])
-    assert one.tokens == expected[: place + 1]
-    assert one.finish == "stop"
+    GenerateFallback(llama, torch.device("cpu")).finish([ended, other])
+    assert ended.tokens == expected[: place + 1]
+    assert ended.finish == "stop"
     assert other.tokens == greedy(torch, llama, PROMPTS[1], 12)
 
 

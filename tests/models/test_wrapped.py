@@ -77,10 +77,10 @@ def asking(value, base=Right):
     ],
 )
 def test_an_object_that_cannot_answer_is_refused(value, line):
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as caught:
         as_model(value)
-    assert line in str(told.value)
-    assert "\n" not in str(told.value)
+    assert line in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 class Least(Model):

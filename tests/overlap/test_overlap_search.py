@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from pytest_llmeval.overlap import search
 from pytest_llmeval.overlap.index import build_index
 from pytest_llmeval.overlap.index import window_hashes
 from pytest_llmeval.overlap.report import GPT3
@@ -20,6 +19,7 @@ from pytest_llmeval.overlap.report import PALM
 from pytest_llmeval.overlap.report import FileMatch
 from pytest_llmeval.overlap.report import IndexedItem
 from pytest_llmeval.overlap.report import merged
+from pytest_llmeval.overlap.search import PASSAGE
 from pytest_llmeval.overlap.search import Search
 from pytest_llmeval.overlap.search import item_text
 from pytest_llmeval.overlap.words import is_boundary
@@ -34,13 +34,13 @@ ORACLES = REPOSITORY.parent / "shared" / "reference" / "contamination_oracles.js
 
 def searched(items, documents):
     """Search, as the brute force returns it."""
-    found = Search(build_index([items]))
+    search = Search(build_index([items]))
     for number, document in enumerate(documents, start=1):
-        found.add(number, (document,))
-    found.finish()
+        search.add(number, (document,))
+    search.finish()
     return {
         item: Overlap(frozenset(k for ends in seen for k in range(*ends)), match.words)
-        for item, seen, match in found.matches()
+        for item, seen, match in search.matches()
     }
 
 
@@ -69,7 +69,7 @@ def test_long_documents_are_cut_without_a_loss(seed, vocabulary):
     items = [" ".join(text[k : k + 12]) for k in random_words.sample(range(880), 5)]
     document = " ".join(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "BLOCK", 100)
+        patch.setattr("pytest_llmeval.overlap.search.BLOCK", 100)
         cut = searched(items, [document])
     assert cut == searched(items, [document]) == overlaps(items, [document])
 
@@ -108,13 +108,13 @@ def test_the_order_of_words_changes_the_hash():
 @pytest.mark.skipif(not ORACLES.exists(), reason="no exact numbers")
 def test_exact_numbers():
     for case in json.loads(ORACLES.read_text())["overlap"]:
-        found = Search(build_index([[case["item"]]]))
+        search = Search(build_index([[case["item"]]]))
         for number, document in enumerate(case["documents"], start=1):
-            found.add(number, (document,))
-        found.finish()
+            search.add(number, (document,))
+        search.finish()
         matches = {
             f"i{number}": FileMatch(seen, match.words, match.place, match.passage)
-            for number, seen, match in found.matches()
+            for number, seen, match in search.matches()
         }
         item = IndexedItem("i0", "s", case["words"], case["windows"], judged=True)
         part = merged("b", "h", [item], 8, [("f", matches)])
@@ -158,24 +158,24 @@ def test_benchmarks_without_long_items_find_nothing():
 
 def test_a_match_has_its_document_and_passage():
     item = "Which of these is the largest planet in our solar system?"
-    found = Search(build_index([[item]]))
-    found.add(3, ("nothing",))
-    found.add(7, (f"before. {item.upper()} — after",))
-    found.add(8, (item,))  # as long, but later
-    found.finish()
-    ((_, _, match),) = found.matches()
+    search = Search(build_index([[item]]))
+    search.add(3, ("nothing",))
+    search.add(7, (f"before. {item.upper()} — after",))
+    search.add(8, (item,))  # as long, but later
+    search.finish()
+    ((_, _, match),) = search.matches()
     assert (match.words, match.place) == (11, 7)
     assert match.passage == "WHICH OF THESE IS THE LARGEST PLANET IN OUR SOLAR SYSTEM"
-    assert found.documents == 3
+    assert search.documents == 3
 
 
 def test_a_match_in_a_text_file_has_its_line():
     item = "Which of these is the largest planet in our solar system?"
     filler = "filler words without any meaning\n" * 40_000
-    found = Search(build_index([[item]]))
-    found.add(1, (filler, f"{item}\n", filler), by_line=True)
-    found.finish()
-    ((_, _, match),) = found.matches()
+    search = Search(build_index([[item]]))
+    search.add(1, (filler, f"{item}\n", filler), by_line=True)
+    search.finish()
+    ((_, _, match),) = search.matches()
     assert match.place == 40_001
 
 
@@ -187,13 +187,13 @@ def test_no_match_crosses_documents():
 
 def test_a_long_passage_is_shortened():
     item = " ".join(f"word{k}" for k in range(200))
-    found = Search(build_index([[item]]))
-    found.add(1, (item,))
-    found.finish()
-    ((_, _, match),) = found.matches()
+    search = Search(build_index([[item]]))
+    search.add(1, (item,))
+    search.finish()
+    ((_, _, match),) = search.matches()
     assert match.passage.startswith("word0 word1 ")
     assert match.passage.endswith(" word199")
-    assert len(match.passage) == search.PASSAGE + 3
+    assert len(match.passage) == PASSAGE + 3
 
 
 def test_a_repetitive_document_takes_bounded_memory():

@@ -73,13 +73,13 @@ def ask_lm_eval(
         bootstrap_iters=0,
         **options,
     )
-    asked: dict[str, dict[int, dict[int, tuple[str, str]]]] = {task: {} for task in tasks}
+    by_task: dict[str, dict[int, dict[int, tuple[str, str]]]] = {task: {} for task in tasks}
     for request in model.requests:
-        choices = asked[request.task_name].setdefault(int(request.doc_id), {})
+        choices = by_task[request.task_name].setdefault(int(request.doc_id), {})
         choices[request.idx] = request.args
     return {
-        task: [[found[n] for n in sorted(found)] for _, found in sorted(documents.items())]
-        for task, documents in asked.items()
+        task: [[numbered[n] for n in sorted(numbered)] for _, numbered in sorted(documents.items())]
+        for task, documents in by_task.items()
     }
 
 
@@ -131,18 +131,18 @@ def test_one_task(
     data: Path, task: str, benchmark: Benchmark, shots: int, limit: int | None
 ) -> None:
     dataset = read(benchmark, data)
-    asked = ask_lm_eval([task], limit, shots)[task]
+    documents = ask_lm_eval([task], limit, shots)[task]
     protocol = bound(benchmark, dataset, shots)
-    assert len(asked) == (limit or len(dataset.items))
-    for theirs, item in zip(asked, dataset.items, strict=False):
+    assert len(documents) == (limit or len(dataset.items))
+    for theirs, item in zip(documents, dataset.items, strict=False):
         assert pairs(protocol, dataset, item) == theirs, item.id
 
 
 def test_truthfulqa_has_the_same_choices_in_another_order(data: Path) -> None:
     dataset = truthfulqa().source(data)
-    asked = ask_lm_eval(["truthfulqa_mc1"], None)["truthfulqa_mc1"]
+    documents = ask_lm_eval(["truthfulqa_mc1"], None)["truthfulqa_mc1"]
     protocol = bound(truthfulqa(), dataset, 0)
-    for theirs, item in zip(asked, dataset.items, strict=True):
+    for theirs, item in zip(documents, dataset.items, strict=True):
         ours = pairs(protocol, dataset, item)
         assert sorted(ours) == sorted(theirs), item.id
         assert ours[item.gold] == theirs[0], item.id
@@ -155,10 +155,10 @@ def test_cmmlu(data: Path, shots: int) -> None:
     sizes = dataset.subject_sizes()
     assert len(sizes) == 67
     protocol = bound(cmmlu(), dataset, shots)
-    found = ask_lm_eval([f"cmmlu_{subject}" for subject in sizes], 5, shots)
+    by_task = ask_lm_eval([f"cmmlu_{subject}" for subject in sizes], 5, shots)
     for subject in sizes:
         items = [item for item in dataset.items if item.subject == subject][:5]
-        for theirs, item in zip(found[f"cmmlu_{subject}"], items, strict=True):
+        for theirs, item in zip(by_task[f"cmmlu_{subject}"], items, strict=True):
             assert pairs(protocol, dataset, item) == theirs, item.id
 
 
@@ -175,8 +175,8 @@ def test_include(data: Path, tmp_path: Path) -> None:
         "include_base_44_albanian_arts_humanities": dataset.items[5:10],
         "include_base_44_hebrew_driving_license": dataset.items[10:],
     }
-    for task, asked in ask_lm_eval(list(tasks), None).items():
-        for theirs, item in zip(asked, tasks[task], strict=True):
+    for task, documents in ask_lm_eval(list(tasks), None).items():
+        for theirs, item in zip(documents, tasks[task], strict=True):
             assert pairs(protocol, dataset, item) == theirs, item.id
 
 
@@ -192,7 +192,7 @@ def test_include(data: Path, tmp_path: Path) -> None:
 )
 def test_in_a_chat(data: Path, task: str, benchmark: Benchmark, shots: int) -> None:
     dataset = read(benchmark, data)
-    asked = ask_lm_eval([task], 5, shots, apply_chat_template=True, fewshot_as_multiturn=True)
+    by_task = ask_lm_eval([task], 5, shots, apply_chat_template=True, fewshot_as_multiturn=True)
     protocol = bound(benchmark, dataset, shots, chat=True)
-    for theirs, item in zip(asked[task], dataset.items, strict=False):
+    for theirs, item in zip(by_task[task], dataset.items, strict=False):
         assert pairs(protocol, dataset, item) == theirs, item.id

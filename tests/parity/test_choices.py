@@ -48,17 +48,17 @@ def lm(weights: Path) -> Any:
     models = pytest.importorskip("lm_eval.models.huggingface", reason="tox -e parity")
 
     class Listening(models.HFLM):
-        asked: dict[tuple[str, str], Asked]
+        scored: dict[tuple[str, str], Asked]
 
         def _loglikelihood_tokens(self, requests: Any, *args: Any, **options: Any) -> Any:
             requests = list(requests)
             results = super()._loglikelihood_tokens(requests, *args, **options)
             for (key, context, continuation), (value, _) in zip(requests, results, strict=True):
-                self.asked[key] = Asked((*context, *continuation), float(value))
+                self.scored[key] = Asked((*context, *continuation), float(value))
             return results
 
     model = Listening(pretrained=str(weights), dtype="float32", device="cpu", batch_size=1)
-    model.asked = {}
+    model.scored = {}
     return model
 
 
@@ -98,22 +98,22 @@ def pairs(
             for prompt, choice in zip(request.prompts, request.choices, strict=True)
         ]
         assert sorted(ours) == sorted(map(tuple, sample["arguments"])), request.id
-        yield Pair(request, answers[request.id], tuple(lm.asked[key] for key in ours), sample)
+        yield Pair(request, answers[request.id], tuple(lm.scored[key] for key in ours), sample)
 
 
 def chosen(values: Sequence[float]) -> int:
     return max(range(len(values)), key=lambda choice: values[choice])
 
 
-def check(found: Sequence[Pair], encoder: Encoder) -> float:
+def check(compared: Sequence[Pair], encoder: Encoder) -> float:
     """Assert equality item by item; the largest difference of a log-probability."""
-    questions, refused = encoder.encode_questions([pair.request for pair in found])
+    questions, refused = encoder.encode_questions([pair.request for pair in compared])
     assert not refused
     largest = 0.0
-    for pair, question in zip(found, questions, strict=True):
+    for pair, question in zip(compared, questions, strict=True):
         assert pair.response.error is None
-        assert list(question.rows) == [asked.tokens for asked in pair.theirs], pair.request.id
-        theirs = [asked.logprob for asked in pair.theirs]
+        assert list(question.rows) == [theirs.tokens for theirs in pair.theirs], pair.request.id
+        theirs = [choice.logprob for choice in pair.theirs]
         ours = pair.response.logprobs
         largest = max(largest, *(abs(a - b) for a, b in zip(ours, theirs, strict=True)))
         assert largest <= TOLERANCE, pair.request.id
@@ -144,11 +144,11 @@ def test_mmlu_five_shots_every_subject(
     answers = {response.id: response for response in model.answer(every)}
     samples = evaluate(lm, [f"mmlu_{subject}" for subject in requests], 5, PER_SUBJECT)
     largest = 0.0
-    for subject, asked in requests.items():
-        found = list(pairs(lm, samples[f"mmlu_{subject}"], asked, answers))
-        assert len(found) == PER_SUBJECT
-        largest = max(largest, check(found, encoder))
-        for pair in found:
+    for subject, requests_of_subject in requests.items():
+        compared = list(pairs(lm, samples[f"mmlu_{subject}"], requests_of_subject, answers))
+        assert len(compared) == PER_SUBJECT
+        largest = max(largest, check(compared, encoder))
+        for pair in compared:
             ours = chosen(pair.response.logprobs)
             assert float(ours == pair.sample["target"]) == pair.sample["acc"]
     with capsys.disabled():
@@ -181,34 +181,36 @@ def test_benchmark(
     count: int,
 ) -> None:
     dataset = benchmark.source(data)
-    protocol = next(one for one in benchmark.protocols if one.name == "lmeval").bound_to(dataset)
+    protocol = next(
+        protocol for protocol in benchmark.protocols if protocol.name == "lmeval"
+    ).bound_to(dataset)
     assert protocol.shots == 0
     items = dataset.items[:count]
     requests = [protocol.request(item, ()) for item in items]
     model = load_model(f"hf:{weights}?device=cpu")
     answers = {response.id: response for response in model.answer(requests)}
-    found = list(pairs(lm, evaluate(lm, [task], 0, count)[task], requests, answers))
-    assert len(found) == count
-    largest = check(found, encoder)
-    told = []
+    compared = list(pairs(lm, evaluate(lm, [task], 0, count)[task], requests, answers))
+    assert len(compared) == count
+    largest = check(compared, encoder)
+    rates = []
     for name in (protocol.scorer, *protocol.also):
         score, right = get_scorer(name), 0
-        for pair, item in zip(found, items, strict=True):
+        for pair, item in zip(compared, items, strict=True):
             outcome = score(item, pair.response).outcome
             assert outcome in (Outcome.CORRECT, Outcome.WRONG)
             assert float(outcome == Outcome.CORRECT) == pair.sample[METRICS[name]], item.id
             right += outcome == Outcome.CORRECT
-        told.append(f"{METRICS[name]} {right / count:.3f}")
-    for pair, item in zip(found, items, strict=True):
+        rates.append(f"{METRICS[name]} {right / count:.3f}")
+    for pair, item in zip(compared, items, strict=True):
         # Right and wrong could agree by chance where the chosen options do not.
         lengths = [len(option) for option in item.options]
         ours, theirs = (
             chosen([value / length for value, length in zip(values, lengths, strict=True)])
-            for values in (pair.response.logprobs, [asked.logprob for asked in pair.theirs])
+            for values in (pair.response.logprobs, [choice.logprob for choice in pair.theirs])
         )
         assert ours == theirs, item.id
     with capsys.disabled():
         print(
-            f"\n{task}, {count} items: {', '.join(told)}, both tools;"
+            f"\n{task}, {count} items: {', '.join(rates)}, both tools;"
             f" largest |Δ log-probability| {largest:.2g}"
         )

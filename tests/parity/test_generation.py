@@ -55,9 +55,9 @@ class Recording(TextEngine):
 
     made: dict[str, tuple[int, ...]]
 
-    def _response(self, request: Request, one: Generation, each: float) -> Response:
-        self.made[request.id] = tuple(one.tokens)
-        return super()._response(request, one, each)
+    def _response(self, request: Request, generation: Generation, each: float) -> Response:
+        self.made[request.id] = tuple(generation.tokens)
+        return super()._response(request, generation, each)
 
 
 @pytest.fixture(scope="module")
@@ -79,10 +79,10 @@ def lm(weights: Path) -> Any:
         made: dict[tuple[int, ...], tuple[int, ...]]
 
         def _model_generate(self, context: Any, *args: Any, **options: Any) -> Any:
-            found = super()._model_generate(context, *args, **options)
-            (read,), (whole,) = context.tolist(), found.tolist()
+            generated = super()._model_generate(context, *args, **options)
+            (read,), (whole,) = context.tolist(), generated.tolist()
             self.made[tuple(read)] = tuple(whole[len(read) :])
-            return found
+            return generated
 
     model = Listening(pretrained=str(weights), dtype="float32", device="cpu", batch_size=1)
     model.made = {}
@@ -125,31 +125,34 @@ def ask(
         gen_kwargs={"max_gen_toks": tokens},
     )
     dataset = benchmark.source(data)
-    (protocol,) = (one for one in benchmark.protocols if one.name == "lmeval")
+    (protocol,) = (protocol for protocol in benchmark.protocols if protocol.name == "lmeval")
     protocol = protocol.bound_to(dataset)
     protocol = replace(protocol, decoding=replace(protocol.decoding, max_tokens=tokens))
-    asked: list[tuple[Item, Request, dict[str, dict[str, Any]]]] = []
+    documents: list[tuple[Item, Request, dict[str, dict[str, Any]]]] = []
     for task, subject in tasks.items():
         items = [item for item in dataset.items if item.subject == subject][:limit]
         for number, item in enumerate(items):
             rows = {
                 row["filter"]: row for row in results["samples"][task] if row["doc_id"] == number
             }
-            asked.append((item, protocol.request(item, dataset.pool[subject]), rows))
+            documents.append((item, protocol.request(item, dataset.pool[subject]), rows))
     engine.made = {}
-    answers = {one.id: one for one in engine.answer([request for _, request, _ in asked])}
-    return [Pair(item, request, answers[request.id], rows) for item, request, rows in asked]
+    answers = {
+        response.id: response
+        for response in engine.answer([request for _, request, _ in documents])
+    }
+    return [Pair(item, request, answers[request.id], rows) for item, request, rows in documents]
 
 
 def check(
-    found: Sequence[Pair], lm: Any, engine: Recording, loaded: LoadedModel, scorers: set[str]
+    compared: Sequence[Pair], lm: Any, engine: Recording, loaded: LoadedModel, scorers: set[str]
 ) -> Iterator[str]:
     """Assert equality item by item; yield a line for every text that parts at a near-tie."""
     openings, refused = Encoder(loaded.tokenizer, None).encode_prompts(
-        [pair.request for pair in found]
+        [pair.request for pair in compared]
     )
     assert not refused
-    for pair, opening in zip(found, openings, strict=True):
+    for pair, opening in zip(compared, openings, strict=True):
         name = pair.item.id
         assert pair.response.error is None
         assert pair.response.prompt_tokens == len(opening.tokens)
@@ -168,18 +171,18 @@ def near_tie(
     name: str,
     loaded: LoadedModel,
     prompt: tuple[int, ...],
-    one: tuple[int, ...],
+    first: tuple[int, ...],
     other: tuple[int, ...],
 ) -> str:
     """Assert that two texts part where two tokens are nearly as likely, and say where."""
     import torch
 
-    place = next(n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    place = next(n for n, (a, b) in enumerate(zip(first, other, strict=False)) if a != b)
     with torch.inference_mode():
-        logits = loaded.model(torch.tensor([(*prompt, *one[:place])])).logits[0, -1]
-    margin = abs(float(logits[one[place]] - logits[other[place]]))
+        logits = loaded.model(torch.tensor([(*prompt, *first[:place])])).logits[0, -1]
+    margin = abs(float(logits[first[place]] - logits[other[place]]))
     assert margin <= NEAR_TIE, name
-    words = loaded.tokenizer.decode(one[place]), loaded.tokenizer.decode(other[place])
+    words = loaded.tokenizer.decode(first[place]), loaded.tokenizer.decode(other[place])
     return f"{name}, token {place}: {words[0]!r} or {words[1]!r}, logits differ by {margin:.2g}"
 
 
@@ -192,10 +195,10 @@ def test_gsm8k_five_shots(
     data: Path, lm: Any, engine: Recording, loaded: LoadedModel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tasks = {"gsm8k": "gsm8k"}
-    found = ask(lm, engine, data, gsm8k(), tasks, limit=GSM8K_ITEMS, tokens=256)
-    assert len(found) == GSM8K_ITEMS
-    ties = list(check(found, lm, engine, loaded, {"lmeval_strict", "lmeval_flexible"}))
-    report(capsys, "gsm8k", len(found), ties)
+    compared = ask(lm, engine, data, gsm8k(), tasks, limit=GSM8K_ITEMS, tokens=256)
+    assert len(compared) == GSM8K_ITEMS
+    ties = list(check(compared, lm, engine, loaded, {"lmeval_strict", "lmeval_flexible"}))
+    report(capsys, "gsm8k", len(compared), ties)
 
 
 def test_mmlu_pro_five_shots(
@@ -203,10 +206,10 @@ def test_mmlu_pro_five_shots(
 ) -> None:
     subjects = list(mmlu_pro().source(data).subject_sizes())[:PRO_SUBJECTS]
     tasks = {f"mmlu_pro_{subject}": subject for subject in subjects}
-    found = ask(lm, engine, data, mmlu_pro(), tasks, limit=PRO_ITEMS, tokens=PRO_TOKENS)
-    assert len(found) == PRO_SUBJECTS * PRO_ITEMS
-    ties = list(check(found, lm, engine, loaded, {"mmlu_pro_lmeval"}))
-    report(capsys, "mmlu_pro", len(found), ties)
+    compared = ask(lm, engine, data, mmlu_pro(), tasks, limit=PRO_ITEMS, tokens=PRO_TOKENS)
+    assert len(compared) == PRO_SUBJECTS * PRO_ITEMS
+    ties = list(check(compared, lm, engine, loaded, {"mmlu_pro_lmeval"}))
+    report(capsys, "mmlu_pro", len(compared), ties)
 
 
 def test_greedy_text_does_not_depend_on_the_batch(
@@ -214,17 +217,19 @@ def test_greedy_text_does_not_depend_on_the_batch(
 ) -> None:
     """One at a time, eight at a time, and all at once."""
     dataset = gsm8k().source(data)
-    (protocol,) = (one for one in gsm8k().protocols if one.name == "lmeval_cot")
+    (protocol,) = (protocol for protocol in gsm8k().protocols if protocol.name == "lmeval_cot")
     protocol = replace(protocol, decoding=replace(protocol.decoding, max_tokens=BATCH_TOKENS))
     requests = [protocol.request(item, ()) for item in dataset.items[:BATCH_ITEMS]]
     made = []
     for rows in (1, 8, None):
         engine = Recording(loaded, rows=rows)
         engine.made = {}
-        assert not [one.error for one in engine.answer(requests) if one.error]
+        assert not [response.error for response in engine.answer(requests) if response.error]
         made.append(engine.made)
     openings, _ = Encoder(loaded.tokenizer, None).encode_prompts(requests)
-    prompts = {request.id: one.tokens for request, one in zip(requests, openings, strict=True)}
+    prompts = {
+        request.id: opening.tokens for request, opening in zip(requests, openings, strict=True)
+    }
     ties = [
         near_tie(name, loaded, prompts[name], tokens, other[name])
         for other in made[1:]

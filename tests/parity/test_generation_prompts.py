@@ -81,12 +81,12 @@ def ask_lm_eval(
         bootstrap_iters=0,
         **options,
     )
-    asked: dict[str, list[Asked]] = {task: [] for task in tasks}
+    by_task: dict[str, list[Asked]] = {task: [] for task in tasks}
     for request in sorted(model.requests, key=lambda request: int(request.doc_id)):
         context, options = request.args
         tokens = options.get("max_gen_toks", MAX_TOKENS)
-        asked[request.task_name].append(Asked(context, tuple(options["until"]), tokens))
-    return asked
+        by_task[request.task_name].append(Asked(context, tuple(options["until"]), tokens))
+    return by_task
 
 
 @pytest.fixture
@@ -106,13 +106,15 @@ def bound(benchmark: Benchmark, name: str, dataset: Dataset) -> Protocol:
     return next(p for p in benchmark.protocols if p.name == name).bound_to(dataset)
 
 
-def check(asked: list[Asked], protocol: Protocol, dataset: Dataset, items: Sequence[Item]) -> None:
-    assert len(asked) == len(items)
-    for one, item in zip(asked, items, strict=True):
+def check(
+    prompts: list[Asked], protocol: Protocol, dataset: Dataset, items: Sequence[Item]
+) -> None:
+    assert len(prompts) == len(items)
+    for prompt, item in zip(prompts, items, strict=True):
         request = protocol.request(item, dataset.pool.get(item.subject, ()))
-        assert request.prompt.text.encode() == one.context.encode(), item.id
-    assert {one.stop for one in asked} == {protocol.decoding.stop}
-    assert {one.max_tokens for one in asked} == {protocol.decoding.max_tokens}
+        assert request.prompt.text.encode() == prompt.context.encode(), item.id
+    assert {prompt.stop for prompt in prompts} == {protocol.decoding.stop}
+    assert {prompt.max_tokens for prompt in prompts} == {protocol.decoding.max_tokens}
 
 
 @pytest.fixture(scope="module")
@@ -144,10 +146,10 @@ def test_gsm8k_without_shots(sums: Dataset) -> None:
 @pytest.mark.parametrize("as_text", [False, True])
 def test_gsm8k_in_a_chat(sums: Dataset, as_text: bool) -> None:
     protocol = replace(bound(gsm8k(), "lmeval", sums).with_chat(), shots_as_text=as_text)
-    asked = ask_lm_eval(["gsm8k"], 5, apply_chat_template=True, fewshot_as_multiturn=not as_text)
-    for one, item in zip(asked["gsm8k"], sums.items, strict=False):
+    by_task = ask_lm_eval(["gsm8k"], 5, apply_chat_template=True, fewshot_as_multiturn=not as_text)
+    for theirs, item in zip(by_task["gsm8k"], sums.items, strict=False):
         prompt = protocol.render(item, sums.pool[item.subject])
-        assert prompt.messages() == json.loads(one.context)
+        assert prompt.messages() == json.loads(theirs.context)
 
 
 def test_mmlu_pro(data: Path) -> None:
@@ -155,10 +157,10 @@ def test_mmlu_pro(data: Path) -> None:
     protocol = bound(mmlu_pro(), "lmeval", dataset)
     sizes = dataset.subject_sizes()
     assert len(sizes) == 14
-    asked = ask_lm_eval([f"mmlu_pro_{subject}" for subject in sizes], 20)
+    by_task = ask_lm_eval([f"mmlu_pro_{subject}" for subject in sizes], 20)
     for subject in sizes:
         items = [item for item in dataset.items if item.subject == subject][:20]
-        check(asked[f"mmlu_pro_{subject}"], protocol, dataset, items)
+        check(by_task[f"mmlu_pro_{subject}"], protocol, dataset, items)
 
 
 @pytest.mark.parametrize("shots", [0, 2])
@@ -170,7 +172,7 @@ def test_mgsm(data: Path, shots: int) -> None:
     tasks = [
         f"mgsm_{name}_{language}" for name in ("direct", "native_cot") for language in MGSM_WORDS
     ]
-    for task, asked in ask_lm_eval(tasks, 5, shots).items():
+    for task, prompts in ask_lm_eval(tasks, 5, shots).items():
         name, _, language = task.removeprefix("mgsm_").rpartition("_")
         protocol = replace(
             next(p for p in mgsm().protocols if p.name == name), shots=shots, draw="lmeval"
@@ -178,10 +180,10 @@ def test_mgsm(data: Path, shots: int) -> None:
         items = [item for item in dataset.items if item.subject == language][:5]
         pool = tuple(_exemplar("", language, 0, *row.values()) for row in EXEMPLARS)
         protocol = protocol.bound_to(Dataset(tuple(items), {language: pool}))
-        for one, item in zip(asked, items, strict=True):
-            assert one.context == protocol.render(item, pool).text, item.id
+        for theirs, item in zip(prompts, items, strict=True):
+            assert theirs.context == protocol.render(item, pool).text, item.id
             # It stops at the question word of this language, we at those of all.
-            assert set(one.stop) <= set(protocol.decoding.stop)
+            assert set(theirs.stop) <= set(protocol.decoding.stop)
 
 
 CODE = [
@@ -197,8 +199,8 @@ CODE = [
 @pytest.mark.parametrize(("task", "benchmark", "name", "limit"), CODE)
 def test_code(data: Path, task: str, benchmark: Benchmark, name: str, limit: int) -> None:
     dataset = benchmark.source(data)
-    asked = ask_lm_eval([task], limit, confirm_run_unsafe_code=True)[task]
-    check(asked, bound(benchmark, name, dataset), dataset, dataset.items[:limit])
+    prompts = ask_lm_eval([task], limit, confirm_run_unsafe_code=True)[task]
+    check(prompts, bound(benchmark, name, dataset), dataset, dataset.items[:limit])
 
 
 @pytest.mark.usefixtures("without_running_code")
@@ -206,14 +208,14 @@ def test_code(data: Path, task: str, benchmark: Benchmark, name: str, limit: int
 def test_code_in_a_chat(data: Path, task: str, benchmark: Benchmark, name: str) -> None:
     dataset = benchmark.source(data)
     protocol = bound(benchmark, name, dataset).with_chat()
-    asked = ask_lm_eval(
+    by_task = ask_lm_eval(
         [task],
         5,
         apply_chat_template=True,
         fewshot_as_multiturn=True,
         confirm_run_unsafe_code=True,
     )
-    for one, item in zip(asked[task], dataset.items, strict=False):
+    for theirs, item in zip(by_task[task], dataset.items, strict=False):
         prompt = protocol.render(item, dataset.pool.get(item.subject, ()))
         begun = {"role": "assistant", "content": prompt.prefix}
-        assert [*prompt.messages(), begun] == json.loads(one.context)
+        assert [*prompt.messages(), begun] == json.loads(theirs.context)

@@ -67,7 +67,7 @@ def joined(lm: Any, weights: Path, cases: list[tuple[str, tuple[str, ...]]]) -> 
     answers = {response.id: response for response in model.answer(requests)}
     questions, refused = Encoder(lm.tokenizer, None).encode_questions(requests)
     assert not refused
-    found = []
+    joins = []
     for request, question in zip(requests, questions, strict=True):
         response = answers[request.id]
         assert response.error is None
@@ -78,13 +78,13 @@ def joined(lm: Any, weights: Path, cases: list[tuple[str, tuple[str, ...]]]) -> 
             before, theirs = lm._encode_pair(context, choice)
             assert list(row[:start]) == before
             # lm-eval's own value for our ids.
-            asked = ((context, choice), list(row[:start]), list(row[start:]))
-            ((forced, _),) = lm._loglikelihood_tokens([asked], disable_tqdm=True)
+            encoded = ((context, choice), list(row[:start]), list(row[start:]))
+            ((forced, _),) = lm._loglikelihood_tokens([encoded], disable_tqdm=True)
             alone = lm.tok_encode(choice, add_special_tokens=False)
-            found.append(
+            joins.append(
                 Joined(context, choice, row[start:], theirs, alone, logprob, float(forced))
             )
-    return found
+    return joins
 
 
 @pytest.fixture(scope="module")
@@ -93,28 +93,28 @@ def lm(weights: Path) -> Any:
 
 
 def test_where_no_token_spans_the_join_tokens_and_values_are_equal(lm: Any, weights: Path) -> None:
-    for one in joined(lm, weights, CLEAN):
-        assert list(one.ours) == one.theirs, one
-        assert one.logprob == pytest.approx(one.forced, abs=TOLERANCE)
+    for join in joined(lm, weights, CLEAN):
+        assert list(join.ours) == join.theirs, join
+        assert join.logprob == pytest.approx(join.forced, abs=TOLERANCE)
 
 
 def test_where_nothing_is_left_the_choice_is_encoded_alone(lm: Any, weights: Path) -> None:
-    for one in joined(lm, weights, NOTHING_LEFT):
-        assert one.theirs == [], one
+    for join in joined(lm, weights, NOTHING_LEFT):
+        assert join.theirs == [], join
         with pytest.raises(AssertionError):
-            lm._loglikelihood_tokens([(("", ""), [1], one.theirs)], disable_tqdm=True)
-        assert list(one.ours) == one.alone, one
-        assert one.logprob == pytest.approx(one.forced, abs=TOLERANCE)
+            lm._loglikelihood_tokens([(("", ""), [1], join.theirs)], disable_tqdm=True)
+        assert list(join.ours) == join.alone, join
+        assert join.logprob == pytest.approx(join.forced, abs=TOLERANCE)
 
 
 def test_where_a_part_is_left_all_of_the_choice_is_scored(lm: Any, weights: Path) -> None:
     """The one difference: lm-eval leaves out the beginning of these choices."""
-    for one in joined(lm, weights, PART_LEFT):
-        part = lm.tokenizer.decode(one.theirs)
-        assert one.choice.endswith(part)
-        assert part != one.choice
-        assert list(one.ours) == one.alone, one
-        assert one.logprob == pytest.approx(one.forced, abs=TOLERANCE)
+    for join in joined(lm, weights, PART_LEFT):
+        part = lm.tokenizer.decode(join.theirs)
+        assert join.choice.endswith(part)
+        assert part != join.choice
+        assert list(join.ours) == join.alone, join
+        assert join.logprob == pytest.approx(join.forced, abs=TOLERANCE)
 
 
 def test_with_and_without_merging_in_one_call(lm: Any, weights: Path) -> None:
@@ -125,8 +125,8 @@ def test_with_and_without_merging_in_one_call(lm: Any, weights: Path) -> None:
         for context, choices in cases
     ]
     mixed.append(("Ans", ("wer", " B", "werable", "!")))
-    for one in joined(lm, weights, mixed):
-        assert one.logprob == pytest.approx(one.forced, abs=TOLERANCE), one
+    for join in joined(lm, weights, mixed):
+        assert join.logprob == pytest.approx(join.forced, abs=TOLERANCE), join
 
 
 @pytest.fixture(scope="module")
@@ -171,11 +171,11 @@ def test_no_blank_is_put_before_a_choice(sentencepiece: Path) -> None:
     """Alone, as lm-eval encodes an encoder-decoder model's targets, each would begin with one."""
     lm = harness(sentencepiece)
     cases = [("Answer: (", ("A", "B", "A)")), ("b", ("lue", " blue")), ("blu", ("e", ","))]
-    found = joined(lm, sentencepiece, cases)
+    joins = joined(lm, sentencepiece, cases)
     spanned = 0
-    for one in found:
-        assert one.logprob == pytest.approx(one.forced, abs=TOLERANCE)
-        words = "".join(lm.tokenizer.convert_ids_to_tokens(list(one.ours)))
-        assert words == one.choice.replace(" ", "▁"), one
-        spanned += list(one.ours) != one.theirs
-    assert 0 < spanned < len(found)
+    for join in joins:
+        assert join.logprob == pytest.approx(join.forced, abs=TOLERANCE)
+        words = "".join(lm.tokenizer.convert_ids_to_tokens(list(join.ours)))
+        assert words == join.choice.replace(" ", "▁"), join
+        spanned += list(join.ours) != join.theirs
+    assert 0 < spanned < len(joins)

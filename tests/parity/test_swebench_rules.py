@@ -117,11 +117,11 @@ def test_grades(tmp_path_factory, lines, framed, to_solve, to_keep):
     report = grading.get_eval_report(spec, {"instance_id": "x", "model_patch": "x"}, file, True)[
         "x"
     ]
-    found = grade_official(Expected(tuple(to_solve), tuple(to_keep), spec.log_parser), log)
-    assert found.resolved is report["resolved"]
+    grade = grade_official(Expected(tuple(to_solve), tuple(to_keep), spec.log_parser), log)
+    assert grade.resolved is report["resolved"]
     if "tests_status" not in report:
-        assert found.status == "not_found"
+        assert grade.status == "not_found"
     else:
         kinds = report["tests_status"]
         failing = [*kinds["FAIL_TO_PASS"]["failure"], *kinds["PASS_TO_PASS"]["failure"]]
-        assert list(found.failing) == failing
+        assert list(grade.failing) == failing

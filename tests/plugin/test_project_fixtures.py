@@ -91,13 +91,13 @@ def test_the_fixture_is_the_one_that_pytest_resolves(pytester: pytest.Pytester, 
         for node in items
         for name in ("model", "item", "answer")
     }
-    found = dict.fromkeys(expected)
+    resolved = dict.fromkeys(expected)
     for node in items:
         for name in ("model", "item", "answer"):
-            found[node.nodeid, name] = project_fixture(node, name)
-    assert found == expected
+            resolved[node.nodeid, name] = project_fixture(node, name)
+    assert resolved == expected
     assert len(items) == 16
-    assert sum(function is not None for function in found.values()) == (14 if root else 10)
+    assert sum(function is not None for function in resolved.values()) == (14 if root else 10)
 
 
 def test_the_fixture_is_looked_up_once_a_module(

@@ -99,10 +99,10 @@ def test_private_parts_of_pytest_are_used_in_one_module() -> None:
         if file != ALLOWED and not OTHER_LIBRARIES & set(file.parents)
     ]
     assert len(modules) > 100
-    found = {
+    uses = {
         str(file.relative_to(PACKAGE)): access
         for file in modules
         if (access := list(foreign_private_access(file.read_text(encoding="utf-8"))))
     }
-    assert not found
+    assert not uses
     assert list(foreign_private_access(ALLOWED.read_text(encoding="utf-8")))

@@ -41,14 +41,14 @@ def make_plan(sizes: list[int], costs: list[int]) -> tuple[Plan, list[str]]:
 
 
 def make_scheduler(plan: Plan, ids: list[str], count: int, low: int = LEAST_PENDING):
-    told: dict[str, list] = {"crashed": [], "given up": [], "assigned": []}
+    events: dict[str, list] = {"crashed": [], "given up": [], "assigned": []}
     scheduler = ChunkScheduling(
         count,
         plan,
         "load",
-        told["crashed"].append,
-        told["given up"].extend,
-        lambda worker, chunk: told["assigned"].append((worker, chunk)),
+        events["crashed"].append,
+        events["given up"].extend,
+        lambda worker, chunk: events["assigned"].append((worker, chunk)),
         low,
     )
     nodes = [Node(f"gw{number}") for number in range(count)]
@@ -58,7 +58,7 @@ def make_scheduler(plan: Plan, ids: list[str], count: int, low: int = LEAST_PEND
         assert not scheduler.collection_is_completed
         scheduler.add_node_collection(node, ids)
     scheduler.schedule()
-    return scheduler, nodes, told
+    return scheduler, nodes, events
 
 
 def run_to_the_end(scheduler, nodes) -> dict[str, list[int]]:
@@ -115,10 +115,10 @@ def test_ordinary_tests_run_too():
 
 def test_the_rest_of_a_dead_workers_chunk_goes_to_another():
     plan, ids = make_plan([4, 4], [2, 1])
-    scheduler, (first, second), told = make_scheduler(plan, ids, 2)
+    scheduler, (first, second), events = make_scheduler(plan, ids, 2)
     scheduler.mark_test_complete(first, 0)
     assert scheduler.remove_node(first) == ids[1]
-    assert (told["crashed"], told["given up"]) == ([ids[1]], [])
+    assert (events["crashed"], events["given up"]) == ([ids[1]], [])
     run_to_the_end(scheduler, [second])
     replacement = Node("gw2")
     scheduler.add_node(replacement)
@@ -132,7 +132,7 @@ def test_the_rest_of_a_dead_workers_chunk_goes_to_another():
 
 def test_a_chunk_that_kills_two_workers_is_given_up():
     plan, ids = make_plan([4], [1])
-    scheduler, (first,), told = make_scheduler(plan, ids, 1)
+    scheduler, (first,), events = make_scheduler(plan, ids, 1)
     assert scheduler.remove_node(first) == ids[0]
     second = Node("gw1")
     scheduler.add_node(second)
@@ -140,35 +140,35 @@ def test_a_chunk_that_kills_two_workers_is_given_up():
     scheduler.schedule()
     assert second.sent == [1, 2, 3]
     assert scheduler.remove_node(second) == ids[1]
-    assert (told["crashed"], told["given up"]) == ([ids[0], ids[1]], [ids[2], ids[3]])
+    assert (events["crashed"], events["given up"]) == ([ids[0], ids[1]], [ids[2], ids[3]])
     assert not scheduler.has_pending
 
 
 def test_a_worker_that_leaves_with_nothing_to_do_has_not_crashed():
     plan, ids = make_plan([2], [1])
-    scheduler, nodes, told = make_scheduler(plan, ids, 2)
+    scheduler, nodes, events = make_scheduler(plan, ids, 2)
     run_to_the_end(scheduler, nodes)
     assert [scheduler.remove_node(node) for node in nodes] == [None, None]
-    assert (told["crashed"], told["given up"]) == ([], [])
+    assert (events["crashed"], events["given up"]) == ([], [])
     assert scheduler.tests_finished
 
 
 def test_a_worker_that_cannot_be_sent_to_costs_no_test():
     """It has died, and xdist has not reported it yet."""
     plan, ids = make_plan([3, 3, 3, 3], [9, 8, 7, 6])
-    scheduler, nodes, told = make_scheduler(plan, ids, 2)
+    scheduler, nodes, events = make_scheduler(plan, ids, 2)
     first, second = nodes
     first.broken = True
     for index in first.sent[:2]:
         scheduler.mark_test_complete(first, index)
     scheduler.remove_node(first)
     done = run_to_the_end(scheduler, [second])
-    assert told["crashed"] == [ids[2]]
+    assert events["crashed"] == [ids[2]]
     assert sorted([*first.sent, *done["gw1"]]) == list(range(12))
 
 
 def test_more_is_sent_ahead_where_models_want_it():
     plan, ids = make_plan([3] * 6, [6, 5, 4, 3, 2, 1])
-    _, nodes, told = make_scheduler(plan, ids, 2, low=6)
+    _, nodes, events = make_scheduler(plan, ids, 2, low=6)
     assert [len(node.sent) for node in nodes] == [9, 9]
-    assert told["assigned"] == [(f"gw{chunk % 2}", chunk) for chunk in range(6)]
+    assert events["assigned"] == [(f"gw{chunk % 2}", chunk) for chunk in range(6)]

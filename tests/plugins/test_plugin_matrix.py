@@ -102,7 +102,7 @@ def run(tmp_path: Path) -> Run:
 
 
 WITHOUT_SPLIT = tuple(
-    one for name, arguments in PLUGINS.items() if name != "split" for one in arguments
+    argument for name, arguments in PLUGINS.items() if name != "split" for argument in arguments
 )
 XDIST = ("-p", "xdist", "-n", "2")
 CASES = {
@@ -150,7 +150,7 @@ def test_reports_of_plugins_hold_the_gates(run: Run, tmp_path: Path) -> None:
     run(*ALL, "--junitxml=junit.xml", "-p", "junitxml")
     named = "thresholds.toml::bench::accuracy"
     log = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
-    outcomes = {one["nodeid"]: one["outcome"] for one in log if one.get("when") == "call"}
+    outcomes = {entry["nodeid"]: entry["outcome"] for entry in log if entry.get("when") == "call"}
     assert outcomes[named] == "passed"
     assert outcomes["thresholds.toml::bench::macro_accuracy"] == "failed"
     assert "macro_accuracy" in (tmp_path / "junit.xml").read_text()

@@ -64,7 +64,7 @@ SHOTS = (
 
 
 def protocol(benchmark: Benchmark, name: str) -> Protocol:
-    return next(one for one in benchmark.protocols if one.name == name)
+    return next(protocol for protocol in benchmark.protocols if protocol.name == name)
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def protocol(benchmark: Benchmark, name: str) -> Protocol:
 def test_prompt_is_the_golden_one_byte_for_byte(
     benchmark: Benchmark, name: str, shots: int, item: Item, file: str
 ) -> None:
-    asked = replace(protocol(benchmark, name), shots=shots)
-    assert asked.ask == "text"
-    assert asked.render(item, SHOTS).text.encode() == (GOLDEN / file).read_bytes()
+    selected = replace(protocol(benchmark, name), shots=shots)
+    assert selected.ask == "text"
+    assert selected.render(item, SHOTS).text.encode() == (GOLDEN / file).read_bytes()
 
 
 @pytest.mark.parametrize("name", ["official", "official_sampled", "lmeval"])
@@ -120,16 +120,16 @@ def test_in_a_chat_the_begun_answer_is_the_assistants(benchmark: Benchmark) -> N
     assert left.prefix == ""
     # A shot shows the answer as the model is to give it, the begun part included.
     assert all(
-        one["content"].startswith("\n```python\ndef") and one["content"].endswith("\n```")
-        for one in begun.messages()
-        if one["role"] == "assistant"
+        message["content"].startswith("\n```python\ndef") and message["content"].endswith("\n```")
+        for message in begun.messages()
+        if message["role"] == "assistant"
     )
 
 
 def test_a_begun_answer_is_part_of_the_fingerprint() -> None:
-    one = protocol(humaneval(), "instruct").bound_to(Dataset((AREA,)))
-    other = replace(one, template=replace(one.template, prefix=lambda item: "Sure:\n"))
-    none = replace(one, template=replace(one.template, prefix=None))
-    assert len({fingerprint(each) for each in (one, other, none)}) == 3
+    plain = protocol(humaneval(), "instruct").bound_to(Dataset((AREA,)))
+    other = replace(plain, template=replace(plain.template, prefix=lambda item: "Sure:\n"))
+    none = replace(plain, template=replace(plain.template, prefix=None))
+    assert len({fingerprint(each) for each in (plain, other, none)}) == 3
     rebound = other.bound_to(Dataset((AREA,)))
-    assert rebound.prompts_used != one.prompts_used
+    assert rebound.prompts_used != plain.prompts_used

@@ -81,7 +81,7 @@ EXEMPLAR = Item(
 
 
 def protocol(benchmark: Benchmark, name: str) -> Protocol:
-    return next(one for one in benchmark.protocols if one.name == name)
+    return next(protocol for protocol in benchmark.protocols if protocol.name == name)
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def test_prompt_is_the_golden_one_byte_for_byte(
     benchmark: Benchmark, name: str, shots: int, item: Item, pool: tuple[Item, ...], file: str
 ) -> None:
     # Which shots are drawn has tests of its own; here the first are shown.
-    asked = replace(protocol(benchmark, name), shots=shots, draw="first")
-    assert asked.ask == "text"
-    assert asked.render(item, pool).text.encode() == (GOLDEN / file).read_bytes()
+    selected = replace(protocol(benchmark, name), shots=shots, draw="first")
+    assert selected.ask == "text"
+    assert selected.render(item, pool).text.encode() == (GOLDEN / file).read_bytes()
 
 
 def test_letters_of_mmlu_pro_are_compared_as_those_of_mmlu() -> None:
@@ -135,11 +135,11 @@ def test_the_words_of_every_language_are_in_the_fingerprint(
     language: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = mgsm_prompts.MGSM_WORDS
-    before = [protocol_content(one)["template"] for one in mgsm().protocols]
+    before = [protocol_content(protocol)["template"] for protocol in mgsm().protocols]
     changed = {**words, language: words[language]._replace(question="?", reasoning="!", answer=".")}
     monkeypatch.setattr(mgsm_prompts, "MGSM_WORDS", changed)
-    after = [protocol_content(one)["template"] for one in mgsm().protocols]
-    assert all(one != other for one, other in zip(before, after, strict=True))
+    after = [protocol_content(protocol)["template"] for protocol in mgsm().protocols]
+    assert all(template != other for template, other in zip(before, after, strict=True))
 
 
 def test_shots_of_lmeval_are_a_function_of_the_place_in_the_whole_set() -> None:

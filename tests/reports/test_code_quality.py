@@ -46,7 +46,7 @@ def report_of(run: JudgedRun):
     return report
 
 
-def told(report) -> list[tuple[str, str, int]]:
+def listed(report) -> list[tuple[str, str, int]]:
     """Check, the beginning of the description, and the line of every entry."""
     return [
         (
@@ -64,7 +64,7 @@ def test_failed_and_undecided_gates_and_worse_subjects(tmp_path):
     run = judged(tmp_path, {"art": WORSE, "law": GOOD}, before, text)
     report = report_of(run)
     # THRESHOLDS begins with an empty line, behind the version.
-    assert told(report) == [  # worst first, by margin
+    assert listed(report) == [  # worst first, by margin
         ("gate failed", "FAIL mmlu::regression::every_subject::art::max_subject_drop", 11),
         ("gate failed", "FAIL mmlu::regression::max_drop", 10),
         ("gate failed", "FAIL mmlu::every_subject::art::accuracy", 7),
@@ -80,7 +80,7 @@ def test_a_green_run_has_an_empty_report(tmp_path):
 
 def test_a_run_without_gates_lists_worse_subjects_on_the_first_line(tmp_path):
     run = judged(tmp_path, {"art": WORSE}, {"art": GOOD}, None)
-    assert told(report_of(run)) == [("subject got worse", "mmlu[letter], art", 1)]
+    assert listed(report_of(run)) == [("subject got worse", "mmlu[letter], art", 1)]
 
 
 def test_fingerprints_depend_on_the_gates_and_not_on_the_results(tmp_path):
@@ -94,12 +94,12 @@ def test_fingerprints_depend_on_the_gates_and_not_on_the_results(tmp_path):
         )
         for wrong in (1, 2)
     ]
-    one, two = map(report_of, runs)
-    assert [entry["description"] for entry in one] != [entry["description"] for entry in two]
-    assert [entry["fingerprint"] for entry in one] == [entry["fingerprint"] for entry in two]
+    first, two = map(report_of, runs)
+    assert [entry["description"] for entry in first] != [entry["description"] for entry in two]
+    assert [entry["fingerprint"] for entry in first] == [entry["fingerprint"] for entry in two]
     # Where several models ran, each has its own.
     other = replace(runs[0], results=[*runs[0].results, {**runs[0].results[0], "model": "other"}])
-    assert report_of(other)[-1]["fingerprint"] != one[-1]["fingerprint"]
+    assert report_of(other)[-1]["fingerprint"] != first[-1]["fingerprint"]
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ def test_paths_are_those_of_the_project(tmp_path, monkeypatch):
 
 def test_the_command_writes_what_the_session_judged(tmp_path, capsys, monkeypatch):
     monkeypatch.delenv("CI_PROJECT_DIR", raising=False)
-    one = judged(tmp_path, {"art": WORSE})
+    judged_run = judged(tmp_path, {"art": WORSE})
     stored(tmp_path, {"art": WORSE})
-    write_documents(one)
+    write_documents(judged_run)
     out = tmp_path / "quality.json"
-    assert main(["report", str(one.path), "--format", "codequality", "--out", str(out)]) == 0
+    assert main(["report", str(judged_run.path), "--format", "codequality", "--out", str(out)]) == 0
     assert capsys.readouterr().out == f"wrote {out} (1 kB)\n"
-    assert json.loads(out.read_text()) == code_quality(one, "thresholds.toml")
-    assert main(["report", str(one.path), "--format=codequality"]) == 0
-    assert json.loads((one.path / "gl-code-quality-report.json").read_text())
+    assert json.loads(out.read_text()) == code_quality(judged_run, "thresholds.toml")
+    assert main(["report", str(judged_run.path), "--format=codequality"]) == 0
+    assert json.loads((judged_run.path / "gl-code-quality-report.json").read_text())

@@ -68,8 +68,8 @@ AFTER = {**subjects(57, 20), LONGEST: "w" * 30 + "c" * 70}
 
 
 def test_the_table_shows_worse_subjects_in_eighty_columns():
-    found = RunComparison("runs/a", "runs/b", (compared(BEFORE, AFTER),))
-    lines = rendered(comparison_parts(found))
+    run_comparison = RunComparison("runs/a", "runs/b", (compared(BEFORE, AFTER),))
+    lines = rendered(comparison_parts(run_comparison))
     assert lines[0] == "mmlu[letter]: runs/a (demo) → runs/b (demo)"
     table = lines[1:6]
     assert max(map(len, table)) <= 80
@@ -90,14 +90,16 @@ def test_the_table_shows_worse_subjects_in_eighty_columns():
 
 
 def test_the_requested_number_of_flips():
-    found = RunComparison("a", "b", (compared({"s": "cccw"}, {"s": "wwcc"}),))
-    lines = rendered(comparison_parts(found, flips=1))
+    run_comparison = RunComparison("a", "b", (compared({"s": "cccw"}, {"s": "wwcc"}),))
+    lines = rendered(comparison_parts(run_comparison, flips=1))
     assert "newly wrong (1 of 2): s-0000" in lines
     assert "newly right: s-0003" in lines
-    assert not [line for line in rendered(comparison_parts(found, flips=0)) if "s-0000" in line]
-    assert "s-0000" not in comparison_markdown(found, flips=0)
+    assert not [
+        line for line in rendered(comparison_parts(run_comparison, flips=0)) if "s-0000" in line
+    ]
+    assert "s-0000" not in comparison_markdown(run_comparison, flips=0)
     assert "newly wrong in <code>mmlu[letter]</code> (1 of 2)" in comparison_markdown(
-        found, flips=1
+        run_comparison, flips=1
     )
 
 
@@ -106,12 +108,12 @@ def test_ten_subjects_are_shown_and_no_significant_one_is_left_out():
     for n in range(11):  # small and much worse, but too small to be significant
         before[f"small_{n:02d}"], after[f"small_{n:02d}"] = "ccc", "wcc"
     before["large"], after["large"] = "c" * 1000, "w" * 50 + "c" * 950
-    found = RunComparison("a", "b", (compared(before, after),))
-    lines = rendered(comparison_parts(found))
+    run_comparison = RunComparison("a", "b", (compared(before, after),))
+    lines = rendered(comparison_parts(run_comparison))
     assert sum(line.startswith("small_") for line in lines) == 10
     assert "also significantly worse: large (+0.0500, p <0.0001)" in lines
     assert "**also significantly worse: large (+0.0500, p \\<0.0001)**" in comparison_markdown(
-        found
+        run_comparison
     )
 
 
@@ -129,33 +131,35 @@ def test_improvements_are_no_worst_subjects():
 def test_unpaired_items_are_reported():
     before = {"s": "cccc-e"}
     after = {"s": "ccc-ce"}
-    found = RunComparison(
+    run_comparison = RunComparison(
         "a", "b", (compared(before, after),), (), ("arc[letter]",), ("x[y]", "z[y]")
     )
-    lines = rendered(comparison_parts(found))
+    lines = rendered(comparison_parts(run_comparison))
     assert lines[-3:] == [
         "not paired: 1 item only in the baseline (s-0003); 1 item only in the candidate (s-0004);"
         " 1 item with an error in the baseline; 1 item with an error in the candidate",
         "only in a: arc[letter]",
         "only in b: x[y], z[y]",
     ]
-    markdown = comparison_markdown(found)
+    markdown = comparison_markdown(run_comparison)
     assert "Not paired in `mmlu[letter]`: 1 item only in the baseline (s-0003); " in markdown
     assert "only in a: arc\\[letter\\]" in markdown
 
 
 def test_items_that_neither_run_has():
-    found = RunComparison("a", "b", (compared({"s": "cc--"}, {"s": "cc--"}),))
-    lines = rendered(comparison_parts(found))
+    run_comparison = RunComparison("a", "b", (compared({"s": "cc--"}, {"s": "cc--"}),))
+    lines = rendered(comparison_parts(run_comparison))
     assert "not paired: 2 items of the benchmark are in neither run" in lines
 
 
 def test_nothing_paired():
-    found = RunComparison("a", "b", (compared({"s": "c-"}, {"s": "-c"}),))
-    lines = rendered(comparison_parts(found))
+    run_comparison = RunComparison("a", "b", (compared({"s": "c-"}, {"s": "-c"}),))
+    lines = rendered(comparison_parts(run_comparison))
     assert "no item is in both runs" in lines
     assert lines[3].split() == ["all", "items", "0", "-", "-", "-", "-"]
-    assert "| `mmlu[letter]` | 0 | - | - | - | - | 0 | 0 | - |" in comparison_markdown(found)
+    assert "| `mmlu[letter]` | 0 | - | - | - | - | 0 | 0 | - |" in comparison_markdown(
+        run_comparison
+    )
 
 
 MISMATCH = Mismatch("mmlu[letter]", "shots", 5, 0)
@@ -163,17 +167,17 @@ MISMATCH = Mismatch("mmlu[letter]", "shots", 5, 0)
 
 def test_no_verdict_across_protocols():
     comparison = compared(BEFORE, AFTER)
-    found = RunComparison("a", "b", (comparison,), (MISMATCH,))
-    text = "\n".join(rendered(comparison_parts(found)))
+    run_comparison = RunComparison("a", "b", (comparison,), (MISMATCH,))
+    text = "\n".join(rendered(comparison_parts(run_comparison)))
     assert "protocols or data differ: no verdict: shots 5 against 0" in text
     assert "*" not in text
     assert "0.0001" not in text
-    markdown = comparison_markdown(found)
+    markdown = comparison_markdown(run_comparison)
     assert "**protocols or data differ: no verdict** for `mmlu[letter]`: `shots 5 against 0`" in (
         markdown
     )
     assert "0.0001" not in markdown
-    value = found.as_json()
+    value = run_comparison.as_json()
     assert value["comparisons"][0]["comparable"] is False
     assert value["mismatches"] == [
         {"result": "mmlu[letter]", "field": "shots", "baseline": 5, "candidate": 0}
@@ -181,10 +185,10 @@ def test_no_verdict_across_protocols():
 
 
 def test_json_is_plain_and_whole():
-    found = RunComparison(
+    run_comparison = RunComparison(
         "a", "b", (compared(BEFORE, AFTER),), (Mismatch("x[y]", "z", ABSENT, (1,)),), ("u[v]",)
     )
-    value = found.as_json()
+    value = run_comparison.as_json()
     assert json.loads(json.dumps(value, allow_nan=False)) == value
     (comparison,) = value["comparisons"]
     assert comparison["comparable"] is True
@@ -213,11 +217,11 @@ def cells(row: str) -> list[str]:
 def test_markup_in_names_is_shown_as_it_is(name):
     before, after = {name: "cc", "t": "cc"}, {name: "wc", "t": "cc"}
     comparison = compared(before, after, benchmark="x")
-    found = RunComparison(name, f"runs/{name}", (comparison,), (), (name,))
-    lines = rendered(comparison_parts(found))
+    run_comparison = RunComparison(name, f"runs/{name}", (comparison,), (), (name,))
+    lines = rendered(comparison_parts(run_comparison))
     assert any(line.startswith(f"{name} ") and "+0.5000" in line for line in lines)
     assert lines[0] == f"x[letter]: {name} (demo) → runs/{name} (demo)"
-    markdown = comparison_markdown(found)
+    markdown = comparison_markdown(run_comparison)
     (row,) = [
         line for line in markdown.splitlines() if line.startswith("| `") and "+0.5000" in line
     ]
@@ -230,8 +234,8 @@ def test_markup_in_names_is_shown_as_it_is(name):
 
 
 def test_every_row_of_a_table_has_the_same_cells():
-    found = RunComparison("a", "b", (compared(BEFORE, AFTER),))
-    for block in comparison_markdown(found).split("\n\n"):
+    run_comparison = RunComparison("a", "b", (compared(BEFORE, AFTER),))
+    for block in comparison_markdown(run_comparison).split("\n\n"):
         if block.startswith("| "):
             assert len({len(cells(row)) for row in block.splitlines()}) == 1
 
@@ -307,10 +311,10 @@ def test_a_leaderboard_across_protocols_has_no_p_values():
 
 def test_accuracies_over_other_items_are_marked():
     leaderboard = Leaderboard("mmlu", "letter", TABLE.standings, same_items=False)
-    said = "accuracies are over different items; drops are over the same items"
-    assert rendered(leaderboard_parts([leaderboard]))[-1] == said
-    assert f"**{said}**" in leaderboard_markdown([leaderboard])
-    assert said not in leaderboard_markdown([TABLE])
+    note = "accuracies are over different items; drops are over the same items"
+    assert rendered(leaderboard_parts([leaderboard]))[-1] == note
+    assert f"**{note}**" in leaderboard_markdown([leaderboard])
+    assert note not in leaderboard_markdown([TABLE])
     assert leaderboard_json([leaderboard])["tables"][0]["same_items"] is False
 
 
@@ -325,28 +329,32 @@ def test_a_leaderboard_without_a_best_or_without_others():
 
 
 def test_a_stored_comparison_is_read_back_as_it_was():
-    found = RunComparison(
+    run_comparison = RunComparison(
         "old",
         "new",
         (compared({"art": "cccwe", "law": "cc"}, {"art": "cwccc", "law": "cc"}),),
         (Mismatch("mmlu[letter]", "shots", 5, 0, ("demo", "demo")),),
         ("arc[letter]",),
     )
-    assert RunComparison.from_json(json.loads(json.dumps(found.as_json()))) == found
+    assert (
+        RunComparison.from_json(json.loads(json.dumps(run_comparison.as_json()))) == run_comparison
+    )
 
 
 def test_a_stored_comparison_of_another_version_is_one_line():
-    found = RunComparison("old", "new", (compared({"a": "c"}, {"a": "w"}),)).as_json()
-    del found["comparisons"][0]["sizes"]
+    document = RunComparison("old", "new", (compared({"a": "c"}, {"a": "w"}),)).as_json()
+    del document["comparisons"][0]["sizes"]
     with pytest.raises(
         RunError, match=r"^comparison.json: damaged, or of another version: 'sizes'"
     ):
-        RunComparison.from_json(found)
+        RunComparison.from_json(document)
 
 
 def test_subjects_that_did_not_run_are_not_counted():
     before = dict.fromkeys(("a", "b", "c", "d"), "c" * 10)
     after = {"a": "w" * 10, "b": "c" * 10, "c": "-" * 10, "d": "-" * 10}
-    found = RunComparison("old", "new", (compared(before, after),))
-    assert any(line.startswith("2 of 4 subjects ") for line in rendered(comparison_parts(found)))
-    assert "(1 of 2):" in comparison_markdown(found)
+    run_comparison = RunComparison("old", "new", (compared(before, after),))
+    assert any(
+        line.startswith("2 of 4 subjects ") for line in rendered(comparison_parts(run_comparison))
+    )
+    assert "(1 of 2):" in comparison_markdown(run_comparison)

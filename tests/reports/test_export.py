@@ -81,13 +81,15 @@ def test_more_rows_than_a_batch(run, monkeypatch):
 
 
 def test_gates_are_those_of_the_session(tmp_path):
-    one = judged(tmp_path, {"art": "cccw"}, thresholds=THRESHOLDS)
+    judged_run = judged(tmp_path, {"art": "cccw"}, thresholds=THRESHOLDS)
     store(make_run(tmp_path, "run", {f"art-{n:04d}": c for n, c in enumerate("cccw")}))
-    write_documents(one)
-    value = json.loads(write_report("json", ReportInput(one.path)).read_bytes())
+    write_documents(judged_run)
+    value = json.loads(write_report("json", ReportInput(judged_run.path)).read_bytes())
     assert value["verdict"] == "pass"
     assert value["thresholds"] == "thresholds.toml"
-    assert [gate["id"] for gate in value["gates"]] == [verdict.id for verdict in one.verdicts]
+    assert [gate["id"] for gate in value["gates"]] == [
+        verdict.id for verdict in judged_run.verdicts
+    ]
     assert "format" not in value
 
 

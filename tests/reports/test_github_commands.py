@@ -21,10 +21,10 @@ from support.judged_runs import judged
 def test_any_text_is_one_command(title, message):
     line = command("error", title, message)
     assert not re.search(r"[\r\n\x00]", line)
-    found = re.fullmatch(r"::error title=([^:,]*)::(.*)", line)
+    match = re.fullmatch(r"::error title=([^:,]*)::(.*)", line)
     # The runner undoes %25 last, as unquote does for these.
-    assert unquote(found[1]) == visible(title)
-    assert unquote(found[2]) == visible(message)
+    assert unquote(match[1]) == visible(title)
+    assert unquote(match[2]) == visible(message)
 
 
 def test_properties_are_escaped_further_than_messages():

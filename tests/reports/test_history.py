@@ -69,7 +69,7 @@ def test_sparklines_span_the_range():
 
 def test_metrics_over_time_with_bounds_and_verdicts(tmp_path):
     series = make_series(history(tmp_path, 3, 6, 9), {"run-1": "last-release"})
-    assert [one.metric for one in series] == ["accuracy", "macro_accuracy", "normalized_gain"]
+    assert [line.metric for line in series] == ["accuracy", "macro_accuracy", "normalized_gain"]
     accuracy, _, gain = series
     assert [point.value for point in accuracy.points] == [0.3, 0.6, 0.9]
     assert [point.verdict for point in accuracy.points] == ["fail", "pass", "pass"]
@@ -82,8 +82,8 @@ def test_metrics_over_time_with_bounds_and_verdicts(tmp_path):
 
 def test_other_protocols_are_other_lines(tmp_path):
     runs = history(tmp_path, 3) + history(tmp_path, 6, protocol=replace(PLAIN, name="x", shots=3))
-    accuracy = [one for one in make_series(runs, {}) if one.metric == "accuracy"]
-    assert [(one.protocol, len(one.points)) for one in accuracy] == [("plain", 1), ("x", 1)]
+    accuracy = [line for line in make_series(runs, {}) if line.metric == "accuracy"]
+    assert [(line.protocol, len(line.points)) for line in accuracy] == [("plain", 1), ("x", 1)]
 
 
 def test_a_run_with_errors_has_no_point(tmp_path):
@@ -91,7 +91,7 @@ def test_a_run_with_errors_has_no_point(tmp_path):
         *history(tmp_path, 3),
         judged(tmp_path, {"art": "ccce"}, thresholds=None, name="broken"),
     ]
-    (line,) = [one for one in make_series(runs, {}) if one.metric == "accuracy"]
+    (line,) = [course for course in make_series(runs, {}) if course.metric == "accuracy"]
     assert [point.run for point in line.points] == ["run-0"]
     assert any("broken" in text and "mmlu[letter] -" in text for text in shown(runs, [line]))
 
@@ -107,7 +107,7 @@ def test_several_samples_draw_pass_at_k(tmp_path):
     store(run)
     from pytest_llmeval.runs.judging import read_judged_run
 
-    metrics = [one.metric for one in make_series([read_judged_run(run.path)], {})]
+    metrics = [line.metric for line in make_series([read_judged_run(run.path)], {})]
     assert metrics == ["accuracy", "normalized_gain", "pass@2", "pass^2"]
 
 
@@ -163,9 +163,9 @@ HOSTILE = (
 def test_the_page_shows_names_as_text_and_loads_nothing(tmp_path):
     runs = history(tmp_path, 3, 6, models=(HOSTILE,), benchmark="mmlu")
     page = history_html(HOSTILE, make_series(runs, {"run-0": HOSTILE}))
-    found = Page(page)
-    assert not {"script", "img", "link", "iframe"} & set(found.tags)
-    assert not found.acting
+    parsed = Page(page)
+    assert not {"script", "img", "link", "iframe"} & set(parsed.tags)
+    assert not parsed.acting
     assert "\x00" not in page
     assert "\u202e" not in page
     assert page.count("&lt;script&gt;") >= 2
@@ -192,19 +192,19 @@ def test_the_charts_are_well_formed_and_inside_their_frame(tmp_path):
 def test_lines_that_are_not_drawn_together_do_not_look_alike(tmp_path):
     runs = history(tmp_path, 3) + history(tmp_path, 6, data="89abcdef")
     series = make_series(runs, {})
-    told = [line for line in shown(runs, series) if "] accuracy (" in line]
-    assert [line.partition("data ")[2][:8] for line in told] == ["0123abcd", "89abcdef"]
+    listed = [line for line in shown(runs, series) if "] accuracy (" in line]
+    assert [line.partition("data ")[2][:8] for line in listed] == ["0123abcd", "89abcdef"]
     assert "data 89abcdef" in history_html("History", series)
 
 
 def test_models_of_one_run_are_no_course_of_time(tmp_path):
     runs = history(tmp_path, 3, 6, models=("one", "two"))
-    series = [one for one in make_series(runs, {}) if one.metric == "accuracy"]
-    assert [one.title for one in series] == [
+    series = [line for line in make_series(runs, {}) if line.metric == "accuracy"]
+    assert [line.title for line in series] == [
         "mmlu[letter] accuracy of one",
         "mmlu[letter] accuracy of two",
     ]
-    assert [[point.run for point in one.points] for one in series] == [["run-0", "run-1"]] * 2
+    assert [[point.run for point in line.points] for line in series] == [["run-0", "run-1"]] * 2
     assert "mmlu[letter] accuracy of two" in history_html("History", series)
 
 

@@ -63,8 +63,10 @@ def test_everything_bad_of_57_subjects_is_under_60_lines(tmp_path):
     text = run_markdown(run, "https://example.org/job/1")
     assert len(text.splitlines()) < 60
     assert "; 2 more in `metrics.json`" in text
-    assert sum(one.status == "fail" for one in run.verdicts) > 57
-    assert [row[0] for row in cells(text, "gate")] == [f"FAIL `{one.id}`" for one in run.failed]
+    assert sum(verdict.status == "fail" for verdict in run.verdicts) > 57
+    assert [row[0] for row in cells(text, "gate")] == [
+        f"FAIL `{verdict.id}`" for verdict in run.failed
+    ]
     assert "57 subjects, such as subject\\_00: incomplete: " in text
     assert "57 subjects significantly worse" in text
     assert "and 49 more subjects in `comparison.json`" in text
@@ -207,13 +209,13 @@ def test_causes_of_lost_answers_are_shown_with_the_option_that_helps(tmp_path):
 def test_warned_gates_are_counted_apart(tmp_path):
     run = judged(tmp_path, {"art": "c" * 78 + "w" * 22}, {"art": GOOD}, REGRESSION)
     text = run_markdown(run)
-    assert [one.state for one in run.verdicts] == ["warned", "passed"]
+    assert [verdict.state for verdict in run.verdicts] == ["warned", "passed"]
     assert "**All 2 gates passed, 1 with a warning** (`thresholds.toml`)." in text
 
 
 def test_undecided_gates_name_the_next_step(tmp_path):
     run = judged(tmp_path, {"art": "cw" * 50})
-    verdicts = [replace(one, status="undecided", measured=None) for one in run.verdicts]
+    verdicts = [replace(verdict, status="undecided", measured=None) for verdict in run.verdicts]
     text = run_markdown(replace(run, verdict="fail", verdicts=verdicts))
     assert "3 of 3 gates undecided** (`thresholds.toml`). 3 undecided gates fail the build" in text
     assert "--llm-allow-undecided" in text

@@ -79,7 +79,8 @@ def test_an_item_is_done_with_its_last_sample():
 def test_other_scorers_of_the_same_answers_are_no_items(mmlu):
     records = records_of(mmlu, "demo", ITEMS)
     others = [
-        replace(one, scorer="cloze", protocol="other", response_of="letter") for one in records
+        replace(record, scorer="cloze", protocol="other", response_of="letter")
+        for record in records
     ]
     both = [record for pair in zip(records, others, strict=True) for record in pair]
     made = tracked(both[:12], (mmlu, ITEMS))
@@ -150,8 +151,8 @@ def test_a_model_of_the_users_own_goes_by_any_name(mmlu):
 def test_a_model_that_gives_only_text_is_shown_by_its_scorer(mmlu):
     generated = variants(PLAIN)[1]
     records = [
-        replace(one, protocol=generated.fingerprint, scorer="choice")
-        for one in records_of(mmlu, "demo", {"art-0": "c"})
+        replace(record, protocol=generated.fingerprint, scorer="choice")
+        for record in records_of(mmlu, "demo", {"art-0": "c"})
     ]
     made = tracked(records, (mmlu, ITEMS))
     assert made.groups[0].name == "mmlu[choice]"
@@ -253,7 +254,7 @@ def test_a_log_has_a_line_for_every_result_that_moved(tmp_path, monkeypatch, mml
 def test_a_plan_is_all_that_tracking_needs(mmlu):
     """It travels as JSON under xdist."""
     plan = Plan.from_json(plan_of((mmlu, ITEMS)).to_json())
-    assert [asdict(one) for one in RunProgress(plan).groups] == [
-        asdict(one) for one in RunProgress(plan_of((mmlu, ITEMS))).groups
+    assert [asdict(group) for group in RunProgress(plan).groups] == [
+        asdict(group) for group in RunProgress(plan_of((mmlu, ITEMS))).groups
     ]
     assert json.loads(plan.to_json())["models"] == ["demo"]

@@ -20,17 +20,21 @@ SUBJECTS = {"art": "cccw", "law": "ccww"}
 
 @pytest.fixture
 def run(tmp_path):
-    found = judged(tmp_path, SUBJECTS)
+    judged_run = judged(tmp_path, SUBJECTS)
     store(make_run(tmp_path, "run", items(SUBJECTS)))
-    write_documents(found)
-    return found
+    write_documents(judged_run)
+    return judged_run
 
 
 def test_verdicts_are_read_back(run):
-    found = read_judged_run(run.path)
-    assert found.verdicts == run.verdicts
-    assert found.results == json.loads(json.dumps(run.results))
-    assert (found.verdict, found.thresholds, found.models) == ("pass", "thresholds.toml", ["demo"])
+    read_back = read_judged_run(run.path)
+    assert read_back.verdicts == run.verdicts
+    assert read_back.results == json.loads(json.dumps(run.results))
+    assert (read_back.verdict, read_back.thresholds, read_back.models) == (
+        "pass",
+        "thresholds.toml",
+        ["demo"],
+    )
 
 
 def test_a_gate_with_more_than_this_version_knows(run):

@@ -137,8 +137,8 @@ def test_differences_are_shown_where_a_comparison_has_no_verdict(tmp_path):
     before = graded(tmp_path / "before", {"art": "cc"})
     after = graded(tmp_path / "after", {"art": "wc"})
     after.manifest["results"][0]["data_hash"] = "other"
-    found = compare(before, after, allow_mismatch=True)
-    result = only_result(after, comparison=found.as_json())
+    run_comparison = compare(before, after, allow_mismatch=True)
+    result = only_result(after, comparison=run_comparison.as_json())
     assert result["comparison"]["comparable"] is False
     assert result["comparison"]["differences"] == ["data: 0123abcd against other"]
 
@@ -146,9 +146,9 @@ def test_differences_are_shown_where_a_comparison_has_no_verdict(tmp_path):
 def test_confidence_of_planted_answers(tmp_path):
     """Ten answers, each 0.9 sure, six right."""
     records = [compared(question(f"art-{n}"), n < 6, 0.9) for n in range(10)]
-    found = only_result(run_of(tmp_path, [planned({"art": 10})], records))["calibration"]
-    assert found["ece"] == pytest.approx(0.3)
-    assert found["items"] == 10
+    curve = only_result(run_of(tmp_path, [planned({"art": 10})], records))["calibration"]
+    assert curve["ece"] == pytest.approx(0.3)
+    assert curve["items"] == 10
 
 
 def test_generated_answers_have_no_calibration_but_endings_and_time(tmp_path):
@@ -232,10 +232,12 @@ def test_another_scorer_points_to_the_responses_it_scored(tmp_path):
     second = [written(item, "", False, other, response_of="choice", answer="D") for item in items]
     second = [replace(record, text=None) for record in second]
     results = [planned({"art": 3}, protocol), planned({"art": 3}, other, responses_of=0)]
-    one, another = report_data(sources(run_of(tmp_path, results, [*first, *second])))["results"]
-    assert (one["details_of"], another["details_of"]) == (0, 0)
+    first_result, another = report_data(sources(run_of(tmp_path, results, [*first, *second])))[
+        "results"
+    ]
+    assert (first_result["details_of"], another["details_of"]) == (0, 0)
     assert another["details"] is None
-    (sample,) = one["details"][0][1]["samples"]
+    (sample,) = first_result["details"][0][1]["samples"]
     assert sample["text"] == "It is B (art-1)"
     assert sample["also"] == {"simple_evals": ["wrong", "D"]}
 
@@ -272,11 +274,13 @@ def test_models_keep_their_items_apart(tmp_path):
         for n in range(2)
     ]
     data = report_data(sources(run_of(tmp_path, [planned({"art": 2})], records)))
-    assert [(one["numbers"]["model"], one["items"]["outcome"]) for one in data["results"]] == [
+    assert [
+        (result["numbers"]["model"], result["items"]["outcome"]) for result in data["results"]
+    ] == [
         ("one", "cc"),
         ("two", "ww"),
     ]
-    assert [one["details_of"] for one in data["results"]] == [0, 1]
+    assert [result["details_of"] for result in data["results"]] == [0, 1]
 
 
 def test_other_measurements_are_taken_from_metrics_json(tmp_path):

@@ -17,8 +17,8 @@ from support.report_runs import store
 
 
 def test_a_list_of_formats(monkeypatch):
-    known = {name: Format(name, None) for name in ("html", "other")}
-    monkeypatch.setattr(registry, "FORMATS", known)
+    formats = {name: Format(name, None) for name in ("html", "other")}
+    monkeypatch.setattr(registry, "FORMATS", formats)
     assert read_formats(" other,html, other,") == ("other", "html")
     assert read_formats(None) == ()
 

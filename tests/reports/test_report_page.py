@@ -125,9 +125,9 @@ def test_hostile_texts_make_no_markup(name, harmless):
     page = hostile_page(text)
     read = Reader(page)
     assert [tag for tag, _ in read.tags] == [tag for tag, _ in harmless.tags]
-    for (_, attributes), (_, known) in zip(read.tags, harmless.tags, strict=True):
-        assert attributes.keys() == known.keys()
-        assert attributes.get("href") == known.get("href")
+    for (_, attributes), (_, expected) in zip(read.tags, harmless.tags, strict=True):
+        assert attributes.keys() == expected.keys()
+        assert attributes.get("href") == expected.get("href")
     page.encode("utf-8")
     assert not HIDDEN.search(page)
     assert visible(text) in "".join(read.text)

@@ -70,9 +70,9 @@ def test_passed_gates_of_every_subject_are_one_line():
 
 def test_one_item_is_written_in_the_singular() -> None:
     counts = {"s": Counts(10, correct=5, wrong=4, error=1, truncated=1)}
-    told = rendered(Result("m", "mmlu", "letter", "lmeval", 0.25, counts, dropped_shots=1, ties=1))
+    lines = rendered(Result("m", "mmlu", "letter", "lmeval", 0.25, counts, dropped_shots=1, ties=1))
     for words in ("1 answer (11.1%) was cut", "1 error;", "1 item was run", "1 tie, the first"):
-        assert any(words in line for line in told)
+        assert any(words in line for line in lines)
 
 
 def test_dropped_shots_and_ties_are_reported():

@@ -47,11 +47,14 @@ def test_a_baseline_measures_what_the_run_did(make_run, tmp_path):
     assert back.path == file
     assert sorted(map(about, back.records)) == sorted(map(about, run.records))
     assert back.metrics() == run.metrics()
-    for one, other in zip(back.measurements(), run.measurements(), strict=True):
-        assert (one.items, one.protocol, one.fingerprint) == (
+    for loaded, other in zip(back.measurements(), run.measurements(), strict=True):
+        assert (loaded.items, loaded.protocol, loaded.fingerprint) == (
             other.items, other.protocol, other.fingerprint,
         )  # fmt: skip
-        assert (one.data_hash, one.model_fingerprint) == (other.data_hash, other.model_fingerprint)
+        assert (loaded.data_hash, loaded.model_fingerprint) == (
+            other.data_hash,
+            other.model_fingerprint,
+        )
 
 
 def test_refused_answers_are_still_counted(make_run, tmp_path):
@@ -68,7 +71,9 @@ def test_refused_answers_are_still_counted(make_run, tmp_path):
 
 def test_choices_encoded_apart_are_still_counted(make_run, tmp_path):
     run = make_run("a", ITEMS)
-    records = tuple(replace(one, encoded_apart=2 * (one.answer == "A")) for one in run.records)
+    records = tuple(
+        replace(record, encoded_apart=2 * (record.answer == "A")) for record in run.records
+    )
     run = replace(run, records=records)
     save_baseline(run, tmp_path / "a.json")
     back = read_baseline(tmp_path / "a.json")
@@ -93,8 +98,10 @@ def test_the_same_run_gives_the_same_bytes_whatever_its_order(make_run, tmp_path
     save_baseline(run, tmp_path / "one.json")
     save_baseline(replace(run, records=tuple(shuffled)), tmp_path / "two.json")
     save_baseline(read_baseline(tmp_path / "one.json"), tmp_path / "three.json")
-    one, two, three = ((tmp_path / f"{name}.json").read_bytes() for name in ("one", "two", "three"))
-    assert one == two == three
+    first, two, three = (
+        (tmp_path / f"{name}.json").read_bytes() for name in ("one", "two", "three")
+    )
+    assert first == two == three
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "one.json",
         "three.json",
@@ -112,7 +119,7 @@ def test_every_item_and_sample_comes_back(items, tmp_path_factory):
     path = tmp_path_factory.mktemp("runs")
     protocol = replace(PLAIN, ask="text", samples=3)
     result = replace(planned({}, protocol), subjects={"s": len(items)})
-    records = tuple(replace(one, subject="s") for one in records_of(result, "demo", items))
+    records = tuple(replace(record, subject="s") for record in records_of(result, "demo", items))
     manifest = {"models": ["demo"], "own_model": False, "results": [result.as_json()]}
     run = Run(path / "run", manifest, records)
     save_baseline(run, path / "b.json")
@@ -129,7 +136,7 @@ def test_samples_that_were_not_run_stay_so(make_run, tmp_path):
 
 def test_items_without_a_verdict_are_not_in_a_baseline(make_run, tmp_path):
     run = make_run("a", ITEMS)
-    kept = tuple(replace(one, left_out=one.subject == "art") for one in run.records)
+    kept = tuple(replace(record, left_out=record.subject == "art") for record in run.records)
     save_baseline(replace(run, records=kept), tmp_path / "a.json")
     back = read_baseline(tmp_path / "a.json")
     assert {record.subject for record in back.records} == {"law", "zoo"}
@@ -178,7 +185,7 @@ def test_a_run_folder_a_file_and_a_name(make_run, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("realease", "in .*baselines is called 'realease'; did you mean 'release'[?]$"),
         ("runs/20261129-dem", "; did you mean 'runs/20261129-demo'[?]$"),
@@ -187,12 +194,14 @@ def test_a_run_folder_a_file_and_a_name(make_run, tmp_path, monkeypatch):
         ("", "no run.json"),
     ],
 )
-def test_an_unknown_name_is_reported_with_the_nearest(make_run, tmp_path, monkeypatch, text, said):
+def test_an_unknown_name_is_reported_with_the_nearest(
+    make_run, tmp_path, monkeypatch, text, message
+):
     monkeypatch.chdir(tmp_path)
     run = store(make_run("runs/20261129-demo", ITEMS))
     for name in ("release", "nightly"):
         save_baseline(run, tmp_path / "baselines" / f"{name}.json")
-    with pytest.raises(ConfigError, match=said) as caught:
+    with pytest.raises(ConfigError, match=message) as caught:
         load_baseline(text, tmp_path / "baselines")
     assert "\n" not in str(caught.value)
 
@@ -245,7 +254,7 @@ def damage(document: dict, how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("how", "message"),
     [
         ("foreign", "not a baseline of this tool"),
         ("format", "not a document of format"),
@@ -261,12 +270,12 @@ def damage(document: dict, how: str) -> None:
         ("models", "damaged, or of another version: models"),
     ],
 )
-def test_damage_is_reported_in_one_line(make_run, tmp_path, how, said):
+def test_damage_is_reported_in_one_line(make_run, tmp_path, how, message):
     save_baseline(make_run("a", ITEMS), tmp_path / "a.json")
     document = json.loads((tmp_path / "a.json").read_text())
     damage(document, how)
     (tmp_path / "a.json").write_text(json.dumps(document))
-    with pytest.raises(RunError, match=rf"a\.json: {said}") as caught:
+    with pytest.raises(RunError, match=rf"a\.json: {message}") as caught:
         load_baseline("a", tmp_path)
     assert "\n" not in str(caught.value)
 

@@ -25,14 +25,16 @@ ITEMS = {"art-0": "c", "art-1": "c", "law-0": "w", "law-1": "c"}
 
 
 def test_two_runs_are_paired_item_by_item(make_run):
-    found = compare(make_run("a", ITEMS), make_run("b", {**ITEMS, "art-0": "w", "law-0": "c"}))
-    (comparison,) = found.comparisons
+    run_comparison = compare(
+        make_run("a", ITEMS), make_run("b", {**ITEMS, "art-0": "w", "law-0": "c"})
+    )
+    (comparison,) = run_comparison.comparisons
     assert comparison.newly_wrong == ("art-0",)
     assert comparison.newly_right == ("law-0",)
     assert comparison.complete
-    assert found.comparable(comparison)
-    assert found.for_gates() == {("demo", "mmlu", "letter"): comparison}
-    assert (found.only_baseline, found.only_candidate) == ((), ())
+    assert run_comparison.comparable(comparison)
+    assert run_comparison.for_gates() == {("demo", "mmlu", "letter"): comparison}
+    assert (run_comparison.only_baseline, run_comparison.only_candidate) == ((), ())
 
 
 def test_missing_items_extra_items_and_errors_are_distinguished(make_run):
@@ -47,11 +49,11 @@ def test_missing_items_extra_items_and_errors_are_distinguished(make_run):
 
 
 def test_samples_are_compared_by_their_number(make_run):
-    found = compare(
+    run_comparison = compare(
         make_run("a", {"art-0": "ccc", "art-1": "www"}),
         make_run("b", {"art-0": "ccw", "art-1": "wcw"}),
     )
-    (comparison,) = found.comparisons
+    (comparison,) = run_comparison.comparisons
     assert comparison.overall.baseline == comparison.overall.candidate == 0.5
     assert comparison.newly_wrong == ("art-0",)
     assert comparison.newly_right == ("art-1",)
@@ -59,7 +61,7 @@ def test_samples_are_compared_by_their_number(make_run):
 
 def test_left_out_records_do_not_count(make_run):
     run = make_run("b", ITEMS)
-    out = tuple(replace(one, left_out=one.item == "art-0") for one in run.records)
+    out = tuple(replace(record, left_out=record.item == "art-0") for record in run.records)
     (comparison,) = compare(make_run("a", ITEMS), replace(run, records=out)).comparisons
     assert comparison.only_baseline == ("art-0",)
 
@@ -71,15 +73,15 @@ def test_other_dates_in_the_chat_template_are_refused_where_it_is_used(make_run,
     """A model whose template writes no date has the same prompt under any."""
     chat = PLAIN.with_chat()
     dates = {"demo": "2024-07-26"}, {"demo": "2026-11-30"}, {}
-    one, other, none = (
+    first, other, none = (
         make_run(f"{number}", ITEMS, chat, template_dates=day) for number, day in enumerate(dates)
     )
     with pytest.raises(MismatchError, match="date in the chat template '2024-07-26' against '2026"):
-        compare(one, other)
-    assert compare(one, other, allow_mismatch=True).mismatches
-    for candidate in (one, none):
-        assert compare(one, candidate).comparisons
-    save_baseline(one, tmp_path / "one.json")
+        compare(first, other)
+    assert compare(first, other, allow_mismatch=True).mismatches
+    for candidate in (first, none):
+        assert compare(first, candidate).comparisons
+    save_baseline(first, tmp_path / "one.json")
     with pytest.raises(MismatchError, match="date in the chat template"):
         compare(load_baseline(str(tmp_path / "one.json"), tmp_path), other)
     plain = (make_run(f"p{n}", ITEMS, template_dates=day) for n, day in enumerate(dates[:2]))
@@ -110,12 +112,12 @@ def test_five_shots_and_none_are_refused_with_both_values(make_run, monkeypatch,
 
 def test_a_long_text_is_shown_where_it_differs(make_run):
     long = "The following are multiple choice questions (with answers) about"
-    one, other = (
+    first, other = (
         replace(PLAIN, template=replace(PLAIN.template, description=describe))
         for describe in (lambda s: f"{long} {s}.\n\n", lambda s: f"{long} the {s}.\n\n")
     )
     with pytest.raises(MismatchError, match=r"template\.description '?…") as caught:
-        compare(make_run("a", ITEMS, one), make_run("b", ITEMS, other))
+        compare(make_run("a", ITEMS, first), make_run("b", ITEMS, other))
     message = str(caught.value)
     assert "probe subject" in message or "probe_subject" in message
     assert "about the probe" in message
@@ -129,22 +131,24 @@ def test_other_data_is_refused(make_run):
 
 
 def test_another_name_of_the_same_protocol_is_no_difference(make_run):
-    found = compare(make_run("a", ITEMS), make_run("b", ITEMS, replace(PLAIN, name="mine")))
-    assert found.mismatches == ()
+    run_comparison = compare(
+        make_run("a", ITEMS), make_run("b", ITEMS, replace(PLAIN, name="mine"))
+    )
+    assert run_comparison.mismatches == ()
 
 
 def test_allowed_differences_give_numbers_without_a_verdict(make_run):
     five = replace(PLAIN, shots=5)
     runs = make_run("a", ITEMS, five), make_run("b", {**ITEMS, "art-0": "w"})
-    found = compare(*runs, allow_mismatch=True)
-    (comparison,) = found.comparisons
+    run_comparison = compare(*runs, allow_mismatch=True)
+    (comparison,) = run_comparison.comparisons
     assert comparison.overall.drop == 0.25
-    assert not found.comparable(comparison)
-    assert [mismatch.text for mismatch in found.mismatches] == [
+    assert not run_comparison.comparable(comparison)
+    assert [mismatch.text for mismatch in run_comparison.mismatches] == [
         "shots 5 against 0",
         "draw 'first of the pool, without copies' against None",
     ]
-    (reason,) = found.for_gates().values()
+    (reason,) = run_comparison.for_gates().values()
     assert reason == (
         "protocols or data differ (shots 5 against 0; draw 'first of the pool, without copies'"
         " against None): no verdict"
@@ -154,19 +158,22 @@ def test_allowed_differences_give_numbers_without_a_verdict(make_run):
 def test_a_mismatch_touches_its_own_result_alone(make_run, tmp_path):
     other = make_run("a", ITEMS, benchmark="arc")
     five = replace(PLAIN, shots=5)
-    found = compare(
+    run_comparison = compare(
         together(tmp_path / "a", make_run("a", ITEMS, five), other),
         together(tmp_path / "b", make_run("b", ITEMS), other),
         allow_mismatch=True,
     )
-    verdicts = {one.benchmark: found.comparable(one) for one in found.comparisons}
+    verdicts = {
+        comparison.benchmark: run_comparison.comparable(comparison)
+        for comparison in run_comparison.comparisons
+    }
     assert verdicts == {"mmlu": False, "arc": True}
 
 
 def test_edited_documents_of_equal_fields_are_still_refused(make_run):
     run = make_run("b", ITEMS)
-    way = {**run.manifest["results"][0]["ways"][0], "fingerprint": "f" * 16}
-    result = {**run.manifest["results"][0], "ways": [way]}
+    variant = {**run.manifest["results"][0]["ways"][0], "fingerprint": "f" * 16}
+    result = {**run.manifest["results"][0], "ways": [variant]}
     records = tuple(replace(record, protocol="f" * 16) for record in run.records)
     edited = replace(run, manifest={**run.manifest, "results": [result]}, records=records)
     with pytest.raises(MismatchError, match=r"protocol fingerprint '[0-9a-f]{16}' against 'ffff"):
@@ -176,7 +183,8 @@ def test_edited_documents_of_equal_fields_are_still_refused(make_run):
 def test_an_item_of_another_subject_is_no_pair(make_run):
     run = make_run("b", ITEMS, data="other")
     moved = tuple(
-        replace(one, subject="law") if one.item == "art-0" else one for one in run.records
+        replace(record, subject="law") if record.item == "art-0" else record
+        for record in run.records
     )
     subjects = {"art": 1, "law": 3}
     manifest = {**run.manifest, "results": [{**run.manifest["results"][0], "subjects": subjects}]}
@@ -191,8 +199,10 @@ def test_an_item_of_another_subject_is_no_pair(make_run):
 # Models -----------------------------------------------------------------------------------
 
 
-def sides(found):
-    return [(one.baseline, one.candidate) for one in found.comparisons]
+def sides(run_comparison):
+    return [
+        (comparison.baseline, comparison.candidate) for comparison in run_comparison.comparisons
+    ]
 
 
 @pytest.mark.parametrize(
@@ -207,16 +217,16 @@ def sides(found):
     ],
 )
 def test_models_are_paired_by_name_or_with_the_only_one(make_run, left, right, expected):
-    found = compare(make_run("a", ITEMS, models=left), make_run("b", ITEMS, models=right))
-    assert sides(found) == expected
+    run_comparison = compare(make_run("a", ITEMS, models=left), make_run("b", ITEMS, models=right))
+    assert sides(run_comparison) == expected
 
 
 def test_models_that_have_no_partner_are_named(make_run):
-    found = compare(
+    run_comparison = compare(
         make_run("a", ITEMS, models=("one", "two")), make_run("b", ITEMS, models=("two", "three"))
     )
-    assert found.only_baseline == ("one: mmlu[letter]",)
-    assert found.only_candidate == ("three: mmlu[letter]",)
+    assert run_comparison.only_baseline == ("one: mmlu[letter]",)
+    assert run_comparison.only_candidate == ("three: mmlu[letter]",)
 
 
 def test_several_models_without_a_name_in_common(make_run):
@@ -227,17 +237,17 @@ def test_several_models_without_a_name_in_common(make_run):
 
 
 def test_two_baselines_for_one_model_decide_no_gate(make_run):
-    found = compare(
+    run_comparison = compare(
         make_run("a", ITEMS, models=("old", "older")), make_run("b", ITEMS, models=("new",))
     )
-    (reason,) = found.for_gates().values()
+    (reason,) = run_comparison.for_gates().values()
     assert "has several models, none of them new" in reason
 
 
 def test_results_that_only_one_run_has(make_run, tmp_path):
     both = together(tmp_path / "a", make_run("a", ITEMS), make_run("a", ITEMS, benchmark="arc"))
-    found = compare(both, make_run("b", ITEMS))
-    assert (found.only_baseline, found.only_candidate) == (("arc[letter]",), ())
+    run_comparison = compare(both, make_run("b", ITEMS))
+    assert (run_comparison.only_baseline, run_comparison.only_candidate) == (("arc[letter]",), ())
     with pytest.raises(ConfigError, match=r"in common: arc\[letter\] against mmlu\[letter\]$"):
         compare(make_run("a", ITEMS, benchmark="arc"), make_run("b", ITEMS))
     cloze = replace(PLAIN, scorer="cloze")
@@ -249,9 +259,9 @@ def test_results_that_only_one_run_has(make_run, tmp_path):
 
 
 def test_differing_fields_by_path():
-    one = {"shots": 5, "decoding": None, "template": {"name": "x", "choices": ["A", "B"]}}
+    first = {"shots": 5, "decoding": None, "template": {"name": "x", "choices": ["A", "B"]}}
     other = {"shots": 5, "decoding": {"stop": []}, "template": {"choices": ("A", "C")}, "new": 1}
-    assert differing_fields(one, other) == [
+    assert differing_fields(first, other) == [
         ("decoding", None, {"stop": []}),
         ("new", ABSENT, 1),
         ("template.name", "x", ABSENT),
@@ -274,14 +284,18 @@ JSON = st.recursive(
 DOCUMENT = st.dictionaries(st.sampled_from("xyz"), JSON)
 
 
-@given(one=DOCUMENT, other=DOCUMENT)
-def test_fields_differ_exactly_where_documents_do(one, other):
-    found = differing_fields(one, other)
-    assert (found == []) == (json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True))
-    assert [path for path, _, _ in found] == [
-        path for path, _, _ in sorted(found, key=lambda entry: entry[0].count("."))
+@given(first=DOCUMENT, other=DOCUMENT)
+def test_fields_differ_exactly_where_documents_do(first, other):
+    differences = differing_fields(first, other)
+    assert (differences == []) == (
+        json.dumps(first, sort_keys=True) == json.dumps(other, sort_keys=True)
+    )
+    assert [path for path, _, _ in differences] == [
+        path for path, _, _ in sorted(differences, key=lambda entry: entry[0].count("."))
     ]
-    assert {path for path, _, _ in found} == {path for path, _, _ in differing_fields(other, one)}
+    assert {path for path, _, _ in differences} == {
+        path for path, _, _ in differing_fields(other, first)
+    }
 
 
 # Leaderboard -----------------------------------------------------------------------------------
@@ -295,7 +309,7 @@ def test_a_leaderboard_is_sorted_and_tested_against_the_best(make_run, monkeypat
     monkeypatch.chdir(tmp_path)
     runs = [make_run(name, many(wrong)) for name, wrong in (("a", 20), ("b", 10), ("c", 40))]
     (table,) = leaderboards(runs)
-    assert [one.run for one in table.standings] == ["b", "a", "c"]
+    assert [standing.run for standing in table.standings] == ["b", "a", "c"]
     best, second, last = table.standings
     assert best.against_best is None
     assert second.against_best.drop == pytest.approx(0.1)
@@ -309,17 +323,17 @@ def test_a_leaderboard_is_sorted_and_tested_against_the_best(make_run, monkeypat
 def test_an_incomplete_run_is_never_the_best(make_run):
     broken = make_run("a", {**many(0), "art-0": "e"})
     (table,) = leaderboards([broken, make_run("b", many(50)), make_run("c", many(60))])
-    assert [one.result.counts.error for one in table.standings] == [0, 0, 1]
+    assert [standing.result.counts.error for standing in table.standings] == [0, 0, 1]
     assert table.standings[-1].against_best.items == 99
     (table,) = leaderboards([broken, broken])
-    assert [one.against_best for one in table.standings] == [None, None]
+    assert [standing.against_best for standing in table.standings] == [None, None]
 
 
 def test_a_part_of_the_items_is_never_the_best(make_run):
     whole = make_run("a", many(50))
     easy = {item: letter for item, letter in many(50).items() if letter == "c"}
     (table,) = leaderboards([make_run("b", easy, not_run=tuple(many(0))), whole])
-    assert [one.result.accuracy for one in table.standings] == [0.5, 1.0]
+    assert [standing.result.accuracy for standing in table.standings] == [0.5, 1.0]
     assert table.standings[1].against_best.drop == 0
     assert not table.same_items
     (table,) = leaderboards([whole, whole])
@@ -329,7 +343,7 @@ def test_a_part_of_the_items_is_never_the_best(make_run):
 def test_a_leaderboard_has_a_row_per_model_and_a_table_per_result(make_run, tmp_path):
     both = together(tmp_path / "a", make_run("a", ITEMS), make_run("a", ITEMS, benchmark="arc"))
     tables = leaderboards([both, make_run("b", ITEMS, models=("x", "y"))])
-    assert [(one.benchmark, len(one.standings)) for one in tables] == [("mmlu", 3), ("arc", 1)]
+    assert [(each.benchmark, len(each.standings)) for each in tables] == [("mmlu", 3), ("arc", 1)]
 
 
 def test_a_leaderboard_has_a_table_for_every_comparable_group(make_run, monkeypatch, tmp_path):
@@ -360,11 +374,11 @@ def test_a_leaderboard_has_a_table_for_every_comparable_group(make_run, monkeypa
 
 
 def test_nothing_paired_is_no_difference(make_run):
-    found = compare(
+    run_comparison = compare(
         make_run("a", {"art-0": "c"}, not_run=("art-1",)),
         make_run("b", {"art-1": "c"}, not_run=("art-0",)),
     )
-    (comparison,) = found.comparisons
+    (comparison,) = run_comparison.comparisons
     assert comparison.overall.drop is None
     assert comparison.overall.items == 0
     assert comparison.only_baseline == ("art-0",)

@@ -19,12 +19,12 @@ ITEMS = {f"art-{n:04d}": "w" for n in range(8)}
 
 
 def kinds(*reasons: str) -> list[tuple[int, str]]:
-    found = group_errors((reason, f"art-{n:04d}", str(n)) for n, reason in enumerate(reasons))
-    return [(one.count, one.example) for one in found]
+    groups = group_errors((reason, f"art-{n:04d}", str(n)) for n, reason in enumerate(reasons))
+    return [(group.count, group.example) for group in groups]
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         ("no answer to art-0000", "no answer to art-0001"),
         ("502, request 3fa85f64-5717-4562", "502, request 99c01d2e-0000-1234"),
@@ -35,25 +35,25 @@ def kinds(*reasons: str) -> list[tuple[int, str]]:
         ("two\nlines", "two lines"),
     ],
 )
-def test_one_reason(one, other):
-    assert kinds(one, other) == [(2, "0")]
+def test_one_reason(first, other):
+    assert kinds(first, other) == [(2, "0")]
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         ("the endpoint answered 401", "the endpoint answered 503"),
         ("ValueError: x", "ValueError: y"),
         ("ended by signal 9", "ended by signal 11"),
     ],
 )
-def test_different_reasons(one, other):
-    assert kinds(one, other, other) == [(2, "1"), (1, "0")]
+def test_different_reasons(first, other):
+    assert kinds(first, other, other) == [(2, "1"), (1, "0")]
 
 
 def test_a_reason_is_one_line_of_limited_length():
-    (found,) = group_errors([("a\n" + "b" * 1000, "", "x")])
-    assert found.reason == "a " + "b" * 298
+    (group,) = group_errors([("a\n" + "b" * 1000, "", "x")])
+    assert group.reason == "a " + "b" * 298
 
 
 def programs(*answers: str):
@@ -92,6 +92,6 @@ def test_many_modules_are_cut():
 def test_only_errors_are_failures():
     records = programs("B", "B")
     broken = replace(records[0], outcome=Outcome.ERROR, error="on fire")
-    assert [(one.count, one.reason, one.example) for one in error_groups([*records, broken])] == [
-        (1, "on fire", "art-0000")
-    ]
+    assert [
+        (group.count, group.reason, group.example) for group in error_groups([*records, broken])
+    ] == [(1, "on fire", "art-0000")]

@@ -111,8 +111,8 @@ def test_however_the_items_are_split(cuts, seed, tmp_path_factory):
 # What is refused --------------------------------------------------------------------------
 
 
-def refused(runs, out, said: str, kind: type[ConfigError] = ConfigError) -> None:
-    with pytest.raises(kind, match=said) as caught:
+def refused(runs, out, message: str, kind: type[ConfigError] = ConfigError) -> None:
+    with pytest.raises(kind, match=message) as caught:
         merge(runs, out)
     assert "\n" not in str(caught.value)
     assert not out.exists()
@@ -123,43 +123,43 @@ def changed(run, **manifest):
 
 
 def test_a_folder_that_is_not_a_shard(make_run, tmp_path):
-    one, two = cut(make_run, 2)
-    refused([one, changed(two, shard=None)], tmp_path / "m", r"shard-2 is not a shard")
-    refused([one, changed(two, shard="2/2")], tmp_path / "m", r"shard '2/2' is not \[I, N\]")
+    first, two = cut(make_run, 2)
+    refused([first, changed(two, shard=None)], tmp_path / "m", r"shard-2 is not a shard")
+    refused([first, changed(two, shard="2/2")], tmp_path / "m", r"shard '2/2' is not \[I, N\]")
     refused([], tmp_path / "m", r"no shards")
 
 
 def test_gaps_and_repetitions(make_run, tmp_path):
-    one, two, three, four = cut(make_run, 4)
-    refused([one, two, four], tmp_path / "m", r"^gap: shard 3/4 is missing$")
+    first, two, three, four = cut(make_run, 4)
+    refused([first, two, four], tmp_path / "m", r"^gap: shard 3/4 is missing$")
     refused([two], tmp_path / "m", r"^gap: shards 1/4, 3/4, 4/4 are missing$")
-    refused([one, two, three, four, two], tmp_path / "m", r"shard-2 and .*shard-2 are both shard")
-    refused([one, changed(two, shard=[2, 3])], tmp_path / "m", r"one of 4 shards, .* one of 3$")
+    refused([first, two, three, four, two], tmp_path / "m", r"shard-2 and .*shard-2 are both shard")
+    refused([first, changed(two, shard=[2, 3])], tmp_path / "m", r"one of 4 shards, .* one of 3$")
 
 
 def test_an_item_in_two_shards(make_run, tmp_path):
-    one, two = cut(make_run, 2)
-    two = replace(two, records=(*two.records, one.records[3]))
-    refused([one, two], tmp_path / "m", r"item art-3 of mmlu is in .*shard-1 and in .*shard-2")
+    first, two = cut(make_run, 2)
+    two = replace(two, records=(*two.records, first.records[3]))
+    refused([first, two], tmp_path / "m", r"item art-3 of mmlu is in .*shard-1 and in .*shard-2")
 
 
 def test_a_shard_that_was_interrupted(make_run, tmp_path):
-    one, two = cut(make_run, 2)
+    first, two = cut(make_run, 2)
     for status in ("interrupted", "running"):
         cut_short = changed(two, status=status)
-        refused([one, cut_short], tmp_path / "m", r"shard-2 was not finished: resume it first")
+        refused([first, cut_short], tmp_path / "m", r"shard-2 was not finished: resume it first")
 
 
 def test_a_shard_of_which_items_were_deselected(make_run, tmp_path):
-    one, two = cut(make_run, 2)
-    said = r"gap: .*shard-2 left out 2 of the 6 items of its shard"
-    refused([one, changed(two, selected=4)], tmp_path / "m", said)
+    first, two = cut(make_run, 2)
+    message = r"gap: .*shard-2 left out 2 of the 6 items of its shard"
+    refused([first, changed(two, selected=4)], tmp_path / "m", message)
 
 
 def test_an_item_that_its_test_skipped_is_no_gap(make_run, tmp_path):
-    one, two = cut(make_run, 2)
+    first, two = cut(make_run, 2)
     out = (replace(two.records[0], left_out=True), *two.records[1:])
-    shards = [changed(one, answers=6), changed(replace(two, records=out), answers=5)]
+    shards = [changed(first, answers=6), changed(replace(two, records=out), answers=5)]
     folder = merge(shards, tmp_path / "m")
     (result,) = load_run(folder.path).results()
     assert (result.counts.attempted, result.counts.missing) == (11, 1)
@@ -180,10 +180,10 @@ def test_an_item_lost_with_a_worker_is_an_outcome(make_run, tmp_path):
 
 
 def test_shards_of_other_runs(make_run, tmp_path):
-    one, two = cut(make_run, 2)
+    first, two = cut(make_run, 2)
 
-    def against(said: str, **manifest) -> None:
-        refused([one, changed(two, **manifest)], tmp_path / "m", said, MismatchError)
+    def against(message: str, **manifest) -> None:
+        refused([first, changed(two, **manifest)], tmp_path / "m", message, MismatchError)
 
     against(r"are not shards of one run: models \['demo'\] against \['x'\]", models=["x"])
     against(r": seed 0 against 7", seed=7)
@@ -195,23 +195,26 @@ def test_shards_of_other_runs(make_run, tmp_path):
     against(r"drawn None against \{'art': 3\}", results=[{**planned, "drawn": {"art": 3}}])
     against(r"mmlu\[letter\] .* against \(absent\)", results=[])
     other = cut(make_run, 2, protocol=replace(PLAIN, shots=5))[1]
-    refused([one, other], tmp_path / "m", r"mmlu\[letter\]\.shots 0 against 5", MismatchError)
+    refused([first, other], tmp_path / "m", r"mmlu\[letter\]\.shots 0 against 5", MismatchError)
 
 
 def test_shards_of_other_weights(make_run, tmp_path):
-    one, two = cut(make_run, 2)
+    first, two = cut(make_run, 2)
     new = tuple(replace(record, model_fingerprint="new") for record in two.records)
     refused(
-        [one, replace(two, records=new)],
+        [first, replace(two, records=new)],
         tmp_path / "m",
         r"fingerprint of demo \['weights of demo'\] against \['new'\]",
         MismatchError,
     )
-    named = tuple(replace(record, model="mine") for record in one.records)
+    named = tuple(replace(record, model="mine") for record in first.records)
     others = tuple(replace(record, model="yours") for record in two.records)
     own = {"own_model": True, "models": ["conftest"]}
     refused(
-        [changed(replace(one, records=named), **own), changed(replace(two, records=others), **own)],
+        [
+            changed(replace(first, records=named), **own),
+            changed(replace(two, records=others), **own),
+        ],
         tmp_path / "m",
         r"model \['mine'\] against \['yours'\]",
         MismatchError,
@@ -219,11 +222,11 @@ def test_shards_of_other_weights(make_run, tmp_path):
 
 
 def test_a_shard_in_which_nothing_was_answered_has_no_weights(make_run, tmp_path):
-    one, two = cut(make_run, 2, {item: "c" if item < "b" else "e" for item in ITEMS})
+    first, two = cut(make_run, 2, {item: "c" if item < "b" else "e" for item in ITEMS})
     lost = tuple(
         replace(record, model_fingerprint=None, error="worker died") for record in two.records
     )
-    folder = merge([one, replace(two, records=lost)], tmp_path / "m")
+    folder = merge([first, replace(two, records=lost)], tmp_path / "m")
     (result,) = load_run(folder.path).results()
     assert (result.counts.correct, result.counts.error) == (6, 6)
 

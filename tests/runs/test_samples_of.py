@@ -22,8 +22,8 @@ written = st.builds(record, st.sampled_from("xyz"), st.integers(0, 5), st.text(m
 @given(st.lists(written, max_size=25))
 def test_samples_are_in_order_and_the_one_written_last_counts(records: list[Record]) -> None:
     expected: dict[str, dict[int, Record]] = {}
-    for one in records:
-        expected.setdefault(one.item, {})[one.sample] = one
+    for record in records:
+        expected.setdefault(record.item, {})[record.sample] = record
     grouped = samples_of(records)
     assert list(grouped) == list(expected)
     for item, samples in expected.items():

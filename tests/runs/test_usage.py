@@ -53,12 +53,12 @@ def test_the_last_prices_hold():
 
 def test_processes_and_sessions_add_up(tmp_path):
     path = tmp_path / "usage.jsonl"
-    one, two = UsageLog(path), UsageLog(path)
-    one.note([("openai:m", "mmlu", USED)])
+    log, two = UsageLog(path), UsageLog(path)
+    log.note([("openai:m", "mmlu", USED)])
     two.note([("openai:m", "mmlu", USED), ("openai:m", "gsm8k", asdict(Usage()))])
-    one.note([("openai:m", "mmlu", {**USED, "requests": 3})])
+    log.note([("openai:m", "mmlu", {**USED, "requests": 3})])
     assert path.read_bytes().count(b"\n") == 4
-    one.note([("openai:m", "mmlu", {**USED, "requests": 3})])  # nothing new, nothing written
+    log.note([("openai:m", "mmlu", {**USED, "requests": 3})])  # nothing new, nothing written
     assert path.read_bytes().count(b"\n") == 4
     with path.open("ab") as file:
         file.write(b'["openai:m", "mmlu", {"requ')  # killed within a line
@@ -88,9 +88,9 @@ def test_prices_of_other_models_are_not_kept():
 
 
 def test_shards_have_a_price_only_in_one_money():
-    one, two = (with_usage({}, {("openai:m", "mmlu"): USED}, prices) for prices in (EUR, USD))
-    assert total_cost(merged_usage([one, one, one])) == pytest.approx(6.0)
-    both = merged_usage([one, two])
+    euros, two = (with_usage({}, {("openai:m", "mmlu"): USED}, prices) for prices in (EUR, USD))
+    assert total_cost(merged_usage([euros, euros, euros])) == pytest.approx(6.0)
+    both = merged_usage([euros, two])
     assert total_cost(both) is None
     assert usage_rows(both)["openai:m", "mmlu"]["requests"] == 4
 
@@ -99,10 +99,10 @@ def test_a_merged_run_used_what_its_shards_used(make_run, tmp_path):
     shards = []
     for number, item in enumerate(ITEMS, 1):
         more = with_usage({"seconds": 1.5}, {("demo", "mmlu"): USED}, EUR)
-        one = make_run(f"s{number}", {item: "c"}, shard=[number, 2], selected=1, **more)
-        (result,) = one.manifest["results"]
+        shard = make_run(f"s{number}", {item: "c"}, shard=[number, 2], selected=1, **more)
+        (result,) = shard.manifest["results"]
         result |= {"subjects": {"art": 2}, "asked": 1}
-        shards.append(one)
+        shards.append(shard)
     manifest = merge(shards, tmp_path / "m").read("run.json")
     assert usage_rows(manifest)["demo", "mmlu"]["requests"] == 4
     assert manifest["seconds"] == 3.0
@@ -132,11 +132,11 @@ def test_another_scorer_of_the_same_answers_costs_nothing():
 
 def test_time_and_tokens_are_of_the_answers_that_have_them():
     first, second = records_of(planned(ITEMS), "demo", ITEMS)
-    told = replace(first, seconds=1.5, prompt_tokens=10, completion_tokens=2)
-    other = replace(told, scorer="contains", response_of="letter")
-    found = resource_use([told, second, other, replace(told, item="art-2", left_out=True)])
-    assert set(found) == {("demo", "mmlu", "letter")}
-    assert asdict(found["demo", "mmlu", "letter"]) == {
+    measured = replace(first, seconds=1.5, prompt_tokens=10, completion_tokens=2)
+    other = replace(measured, scorer="contains", response_of="letter")
+    used = resource_use([measured, second, other, replace(measured, item="art-2", left_out=True)])
+    assert set(used) == {("demo", "mmlu", "letter")}
+    assert asdict(used["demo", "mmlu", "letter"]) == {
         "seconds": 1.5,
         "timed": 1,
         "prompt_tokens": 10,

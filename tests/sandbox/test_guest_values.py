@@ -165,7 +165,7 @@ def test_types_arrive_by_name() -> None:
 
 @pytest.mark.parametrize("value", [object(), lambda: 1, iter([]), type("int", (), {}), Exception()])
 def test_the_rest_is_lent(value: Any) -> None:
-    assert pack([value], lambda one: {"lent": 7 if one is value else 0}) == [{"lent": 7}]
+    assert pack([value], lambda lent: {"lent": 7 if lent is value else 0}) == [{"lent": 7}]
 
 
 def test_too_deeply_nested_values_are_refused() -> None:

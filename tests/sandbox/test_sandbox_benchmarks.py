@@ -22,7 +22,9 @@ _ODD = {
 
 
 def _not_passed(sandbox: Sandbox, programs: list[Program]) -> list[str]:
-    return sorted(one.id for one in sandbox.run(programs) if one.status != "passed")
+    return sorted(
+        execution.id for execution in sandbox.run(programs) if execution.status != "passed"
+    )
 
 
 def _humaneval(problem: dict[str, Any], body: str) -> Program:
@@ -44,20 +46,20 @@ def _problems(path: Path) -> list[dict[str, Any]]:
 
 def test_humaneval_passes_with_its_own_solutions(sandbox: Sandbox, humaneval_file: Path) -> None:
     problems = _problems(humaneval_file)
-    programs = [_humaneval(one, one["canonical_solution"]) for one in problems]
+    programs = [_humaneval(problem, problem["canonical_solution"]) for problem in problems]
     assert len(programs) == 164
     assert _not_passed(sandbox, programs) == []
 
 
 def test_humaneval_fails_with_empty_bodies(sandbox: Sandbox, humaneval_file: Path) -> None:
-    programs = [_humaneval(one, "    pass\n") for one in _problems(humaneval_file)]
-    assert {one.status for one in sandbox.run(programs)} == {"failed"}
+    programs = [_humaneval(problem, "    pass\n") for problem in _problems(humaneval_file)]
+    assert {execution.status for execution in sandbox.run(programs)} == {"failed"}
 
 
 @pytest.mark.parametrize("number", _ODD, ids=_ODD.get)
 def test_mbpp_passes_where_checks_are_odd(sandbox: Sandbox, mbpp_file: Path, number: int) -> None:
     with mbpp_file.open(encoding="utf-8") as file:
-        (task,) = (one for one in map(json.loads, file) if one["task_id"] == number)
+        (task,) = (row for row in map(json.loads, file) if row["task_id"] == number)
     tests = "\n".join([task["test_setup_code"], *task["test_list"]])
     name = "sum" if number == 126 else None
     assert _not_passed(sandbox, [Program("a", task["code"], tests, "", name, 10.0)]) == []

@@ -33,8 +33,8 @@ for top in (*homes, "/dev/shm", "/dev/mqueue"):
 
 
 def _programs() -> Iterator[Program]:
-    for name, one in hostile.ALL.items():
-        yield Program(name, one.source, one.tests, one.context, "f", _LIMIT)
+    for name, case in hostile.ALL.items():
+        yield Program(name, case.source, case.tests, case.context, "f", _LIMIT)
         for number in range(_NEIGHBOURS):
             yield Program(f"{name} {number}", hostile.RIGHT, hostile.CHECKS, "", "f", _ROOMY)
 
@@ -43,16 +43,20 @@ def _programs() -> Iterator[Program]:
 def test_hostile_programs(sandbox: Sandbox, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two rounds in the same containers: what one leaves, the next would find."""
     monkeypatch.setenv("LLMEVAL_HOST_SECRET", "host secret")
-    found = {one.id: one for one in sandbox.run(_programs())}
+    executions = {execution.id: execution for execution in sandbox.run(_programs())}
     unexpected = [
-        found[name]
-        for name, one in hostile.ALL.items()
-        if found[name].status not in one.expected or one.says not in found[name].detail
+        executions[name]
+        for name, case in hostile.ALL.items()
+        if executions[name].status not in case.expected or case.says not in executions[name].detail
     ]
     assert unexpected == []
     neighbours = [f"{name} {number}" for name in hostile.ALL for number in range(_NEIGHBOURS)]
-    assert [found[name] for name in neighbours if found[name].status != "passed"] == []
-    assert [one for one in found.values() if one.seconds and one.seconds > _limit(one) + 5] == []
+    assert [executions[name] for name in neighbours if executions[name].status != "passed"] == []
+    assert [
+        execution
+        for execution in executions.values()
+        if execution.seconds and execution.seconds > _limit(execution) + 5
+    ] == []
     with _containers() as containers:
         assert containers
         for container in containers:

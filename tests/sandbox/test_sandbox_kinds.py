@@ -71,13 +71,18 @@ def test_the_identity_of_this_python_names_its_packages(kind: str) -> None:
 def test_bubblewrap_holds_hostile_programs() -> None:
     """All but those about what only Docker has: an empty machine and a limit on all memory."""
     docker_only = {"host_files", "memory_of_children", "memory_in_files"}
-    chosen = {name: one for name, one in hostile.ALL.items() if name not in docker_only}
+    chosen = {name: case for name, case in hostile.ALL.items() if name not in docker_only}
     programs = [
-        Program(name, one.source, one.tests, one.context, "f", 1.0) for name, one in chosen.items()
+        Program(name, case.source, case.tests, case.context, "f", 1.0)
+        for name, case in chosen.items()
     ]
     with opened("bubblewrap", timeout_scale=1.0) as sandbox:
-        found = {one.id: one for one in sandbox.run(programs)}
-    wrong = [one for one in found.values() if one.status not in chosen[one.id].expected]
+        executions = {execution.id: execution for execution in sandbox.run(programs)}
+    wrong = [
+        execution
+        for execution in executions.values()
+        if execution.status not in chosen[execution.id].expected
+    ]
     assert wrong == []
 
 
@@ -121,18 +126,18 @@ def _holding(kind: str) -> subprocess.Popen[str]:
 
 def _descendants(pid: int) -> set[int]:
     children: dict[int, set[int]] = {}
-    for one in Path("/proc").iterdir():
-        if one.name.isdecimal():
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
             try:
-                parent = int((one / "stat").read_text().rpartition(")")[2].split()[1])
+                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
             except OSError:
                 continue
-            children.setdefault(parent, set()).add(int(one.name))
-    found, new = set[int](), {pid}
+            children.setdefault(parent, set()).add(int(folder.name))
+    below, new = set[int](), {pid}
     while new:
-        new = {child for parent in new for child in children.get(parent, set())} - found
-        found |= new
-    return found
+        new = {child for parent in new for child in children.get(parent, set())} - below
+        below |= new
+    return below
 
 
 def test_clean_removes_what_has_no_owner_and_keeps_the_rest(sandbox: Sandbox) -> None:
@@ -143,9 +148,11 @@ def test_clean_removes_what_has_no_owner_and_keeps_the_rest(sandbox: Sandbox) ->
     ended.wait()
     orphan = client.containers.create(IMAGE, command=["python3"], labels={LABEL: "1", OWNER: dead})
     remove_left(client)
-    found = client.containers.list(all=True, filters={"label": f"{LABEL}=1"}, ignore_removed=True)
-    assert orphan.id not in [one.id for one in found]
-    assert owner() in [one.labels.get(OWNER) for one in found]
+    containers = client.containers.list(
+        all=True, filters={"label": f"{LABEL}=1"}, ignore_removed=True
+    )
+    assert orphan.id not in [container.id for container in containers]
+    assert owner() in [container.labels.get(OWNER) for container in containers]
     client.close()
 
 
@@ -179,9 +186,13 @@ def test_closing_leaves_nothing() -> None:
         list(sandbox.run([Program("a", "", "")]))
         client = connect()
         filters = {"label": f"{OWNER}={owner()}"}
-        before = {one.id for one in client.containers.list(filters=filters, ignore_removed=True)}
+        before = {
+            container.id
+            for container in client.containers.list(filters=filters, ignore_removed=True)
+        }
     after = {
-        one.id for one in client.containers.list(all=True, filters=filters, ignore_removed=True)
+        container.id
+        for container in client.containers.list(all=True, filters=filters, ignore_removed=True)
     }
     assert len(before - after) == 1
     client.close()

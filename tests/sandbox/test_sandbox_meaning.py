@@ -143,9 +143,10 @@ def executions(host: Sandbox) -> dict[str, Execution]:
     programs = [Program(f"passing {name}", *texts) for name, texts in PASSING.items()]
     programs += [Program(f"failing {name}", *texts[:2]) for name, texts in FAILING.items()]
     programs = [
-        Program(one.id, one.source, one.tests, "", _entry_point(one), 20.0) for one in programs
+        Program(program.id, program.source, program.tests, "", _entry_point(program), 20.0)
+        for program in programs
     ]
-    return {one.id: one for one in host.run(programs)}
+    return {execution.id: execution for execution in host.run(programs)}
 
 
 def _entry_point(program: Program) -> str | None:
@@ -199,4 +200,4 @@ def test_each_program_starts_anew(host: Sandbox) -> None:
             "import math\nassert f() == (math.pi, False)",
         ),
     ]
-    assert [one.status for one in host.run(programs)] == ["passed", "passed"]
+    assert [execution.status for execution in host.run(programs)] == ["passed", "passed"]

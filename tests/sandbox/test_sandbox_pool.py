@@ -75,9 +75,9 @@ def _in_turn(*answers: Any) -> Callable[[dict[str, Any]], Any]:
 
 def test_each_program_comes_back_once() -> None:
     with Pool(_Cells(lambda program: {}), 3, 1.0) as pool:
-        found = sorted(one.id for one in pool.run(_programs(50)))
-        again = [one.id for one in pool.run(_programs(2))]
-    assert found == sorted(map(str, range(50)))
+        ids = sorted(execution.id for execution in pool.run(_programs(50)))
+        again = [execution.id for execution in pool.run(_programs(2))]
+    assert ids == sorted(map(str, range(50)))
     assert sorted(again) == ["0", "1"]
 
 
@@ -143,7 +143,7 @@ def test_a_timed_out_program_is_run_again_alone() -> None:
         return {"status": "timeout", "starved": 9.0, "cpu": 0.0}
 
     with Pool(_Cells(answer), 3, 1.0) as pool:
-        assert {one.status for one in pool.run(_programs(12))} == {"passed"}
+        assert {execution.status for execution in pool.run(_programs(12))} == {"passed"}
     assert most == [1]
 
 
@@ -177,8 +177,8 @@ def test_closing_gives_up_what_runs_and_starts_no_other_cell() -> None:
 
     cells.start = started  # type: ignore[method-assign]
     pool = Pool(cells, 1, 1.0)
-    found: list[Execution] = []
-    thread = threading.Thread(target=lambda: found.extend(pool.run(_programs(3))))
+    executions: list[Execution] = []
+    thread = threading.Thread(target=lambda: executions.extend(pool.run(_programs(3))))
     thread.start()
     assert running.wait(10)
     pool.close()
@@ -186,7 +186,7 @@ def test_closing_gives_up_what_runs_and_starts_no_other_cell() -> None:
     assert ended.is_set()
     assert cells.closed
     assert len(cells.started) == 1
-    assert {one.status for one in found} == {"error"}
+    assert {execution.status for execution in executions} == {"error"}
 
 
 def test_programs_are_taken_as_there_is_room() -> None:
@@ -244,8 +244,8 @@ def test_a_sandbox_that_does_not_work_is_reported_at_once() -> None:
 class _Stream:
     """A guest that says `said`."""
 
-    def __init__(self, *said: bytes) -> None:
-        self._said = list(said)
+    def __init__(self, *messages: bytes) -> None:
+        self._said = list(messages)
         self.stopped = 0
 
     def write(self, data: bytes) -> None:
@@ -276,7 +276,7 @@ def test_a_message_may_come_in_parts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("messages", "why"),
     [
         ([], "no answer in time"),
         ([b""], "ended"),
@@ -286,8 +286,8 @@ def test_a_message_may_come_in_parts() -> None:
         ([_framed({"id": "b", "status": "passed"})], "another program"),
     ],
 )
-def test_a_cell_that_does_not_keep_to_the_protocol_is_lost(said: list[bytes], why: str) -> None:
-    cell = Cell(_Stream(_READY, *said), {}, 1.0)
+def test_a_cell_that_does_not_keep_to_the_protocol_is_lost(messages: list[bytes], why: str) -> None:
+    cell = Cell(_Stream(_READY, *messages), {}, 1.0)
     with pytest.raises(CellLostError, match=why):
         cell.run({"id": "a"}, 0.1)
 

@@ -128,7 +128,7 @@ def test_a_number_names_an_option_only_as_a_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "answer", "role", "said"),
+    ("reply", "answer", "role", "span"),
     [
         ("The answer is (C).", "C", Role.ANNOUNCED, "C"),
         (r"So \boxed{C}", "C", Role.BOXED, "C"),
@@ -144,24 +144,24 @@ def test_a_number_names_an_option_only_as_a_number() -> None:
         ("The answer is A or B.", None, Role.ANNOUNCED, "A or B"),
     ],
 )
-def test_roles(reply: str, answer: str | None, role: Role, said: str) -> None:
+def test_roles(reply: str, answer: str | None, role: Role, span: str) -> None:
     best = explain_choice(reply, CITIES).candidates[0]
     assert (best.answer, best.role) == (answer, role)
-    assert reply[best.start : best.end].rstrip(".") == said
+    assert reply[best.start : best.end].rstrip(".") == span
 
 
 def test_candidates_are_listed_by_rank() -> None:
     reply = "Which is A? Option B is correct. The answer is C.\n\nThe answer is D.\n\nA"
-    found = explain_choice(reply, CITIES)
-    assert found.reply == reply
-    assert [(one.answer, one.role) for one in found.candidates] == [
+    extraction = explain_choice(reply, CITIES)
+    assert extraction.reply == reply
+    assert [(candidate.answer, candidate.role) for candidate in extraction.candidates] == [
         ("D", Role.ANNOUNCED),
         ("C", Role.ANNOUNCED),
         ("A", Role.BARE),
         ("B", Role.VERDICT),
     ]
-    assert found.candidates[0].rule == "announced by 'answer is'"
-    assert found.answer == "D"
+    assert extraction.candidates[0].rule == "announced by 'answer is'"
+    assert extraction.answer == "D"
 
 
 def test_nothing_to_explain() -> None:

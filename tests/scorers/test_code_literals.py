@@ -152,12 +152,12 @@ def without_margin(body: str) -> str:
     """The statements of a body at the margin, their literals unchanged."""
     tree = ast.parse("def f():\n" + body).body[0]
     assert isinstance(tree, ast.FunctionDef)
-    literals = [one for one in ast.walk(tree) if isinstance(one, ast.Constant | ast.JoinedStr)]
+    literals = [node for node in ast.walk(tree) if isinstance(node, ast.Constant | ast.JoinedStr)]
     inside = {
         number - 2
-        for one in literals
-        for number in range(one.lineno + 1, (one.end_lineno or one.lineno) + 1)
-        if '"""' in (ast.get_source_segment("def f():\n" + body, one) or "")
+        for literal in literals
+        for number in range(literal.lineno + 1, (literal.end_lineno or literal.lineno) + 1)
+        if '"""' in (ast.get_source_segment("def f():\n" + body, literal) or "")
     }
     lines = enumerate(body.split("\n"))
     return "\n".join(line if number in inside else line[4:] for number, line in lines)

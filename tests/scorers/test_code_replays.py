@@ -69,12 +69,12 @@ def expected(data: Path, key: str) -> dict[str, bool]:
     return passed
 
 
-def scored(sandbox: Any, scorer: str, asked: Mapping[str, tuple[Item, str]]) -> dict[str, Score]:
+def scored(sandbox: Any, scorer: str, replies: Mapping[str, tuple[Item, str]]) -> dict[str, Score]:
     """The scores of texts by key. Equal programs are run once."""
     jobs = get_scorer(scorer).jobs
     assert jobs is not None
     scores, programs, keys = {}, {}, {}
-    for key, (item, text) in asked.items():
+    for key, (item, text) in replies.items():
         made = jobs.job(item, Response(item.id, text=text))
         if isinstance(made, Score):
             scores[key] = made
@@ -117,9 +117,9 @@ def test_wizardcoder_on_humaneval(
 ) -> None:
     items = humaneval_items(data)
     texts = wizardcoder(data, *file, field)
-    found = passed(scored(sandbox, scorer, {key: (items[key], texts[key]) for key in items}))
-    assert sum(found.values()) == right
-    assert found == expected(data, "wizardcoder/" + "!".join(file))
+    passing = passed(scored(sandbox, scorer, {key: (items[key], texts[key]) for key in items}))
+    assert sum(passing.values()) == right
+    assert passing == expected(data, "wizardcoder/" + "!".join(file))
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ def test_wizardcoder_on_humaneval(
 def test_recorded_solutions_of_humaneval(data: Path, sandbox: Any, file: str, right: int) -> None:
     items = humaneval_items(data)
     texts = humaneval_solutions(data, file)
-    found = passed(scored(sandbox, "execution", {key: (items[key], texts[key]) for key in items}))
-    assert sum(found.values()) == right
-    assert found == expected(data, f"reflexion/{file}.jsonl.gz")
+    passing = passed(scored(sandbox, "execution", {key: (items[key], texts[key]) for key in items}))
+    assert sum(passing.values()) == right
+    assert passing == expected(data, f"reflexion/{file}.jsonl.gz")
 
 
 @pytest.mark.parametrize(
@@ -158,16 +158,16 @@ def test_wizardcoder_on_mbpp(
     items = mbpp_items(data)
     texts = wizardcoder(data, *file, field)
     assert len(texts) == 399
-    found = passed(scored(sandbox, scorer, {key: (items[key], texts[key]) for key in texts}))
-    assert sum(found.values()) == right
-    assert found == expected(data, "wizardcoder/" + "!".join(file)) | otherwise
+    passing = passed(scored(sandbox, scorer, {key: (items[key], texts[key]) for key in texts}))
+    assert sum(passing.values()) == right
+    assert passing == expected(data, "wizardcoder/" + "!".join(file)) | otherwise
 
 
 def test_reference_solutions_pass_and_empty_bodies_do_not(data: Path, sandbox: Any) -> None:
     """The full sets of MBPP take a while and have a test beside the sandbox."""
     items = humaneval_items(data)
     ended = sandbox.run(reference_program(item) for item in items.values())
-    assert [one for one in ended if one.status != "passed"] == []
+    assert [execution for execution in ended if execution.status != "passed"] == []
     empty = {key: (item, "    pass\n") for key, item in items.items()}
     assert not any(passed(scored(sandbox, "execution_raw", empty)).values())
 
@@ -179,13 +179,13 @@ def test_codegen_on_the_first_tasks_with_a_hundred_samples(data: Path, sandbox: 
     )["codet_codegen16B_counts"]
     items = humaneval_items(data)
     tasks = [f"HumanEval/{number}" for number in range(3)]
-    asked = {
+    replies = {
         f"{task}#{number}": (items[task], text)
         for task, texts in codet(data).items()
         if task in tasks
         for number, text in enumerate(texts)
     }
-    assert len(asked) == 300
-    found = passed(scored(sandbox, "execution_raw", asked))
-    right = {task: sum(found[f"{task}#{number}"] for number in range(100)) for task in tasks}
+    assert len(replies) == 300
+    passing = passed(scored(sandbox, "execution_raw", replies))
+    right = {task: sum(passing[f"{task}#{number}"] for number in range(100)) for task in tasks}
     assert right == {task: counts[task]["c"] for task in tasks}

@@ -32,16 +32,16 @@ def lengths(texts: Sequence[str]) -> np.typing.NDArray[np.float32]:
 
 
 def test_every_text_is_encoded_once_and_has_its_row() -> None:
-    asked: list[list[str]] = []
+    encoded: list[list[str]] = []
 
     def encode(texts: Sequence[str]) -> np.typing.NDArray[np.float32]:
-        asked.append(list(texts))
+        encoded.append(list(texts))
         return lengths(texts)
 
     embed = Embedder(encode, "lengths")
     first = embed(["a", "bbb", "a"])
     second = embed(["cc", "bbb"])
-    assert asked == [["a", "bbb"], ["cc"]]
+    assert encoded == [["a", "bbb"], ["cc"]]
     assert np.array_equal(first[0], first[2])
     assert np.array_equal(first[1], second[1])
     assert first[1] == pytest.approx(np.array([3, 1]) / 10**0.5)
@@ -108,11 +108,11 @@ def test_the_packaged_model() -> None:
 class Loaded:
     """Fake for sentence-transformers that keeps its arguments."""
 
-    asked: ClassVar[list[tuple[str, str | None]]] = []
+    calls: ClassVar[list[tuple[str, str | None]]] = []
 
     def __init__(self, where: str, *, revision: str | None, model_kwargs: dict[str, str]) -> None:
         assert model_kwargs == {"dtype": "float32"}
-        self.asked.append((where, revision))
+        self.calls.append((where, revision))
 
     def encode(self, texts: list[str], **_: object) -> np.typing.NDArray[np.float32]:
         return np.ones((len(texts), 2), dtype=np.float32)
@@ -130,7 +130,7 @@ def test_a_model_of_the_hub_is_loaded_at_its_revision(
     for name in (DEFAULT, "some/model", "some/model@v2", str(folder)):
         load_embedder(name)
     load_embedder.cache_clear()
-    assert Loaded.asked == [
+    assert Loaded.calls == [
         ("Qwen/Qwen3-Embedding-0.6B", "97b0c614be4d77ee51c0cef4e5f07c00f9eb65b3"),
         ("some/model", None),
         ("some/model", "v2"),

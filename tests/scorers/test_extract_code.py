@@ -82,7 +82,7 @@ def test_definitions_of_the_prompt_are_kept() -> None:
         "@staticmethod\ndef area(w, h):\n    ...\n"
     )
     program = read("```python\ndef area(w, h):\n    return math.floor(w * h)\n```", prompt)
-    assert [one.name for one in ast.parse(program).body if isinstance(one, ast.FunctionDef)] == [
+    assert [node.name for node in ast.parse(program).body if isinstance(node, ast.FunctionDef)] == [
         "twice",
         "area",
     ]
@@ -259,23 +259,23 @@ def cases(data: Path) -> list[dict[str, Any]]:
 
 def test_programs_of_the_collection_are_complete(data: Path) -> None:
     """Those that do harm are only read here: nothing of what they do is lost."""
-    found = {row["id"]: row["input"] for row in cases(data)}
-    assert len(found) > 15
-    for name, given_ in found.items():
+    inputs = {row["id"]: row["input"] for row in cases(data)}
+    assert len(inputs) > 15
+    for name, given_ in inputs.items():
         program = extract_code(
             given_["completion"], prompt=given_["prompt"], entry_point=given_["entry_point"]
         )
         tree = ast.parse(program)
         assert any(
-            isinstance(one, ast.FunctionDef) and one.name == given_["entry_point"]
-            for one in tree.body
+            isinstance(node, ast.FunctionDef) and node.name == given_["entry_point"]
+            for node in tree.body
         ), name
         for call in ("_exit(0)", "sys.exit(0)", "os.fork()", "ctypes.string_at(0)", "input()"):
             assert (call in given_["completion"]) == (call in program), name
     for name, (reply, prompt, tests) in REPORTED.items():
-        assert found[name]["completion"] == reply
-        assert found[name]["prompt"] == prompt
-        assert tests.count("assert") == found[name]["test"].count("assert")
+        assert inputs[name]["completion"] == reply
+        assert inputs[name]["prompt"] == prompt
+        assert tests.count("assert") == inputs[name]["test"].count("assert")
 
 
 def test_the_second_prompt_has_its_tests() -> None:

@@ -36,7 +36,7 @@ def test_every_language_of_the_statements_has_a_row() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "languages"),
     [
         ("The answer isn't B.", set()),
         ("Die Antwort ist B.", {"de"}),
@@ -48,8 +48,8 @@ def test_every_language_of_the_statements_has_a_row() -> None:
         ("To correct the solution, option by option", set()),
     ],
 )
-def test_languages_of_a_text(text: str, found: set[str]) -> None:
-    assert answer_words.languages_of(text.split(), text) == found
+def test_languages_of_a_text(text: str, languages: set[str]) -> None:
+    assert answer_words.languages_of(text.split(), text) == languages
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def reply(text: str | None, sample: int = 0) -> Response:
 
 
 @pytest.mark.parametrize(
-    ("said", "options", "found"),
+    ("reply_text", "options", "chosen"),
     [
         ("Lyon", CITIES, (1,)),
         ("lyon.", CITIES, (1,)),
@@ -75,8 +75,8 @@ def reply(text: str | None, sample: int = 0) -> Response:
         ("", CITIES, ()),
     ],
 )
-def test_equal_options(said: str, options: tuple[str, ...], found: tuple[int, ...]) -> None:
-    assert equal_options(said, options) == found
+def test_equal_options(reply_text: str, options: tuple[str, ...], chosen: tuple[int, ...]) -> None:
+    assert equal_options(reply_text, options) == chosen
 
 
 @pytest.mark.parametrize(
@@ -138,13 +138,13 @@ def test_an_error_is_no_answer(response: Response) -> None:
 def test_equal_options_are_chosen_at_random() -> None:
     score = matched_by(no_model)
     twins = ("same", "other", "same")
-    found = [score(item(twins, name=f"i{n}"), reply("Answer: same")) for n in range(400)]
-    counts = Counter(one.answer for one in found)
+    scores = [score(item(twins, name=f"i{n}"), reply("Answer: same")) for n in range(400)]
+    counts = Counter(matched.answer for matched in scores)
     assert counts.keys() == {"A", "C"}
-    assert all(one.tie for one in found)
+    assert all(matched.tie for matched in scores)
     assert abs(counts["A"] - 200) < 5 * 10  # five standard deviations
     again = [score(item(twins, name=f"i{n}"), reply("Answer: same")) for n in range(400)]
-    assert again == found
+    assert again == scores
     samples = {score(item(twins), reply("Answer: same", sample=n)).answer for n in range(20)}
     assert samples == {"A", "C"}
 
@@ -152,22 +152,22 @@ def test_equal_options_are_chosen_at_random() -> None:
 def test_equal_similarities_are_chosen_at_random() -> None:
     score = matched_by(letters)
     turned = ("ab", "ba", "zz")  # the same letters
-    found = [score(item(turned, name=f"i{n}"), reply("aab")) for n in range(200)]
-    assert {one.answer for one in found} == {"A", "B"}
-    for one in found:
-        assert one.tie
-        assert one.detail.endswith("margin 0.0000")
+    scores = [score(item(turned, name=f"i{n}"), reply("aab")) for n in range(200)]
+    assert {matched.answer for matched in scores} == {"A", "B"}
+    for each in scores:
+        assert each.tie
+        assert each.detail.endswith("margin 0.0000")
 
 
 def test_texts_are_compared_once_however_often_an_option_occurs() -> None:
-    asked: list[list[str]] = []
+    encoded: list[list[str]] = []
 
     def embed(texts: Sequence[str]) -> np.typing.NDArray[np.float32]:
-        asked.append(list(texts))
+        encoded.append(list(texts))
         return letters(texts)
 
     matched_by(embed)(item(("aa", "b", "aa")), reply("The answer is aac"))
-    assert asked == [["aac", "aa", "b"]]
+    assert encoded == [["aac", "aa", "b"]]
 
 
 def test_readings_are_written_and_read() -> None:

@@ -28,26 +28,26 @@ def no_model(texts: Sequence[str]) -> np.typing.NDArray[np.float32]:
 
 def read(all_options: list[tuple[str, ...]], form: str) -> Counter[str]:
     score = matched_by(no_model)
-    found: Counter[str] = Counter()
+    readings: Counter[str] = Counter()
     for number, options in enumerate(all_options):
         for option in options:
             response = Response("i", text=form.format(option))
             try:
                 result = score(Item(f"i{number}", "s", "?", 0, options), response)
             except ModelNeededError:
-                found["no option"] += 1
+                readings["no option"] += 1
                 continue
             assert result.outcome is not Outcome.ERROR
-            said = options[LABELS.index(result.answer)] if result.answer else None
-            found["itself" if said and said.split() == option.split() else "another"] += 1
-    return found
+            chosen = options[LABELS.index(result.answer)] if result.answer else None
+            readings["itself" if chosen and chosen.split() == option.split() else "another"] += 1
+    return readings
 
 
 @pytest.mark.parametrize("form", ["Let me think.\nThe answer is {}.", "Answer: {}", "So I say {}"])
 def test_mmlu_pro(data: Path, form: str) -> None:
     every = [item.options for item in load(data).items[::9]]
-    found = read(every, form)
-    assert found == {"itself": sum(map(len, every))}
+    readings = read(every, form)
+    assert readings == {"itself": sum(map(len, every))}
 
 
 @pytest.mark.parametrize("form", ["我们想一想。答案是{}。", "答案：{}", "The answer is {}."])
@@ -57,5 +57,5 @@ def test_cmmlu(data: Path, form: str) -> None:
         with path.open(encoding="utf-8-sig", newline="") as file:
             every += [tuple(row[label] for label in "ABCD") for row in csv.DictReader(file)]
     assert len(every) > 1000
-    found = read(every, form)
-    assert found == {"itself": sum(map(len, every))}
+    readings = read(every, form)
+    assert readings == {"itself": sum(map(len, every))}

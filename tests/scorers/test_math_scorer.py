@@ -39,8 +39,8 @@ def test_a_gold_answer_that_cannot_be_read_is_an_error() -> None:
 
 
 def test_expressions_are_compared_in_another_thread() -> None:
-    found: list[Score] = []
-    thread = threading.Thread(target=lambda: found.append(scored("$3$", "3")))
+    scores: list[Score] = []
+    thread = threading.Thread(target=lambda: scores.append(scored("$3$", "3")))
     thread.start()
     thread.join()
-    assert found[0].outcome == "correct"
+    assert scores[0].outcome == "correct"

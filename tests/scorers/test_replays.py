@@ -28,11 +28,11 @@ def test_mmlu_pro(
     data: Path, model: str, scorer: str, total: int, correct: int, guessed: float
 ) -> None:
     pairs = mmlu_pro(data, model)
-    found = scores(scorer, pairs)
-    assert len(found) == total
-    assert sum(score.outcome == "correct" for score in found) == correct
+    scored = scores(scorer, pairs)
+    assert len(scored) == total
+    assert sum(score.outcome == "correct" for score in scored) == correct
     answers = with_random_guesses(
-        [score.answer for score in found], [item.options for item, _ in pairs]
+        [score.answer for score in scored], [item.options for item, _ in pairs]
     )
     right = sum(answer == item.gold_label for answer, (item, _) in zip(answers, pairs, strict=True))
     assert round(right / total, 4) == guessed
@@ -42,25 +42,29 @@ def test_mmlu_pro(
 
 
 @pytest.mark.parametrize(
-    ("way", "correct", "unparsed"), [("zero_shot", 137, 4), ("zero_shot_cot", 537, 43)]
+    ("prompt", "correct", "unparsed"), [("zero_shot", 137, 4), ("zero_shot_cot", 537, 43)]
 )
-def test_gsm8k_zero_shot_cot(data: Path, way: str, correct: int, unparsed: int) -> None:
-    found = outcomes("zero_shot_cot", gsm8k_davinci(data, way))
-    assert (sum(found.values()), found["correct"], found["unparsed"]) == (1319, correct, unparsed)
+def test_gsm8k_zero_shot_cot(data: Path, prompt: str, correct: int, unparsed: int) -> None:
+    counts = outcomes("zero_shot_cot", gsm8k_davinci(data, prompt))
+    assert (sum(counts.values()), counts["correct"], counts["unparsed"]) == (
+        1319,
+        correct,
+        unparsed,
+    )
 
 
-@pytest.mark.parametrize(("way", "correct"), [("zero_shot", 840), ("zero_shot_cot", 789)])
-def test_commonsenseqa_zero_shot_cot(data: Path, way: str, correct: int) -> None:
-    found = outcomes("zero_shot_cot", commonsenseqa_davinci(data, way))
-    assert (sum(found.values()), found["correct"]) == (1221, correct)
+@pytest.mark.parametrize(("prompt", "correct"), [("zero_shot", 840), ("zero_shot_cot", 789)])
+def test_commonsenseqa_zero_shot_cot(data: Path, prompt: str, correct: int) -> None:
+    counts = outcomes("zero_shot_cot", commonsenseqa_davinci(data, prompt))
+    assert (sum(counts.values()), counts["correct"]) == (1221, correct)
 
 
 @pytest.mark.parametrize(
     ("model", "correct"), [("tora-70b-v1.0", 1112), ("tora-code-34b-v1.0", 1062)]
 )
 def test_tora_by_number(data: Path, model: str, correct: int) -> None:
-    found = outcomes("number", gsm8k_tora(data, model))
-    assert (sum(found.values()), found["correct"]) == (1319, correct)
+    counts = outcomes("number", gsm8k_tora(data, model))
+    assert (sum(counts.values()), counts["correct"]) == (1319, correct)
 
 
 @pytest.mark.parametrize(
@@ -73,5 +77,5 @@ def test_tora_by_number(data: Path, model: str, correct: int) -> None:
     ],
 )
 def test_gsm8k_example_solutions_by_number(data: Path, model: str, correct: int) -> None:
-    found = outcomes("number", gsm8k_examples(data, model))
-    assert (sum(found.values()), found["correct"]) == (1319, correct)
+    counts = outcomes("number", gsm8k_examples(data, model))
+    assert (sum(counts.values()), counts["correct"]) == (1319, correct)

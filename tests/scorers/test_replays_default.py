@@ -25,21 +25,21 @@ from support.recorded import outcomes
     ],
 )
 def test_choice_on_mmlu_pro(data: Path, model: str, correct: int, unparsed: int) -> None:
-    found = outcomes("choice", mmlu_pro(data, model))
-    assert (found["correct"], found["unparsed"]) == (correct, unparsed)
+    counts = outcomes("choice", mmlu_pro(data, model))
+    assert (counts["correct"], counts["unparsed"]) == (correct, unparsed)
 
 
 @pytest.mark.parametrize(
-    ("way", "correct", "unparsed"), [("zero_shot", 852, 2), ("zero_shot_cot", 718, 161)]
+    ("prompt", "correct", "unparsed"), [("zero_shot", 852, 2), ("zero_shot_cot", 718, 161)]
 )
-def test_choice_on_commonsenseqa(data: Path, way: str, correct: int, unparsed: int) -> None:
-    found = outcomes("choice", commonsenseqa_davinci(data, way))
-    assert (found["correct"], found["unparsed"]) == (correct, unparsed)
+def test_choice_on_commonsenseqa(data: Path, prompt: str, correct: int, unparsed: int) -> None:
+    counts = outcomes("choice", commonsenseqa_davinci(data, prompt))
+    assert (counts["correct"], counts["unparsed"]) == (correct, unparsed)
 
 
-@pytest.mark.parametrize(("way", "correct"), [("zero_shot", 141), ("zero_shot_cot", 573)])
-def test_number_on_gsm8k(data: Path, way: str, correct: int) -> None:
-    assert outcomes("number", gsm8k_davinci(data, way))["correct"] == correct
+@pytest.mark.parametrize(("prompt", "correct"), [("zero_shot", 141), ("zero_shot_cot", 573)])
+def test_number_on_gsm8k(data: Path, prompt: str, correct: int) -> None:
+    assert outcomes("number", gsm8k_davinci(data, prompt))["correct"] == correct
 
 
 @pytest.mark.parametrize(

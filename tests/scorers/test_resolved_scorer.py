@@ -119,8 +119,8 @@ def test_real_predictions_are_left_as_they_are(name):
     st.lists(st.sampled_from(["```", "diff\n", "<patch>", "</patch>", "--- a\n+++ b\n", "x", "\n"]))
 )
 def test_every_reply_has_a_patch_or_none(parts):
-    found = extract_patch("".join(parts))
-    assert found is None or isinstance(found, str)
+    extracted = extract_patch("".join(parts))
+    assert extracted is None or isinstance(extracted, str)
 
 
 @pytest.mark.parametrize(
@@ -216,21 +216,21 @@ def score(scorer: str = "resolved", **result) -> Score:
     ],
 )
 def test_how_a_trial_ended_is_the_score(result, outcome, answer):
-    found = score(**result)
-    assert (found.outcome, found.answer, found.error) == (outcome, answer, None)
+    graded = score(**result)
+    assert (graded.outcome, graded.answer, graded.error) == (outcome, answer, None)
 
 
 @pytest.mark.parametrize("detail", ["no image", ""])
 def test_a_failure_of_the_machinery_is_an_error(detail):
-    found = score(status="error", detail=detail, log=log(new="FAILED"))
-    assert found == Score(Outcome.ERROR, error=detail or "the trial failed")
+    result = score(status="error", detail=detail, log=log(new="FAILED"))
+    assert result == Score(Outcome.ERROR, error=detail or "the trial failed")
 
 
 def test_the_official_scorer_reads_the_markers_and_asks_for_no_last_line():
     assert score("resolved_official", status="finished", log=log(ends=False)).outcome == "correct"
     without = log().replace(">>>>> End Test Output", "")
-    found = score("resolved_official", status="finished", log=without)
-    assert found.answer == "no results: the log lacks the markers of the test output"
+    result = score("resolved_official", status="finished", log=without)
+    assert result.answer == "no results: the log lacks the markers of the test output"
 
 
 def test_the_guarded_scorer_reads_all_of_its_log():
@@ -246,9 +246,9 @@ def test_answer_and_log_are_bounded():
     made = trial()
     assert isinstance(made, Trial)
     text = "\n".join(f"FAILED {name}" for name in names) + "z" * 1_000_000
-    found = score_of(item, made, TrialResult("x", "finished", text, 1))
-    assert found.answer is not None
-    assert found.answer.endswith(" and 498 more")
-    assert len(found.answer) < 600
-    assert len(found.log) < 25_000
-    assert "characters before]" in found.log
+    bounded = score_of(item, made, TrialResult("x", "finished", text, 1))
+    assert bounded.answer is not None
+    assert bounded.answer.endswith(" and 498 more")
+    assert len(bounded.answer) < 600
+    assert len(bounded.log) < 25_000
+    assert "characters before]" in bounded.log

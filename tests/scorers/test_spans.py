@@ -74,7 +74,7 @@ def test_colon(reply: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "options", "text", "found"),
+    ("reply", "options", "text", "numbers"),
     [
         ("I think of Paris, then London, maybe.", CITIES, "London", (2,)),  # the rightmost
         ("Not Lyon: New\nYork it is", CITIES, "New York", (3,)),
@@ -89,10 +89,10 @@ def test_colon(reply: str, text: str) -> None:
         ("The answer can be found by looking. Lyon.", CITIES, "Lyon", (1,)),
     ],
 )
-def test_option(reply: str, options: tuple[str, ...], text: str, found: tuple[int, ...]) -> None:
+def test_option(reply: str, options: tuple[str, ...], text: str, numbers: tuple[int, ...]) -> None:
     span = find_span(reply, options)
     assert span is not None
-    assert (span.level, span.text, span.options) == ("option", text, found)
+    assert (span.level, span.text, span.options) == ("option", text, numbers)
 
 
 @pytest.mark.parametrize(

@@ -74,10 +74,10 @@ def test_logs_of_the_harness_1x_get_their_recorded_verdicts(folder, report, stat
         line["instance_id"]: grade_of_1x(rows[line["instance_id"]], line["log"])
         for line in swebench_data.lines(f"{folder}/logs.jsonl.xz")
     }
-    count = Counter(one.status for one in grades.values())
+    count = Counter(graded.status for graded in grades.values())
     count["no or nothing"] = count.pop("no") + count.pop("not_found")
     assert count == statuses
-    resolved = {name for name, one in grades.items() if one.resolved}
+    resolved = {name for name, graded in grades.items() if graded.resolved}
     assert resolved == set(swebench_data.document(f"{report}/report.json")["resolved"])
     # The last line of the runner is in all of them, whichever runner it is.
     assert all(grades[name].ended for name in resolved)
@@ -95,12 +95,12 @@ def test_the_logs_of_the_miniature_get_the_verdicts_of_the_official_harness():
     resolved = 0
     for line in swebench_data.lines("mini/logs.jsonl"):
         key = line["script"], line["case"]
-        found = grade_official(expected_of(rows[line["script"]]), line["test_output"])
-        assert found.resolved is (recorded[key]["bucket"] == "resolved"), key
-        resolved += found.resolved
+        graded = grade_official(expected_of(rows[line["script"]]), line["test_output"])
+        assert graded.resolved is (recorded[key]["bucket"] == "resolved"), key
+        resolved += graded.resolved
         if "f2p" in recorded[key]:
             shown = [
-                f"{passed}/{total}" for passed, total in (found.fail_to_pass, found.pass_to_pass)
+                f"{passed}/{total}" for passed, total in (graded.fail_to_pass, graded.pass_to_pass)
             ]
             assert shown == [recorded[key]["f2p"], recorded[key]["p2p"]], key
     assert resolved == 43
@@ -162,8 +162,8 @@ def test_an_exit_code_that_no_failing_test_explains_is_no_result():
 
 
 def test_a_log_without_results_says_nothing():
-    found = grade(_TESTS, "ImportError while loading conftest", 4)
-    assert (found.status, found.reason) == ("not_found", "the log has no results")
+    graded = grade(_TESTS, "ImportError while loading conftest", 4)
+    assert (graded.status, graded.reason) == ("not_found", "the log has no results")
 
 
 def test_the_last_line_of_the_runner_is_looked_for():
@@ -265,13 +265,13 @@ def test_against_a_plain_reading_of_the_rules(statuses, to_solve, to_keep):
 
     solved = [status(test) in ("PASSED", "XFAIL") for test in to_solve]
     kept = [status(test) in ("PASSED", "XFAIL", "SKIPPED") for test in to_keep]
-    found = grade(Expected(tuple(to_solve), tuple(to_keep), "parse_log_astropy"), log, None)
+    graded = grade(Expected(tuple(to_solve), tuple(to_keep), "parse_log_astropy"), log, None)
     if not statuses:
-        assert found.status == "not_found"
+        assert graded.status == "not_found"
         return
-    assert found.resolved is (all(solved) and all(kept))
-    assert (found.status == "partial") is (all(kept) and any(solved) and not all(solved))
-    assert list(found.failing) == [
+    assert graded.resolved is (all(solved) and all(kept))
+    assert (graded.status == "partial") is (all(kept) and any(solved) and not all(solved))
+    assert list(graded.failing) == [
         test
         for test, passes in zip([*to_solve, *to_keep], [*solved, *kept], strict=True)
         if not passes

@@ -30,7 +30,7 @@ def test_items_whose_right_option_occurs_twice_come_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("first", "other", "same"),
     [
         ("x", " x", True),
         ("two words", "two\u00a0 words", True),
@@ -39,8 +39,8 @@ def test_items_whose_right_option_occurs_twice_come_first() -> None:
         ("x\u00b2", "x2", False),
     ],
 )
-def test_equal_options(one: str, other: str, same: bool) -> None:
-    assert bool(item_warnings("b", [item("a", "A?", 0, one, other)])) is same
+def test_equal_options(first: str, other: str, same: bool) -> None:
+    assert bool(item_warnings("b", [item("a", "A?", 0, first, other)])) is same
 
 
 def test_an_empty_option_is_doubtful() -> None:

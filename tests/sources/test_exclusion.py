@@ -197,10 +197,10 @@ def test_wrong_keys_of_mmlu_redux_are_left_out_in_every_spelling(redux: Path) ->
 
 
 def test_ids_of_a_benchmark_of_the_catalog(data: Path) -> None:
-    one = replace(mmlu(), exclude=["anatomy-0003"])
-    whole = one.source(data)
-    rest, words = exclude_items(one.name, whole, one.exclusion)
+    benchmark = replace(mmlu(), exclude=["anatomy-0003"])
+    whole = benchmark.source(data)
+    rest, words = exclude_items(benchmark.name, whole, benchmark.exclusion)
     assert words == "excluded 1 of 14,042 items: id = anatomy-0003"
     assert (rest.subject_sizes()["anatomy"], rest.pool) == (134, whole.pool)
     with pytest.raises(DataError, match=r"no item has id 'anatomy-0999'; did you mean 'anatomy-0"):
-        exclude_items(one.name, whole, (("id", ("anatomy-0999",)),))
+        exclude_items(benchmark.name, whole, (("id", ("anatomy-0999",)),))

@@ -135,7 +135,7 @@ def test_weights_fail_after_one_request(silent):
     from pytest_llmeval.models.hf.loading import load
     from pytest_llmeval.models.hf.spec import parse_spec
 
-    with pytest.raises(ModelError, match=r"not in the hub's cache, and http://127\.0") as told:
+    with pytest.raises(ModelError, match=r"not in the hub's cache, and http://127\.0") as caught:
         load(parse_spec("llmeval/no-such-model"))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
     assert len(silent.connections) == 1

@@ -49,12 +49,12 @@ def test_every_text_has_the_shape_of_the_published_example() -> None:
     lengths: Counter[int] = Counter()
     for item in DATA.items:
         assert re.fullmatch(r"[A-Z][a-z]+( [a-z]+){7,15}\?", item.question)
-        said = item.question.rstrip("?").lower().split()
+        words = item.question.rstrip("?").lower().split()
         for option in item.options:
             assert re.fullmatch(r"[A-Z][a-z]+( [a-z]+){0,5}", option)
-            said += option.lower().split()
+            words += option.lower().split()
             lengths[len(option.split())] += 1
-        assert len(set(said)) == len(said)
+        assert len(set(words)) == len(words)
     assert all(abs(lengths[n] - 4000 / 6) < 5 * (4000 * 5 / 36) ** 0.5 for n in range(1, 7))
 
 

@@ -32,7 +32,7 @@ def test_every_record_is_of_the_arm_with_its_number(folder: RunFolder) -> None:
     rows = [json.loads(line) for line in folder.records.read_text().splitlines()]
     records = list(folder.read_records(manifest))
     assert len(records) == len(rows) == 74
-    by_benchmark = {one["benchmark"]: one["arms"] for one in reversed(manifest["results"])}
+    by_benchmark = {result["benchmark"]: result["arms"] for result in reversed(manifest["results"])}
     for row, record in zip(rows, records, strict=True):
         number = row.get("sample", 0)
         if "order" in row:
@@ -41,20 +41,20 @@ def test_every_record_is_of_the_arm_with_its_number(folder: RunFolder) -> None:
             assert record.answer_key == ("", number)
         assert record.content_free == ("order" in row and row["gold"] == "")
     # All kinds are among them: orders under two scorers, inputs without content, samples.
-    assert {(one.benchmark, one.scorer, one.arm) for one in records if one.arm} >= {
+    assert {(record.benchmark, record.scorer, record.arm) for record in records if record.arm} >= {
         ("lettered", "letter", "cyclic@3"),
         ("lettered", "letter", "free@[MASK]"),
         ("said", "choice", "cyclic@1"),
         ("said", "exact_match", "cyclic@1"),
     }
-    assert {one.sample for one in records if one.benchmark == "sums"} == {0, 1, 2}
+    assert {record.sample for record in records if record.benchmark == "sums"} == {0, 1, 2}
 
 
 def test_a_later_record_replaces_an_earlier_of_the_same_arm(folder: RunFolder) -> None:
     manifest = folder.read("run.json")
     rows = folder.records.read_text().splitlines(keepends=True)
     latest = folder.latest_records(manifest)
-    assert len({key(one) for one in latest}) == len(latest)
+    assert len({key(record) for record in latest}) == len(latest)
     folder.records.write_text("".join([*rows, *rows]))
     assert folder.latest_records(manifest) == latest
 

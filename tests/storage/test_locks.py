@@ -114,7 +114,7 @@ def test_lines_of_several_processes_stay_whole(tmp_path: Path) -> None:
     assert [process.wait() for process in processes] == [0, 0, 0]
     lines = path.read_text().splitlines()
     assert len(lines) == len(set(lines)) * 3 == 1800
-    assert all(one == two == three for one, two, three in zip(*[iter(lines)] * 3, strict=True))
+    assert all(first == two == three for first, two, three in zip(*[iter(lines)] * 3, strict=True))
 
 
 def test_a_second_session_on_a_run_folder_is_refused(tmp_path: Path) -> None:

@@ -54,9 +54,9 @@ def test_an_answer_is_reused_for_the_same_request(tmp_path: Path) -> None:
     cache = ResponseCache(tmp_path / "cache")
     greedy = replace(TEXT, decoding=Decoding())
     cache.put("m", [(greedy, Response("q", text="4"))])
-    found = cache.get("m", replace(greedy, id="another"))
-    assert found is not None
-    assert (found.id, found.text) == ("another", "4")
+    cached = cache.get("m", replace(greedy, id="another"))
+    assert cached is not None
+    assert (cached.id, cached.text) == ("another", "4")
 
 
 @pytest.mark.parametrize("request_", [TEXT, CHOICE], ids=["text", "choices"])
@@ -96,7 +96,7 @@ def test_everything_that_can_change_an_answer_is_in_the_key(request_: Request) -
         requests += [replace(request_, choices=("A", "C")), replace(request_, choices=("A",))]
         requests += [replace(request_, given=("it", "she")), replace(request_, given=("he", "she"))]
     requests.append(replace(request_, chat=True))
-    keys = {response_key("m", one) for one in requests} | {response_key("n", request_)}
+    keys = {response_key("m", request) for request in requests} | {response_key("n", request_)}
     assert len(keys) == len(requests) + 1
     assert {field.name for field in fields(Request)} == {
         "id",
@@ -218,12 +218,12 @@ def test_answers_of_a_killed_process_are_stored(tmp_path: Path) -> None:
     path = tmp_path / "cache"
     process = writer(path, "a", "forever")
     assert process.stdout is not None
-    told = [process.stdout.readline().strip() for _ in range(50)]
+    names = [process.stdout.readline().strip() for _ in range(50)]
     os.kill(process.pid, signal.SIGKILL)
-    told += process.stdout.read().split()
+    names += process.stdout.read().split()
     process.wait()
     cache = ResponseCache(path)
     # A name that was torn by the kill is at the end, if at all.
-    for name in told[:-1]:
+    for name in names[:-1]:
         assert cache.get("m", Request(name, Prompt("", (), name))) is not None
     assert cache._database.execute("PRAGMA integrity_check").fetchone() == ("ok",)

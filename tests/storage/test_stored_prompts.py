@@ -39,11 +39,11 @@ def prompted(
 def test_prompts_come_back_as_they_were(tmp_path, chat):
     protocol = Protocol("plain", TEMPLATE, "letter", shots=3, chat=chat, prefix="The answer is")
     write_prompts(tmp_path, [prompted(protocol, ["fp-1", "fp-2"])])
-    found = read_prompts(tmp_path)
-    assert len(found) == 8
+    prompts = read_prompts(tmp_path)
+    assert len(prompts) == 8
     for item in ITEMS:
         for fingerprint in ("fp-1", "fp-2"):
-            stored = found["bench", fingerprint, item.id]
+            stored = prompts["bench", fingerprint, item.id]
             assert stored.prompt == protocol.render(item, POOL["art"])
             assert stored.choices == ("A", "B")
 

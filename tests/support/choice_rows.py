@@ -77,11 +77,13 @@ def table(path: Path) -> Rows:
 
 
 def _commonsense(row: dict[str, Any]) -> dict[str, Any]:
-    asked = row["question"]
+    question = row["question"]
     return {
         "id": row["id"],
-        "question": asked["stem"],
-        "choices": {key: [choice[key] for choice in asked["choices"]] for key in ("label", "text")},
+        "question": question["stem"],
+        "choices": {
+            key: [choice[key] for choice in question["choices"]] for key in ("label", "text")
+        },
         "answerKey": row["answerKey"],
     }
 

@@ -111,7 +111,7 @@ def vllm_vocabulary(prompt: Prompt) -> Body:
 
 def vllm_sentencepiece(prompt: Prompt) -> Body:
     """The same with a SentencePiece vocabulary, which begins a text with a blank. PR 2918."""
-    parts = [one for part in prompt.parts for one in _bytes_apart(part)]
+    parts = [piece for part in prompt.parts for piece in _bytes_apart(part)]
     texts = [_byte_token(part).replace(" ", "▁") for part in (*parts, prompt.generated)]
     if len(parts[0]) > 1 or parts[0].isascii():
         texts[0] = f"▁{texts[0]}"
@@ -166,7 +166,8 @@ def llama_cpp_python_without_bos(prompt: Prompt) -> Body:
     wrong: list[float | None] = [-6.0 - len(token) / 8 for token in tokens]
     expected = [prompt.expected(n).decode() for n in range(1, len(tokens) + 1)]
     tops = [
-        {after: -0.5, token: one} for after, token, one in zip(expected, tokens, wrong, strict=True)
+        {after: -0.5, token: token_id}
+        for after, token, token_id in zip(expected, tokens, wrong, strict=True)
     ]
     return body | {"token_logprobs": [None, *wrong[1:]], "top_logprobs": [None, *tops[1:]]}
 
@@ -194,8 +195,8 @@ def objects(prompt: Prompt) -> Body:
     entries = zip(prompt.all, prompt.values, strict=True)
     return {
         "content": [
-            {"token": part.decode(errors="replace"), "logprob": one, "bytes": list(part)}
-            for part, one in entries
+            {"token": part.decode(errors="replace"), "logprob": logprob, "bytes": list(part)}
+            for part, logprob in entries
         ]
     }
 
@@ -267,7 +268,8 @@ def _listed(prompt: Prompt, texts: list[str], before: int = 0) -> Body:
         "tokens": texts,
         "token_logprobs": values,
         "top_logprobs": [
-            None if one is None else {text: one} for text, one in zip(texts, values, strict=True)
+            None if logprob is None else {text: logprob}
+            for text, logprob in zip(texts, values, strict=True)
         ],
         "text_offset": offsets,
     }

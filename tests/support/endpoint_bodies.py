@@ -15,9 +15,9 @@ def right_letter(text: str) -> str:
     return LETTERS[int(chance(f"letter {text}") * len(LETTERS))]
 
 
-def thought_and_said(thought: str, said: str, body: Body) -> Body:
+def thought_and_said(thought: str, text: str, body: Body) -> Body:
     """A message as vLLM takes it apart, after stop strings have ended all that was generated."""
-    whole = f"{thought}</think>\n\n{said}"
+    whole = f"{thought}</think>\n\n{text}"
     for stop in body.get("stop") or ():
         whole = whole.split(stop)[0]
     reasoning, closed, content = whole.partition("</think>")
@@ -63,7 +63,7 @@ def chance(text: str) -> float:
 
 def envelope(kind: str, body: Body, choices: list[Body], text: str) -> Body:
     """The fields around the choices: model, usage."""
-    said = sum(
+    completion = sum(
         len((choice.get("message", {}).get("content") or choice.get("text") or "").split())
         for choice in choices
     )
@@ -77,8 +77,8 @@ def envelope(kind: str, body: Body, choices: list[Body], text: str) -> Body:
         "choices": choices,
         "usage": {
             "prompt_tokens": prompt,
-            "completion_tokens": said,
-            "total_tokens": prompt + said,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
             "prompt_tokens_details": {"cached_tokens": prompt // 2},
         },
     }

@@ -102,7 +102,7 @@ class Server:
         self.keys: set[str] = set()
         #: The header lines of every request.
         self.headers: list[str] = []
-        self.asked: Counter[str] = Counter()
+        self.attempts: Counter[str] = Counter()
         self.sent_faults: Counter[str] = Counter()
         self._busy = 0
         self._recent: deque[float] = deque()
@@ -138,8 +138,8 @@ class Server:
             return
         now = time.monotonic()
         self.arrivals.append(now)
-        found = re.search(r"^authorization: bearer (.*)$", headers, re.IGNORECASE | re.MULTILINE)
-        key = found.group(1).strip() if found else ""
+        match = re.search(r"^authorization: bearer (.*)$", headers, re.IGNORECASE | re.MULTILINE)
+        key = match.group(1).strip() if match else ""
         self.keys.add(key)
         self.headers.append(headers)
         if self._bans(now):
@@ -192,17 +192,19 @@ class Server:
     def _act(self, path: str, body: Body) -> Callable[[Connection], None]:
         text = prompt_text(body)
         if text:
-            self.asked[text] += 1
+            self.attempts[text] += 1
         for mark, replies in self.script.replies.items():
             if mark in text:
-                return self._scripted(replies[min(self.asked[text], len(replies)) - 1], path, body)
+                return self._scripted(
+                    replies[min(self.attempts[text], len(replies)) - 1], path, body
+                )
         fault = self._fault(text)
         if fault is not None:
             return self._scripted(fault, path, body)
         return lambda connection: self._answer(connection, path, body)
 
     def _fault(self, text: str) -> str | None:
-        at = chance(f"{self.asked[text]} {text}")
+        at = chance(f"{self.attempts[text]} {text}")
         for name, share in self.script.faults.items():
             if at < share:
                 return name
@@ -260,11 +262,11 @@ class Server:
             )
             return message, "unsupported_parameter"
         chat = path.endswith("/chat/completions")
-        asked = body.get("top_logprobs") if chat else body.get("logprobs")
-        if asked and int(asked) > script.top_logprobs:
+        requested = body.get("top_logprobs") if chat else body.get("logprobs")
+        if requested and int(requested) > script.top_logprobs:
             most = script.top_logprobs
             return (
-                f"Requested sample logprobs of {asked}, which is greater than max allowed: {most}",
+                f"Requested sample logprobs of {requested}, which is greater than max allowed: {most}",
                 "invalid_value",
             )
         return None
@@ -281,10 +283,10 @@ class Server:
         text = prompt_text(body)
         choices = []
         for index in range(self._several(body)):
-            said = said_text(text, body, index, self.script)
-            message: Body = {"role": "assistant", "content": said}
+            reply = said_text(text, body, index, self.script)
+            message: Body = {"role": "assistant", "content": reply}
             if self.script.reasoning:
-                message = thought_and_said(self.script.reasoning, said, body)
+                message = thought_and_said(self.script.reasoning, reply, body)
             choice: Body = {"index": index, "message": message, "finish_reason": "stop"}
             if body.get("logprobs"):
                 top = [
@@ -332,21 +334,21 @@ class Server:
         return int(body.get("n") or 1) if self.script.several else 1
 
     def _top(self, text: str, count: int) -> list[tuple[str, float]]:
-        found = list(letter_logprobs(text, self.script.spelled).items())
+        letters = list(letter_logprobs(text, self.script.spelled).items())
         if self.script.opening:  # most likely, the answer begins with words
-            found = [(token, value + math.log(0.1)) for token, value in found]
-            found.insert(0, (self.script.opening, math.log(0.9)))
+            letters = [(token, value + math.log(0.1)) for token, value in letters]
+            letters.insert(0, (self.script.opening, math.log(0.9)))
         fill = [(f"word{number}", -12.0 - number) for number in range(count)]
-        return sorted(found + fill, key=lambda pair: -pair[1])[:count]
+        return sorted(letters + fill, key=lambda pair: -pair[1])[:count]
 
 
 def said_text(text: str, body: Body, index: int, script: Script) -> str:
     """The generated text for a prompt; drawn anew for every seed and index when sampled."""
     drawn = f"{text} {body.get('seed')} {index}" if body.get("temperature") else text
-    said = f"{script.opening}The answer is ({right_letter(drawn)})."
+    reply = f"{script.opening}The answer is ({right_letter(drawn)})."
     for stop in body.get("stop") or ():
-        said = said.split(stop)[0]
-    return said
+        reply = reply.split(stop)[0]
+    return reply
 
 
 class Connection(asyncio.Protocol):

@@ -30,7 +30,7 @@ def defined(files: Iterable[tuple[str, str]]) -> dict[str, tuple[list[str], str]
 
     Raises ValueError for two exceptions of the same name.
     """
-    known = {
+    names = {
         name
         for name, value in vars(builtins).items()
         if isinstance(value, type) and issubclass(value, BaseException)
@@ -43,17 +43,19 @@ def defined(files: Iterable[tuple[str, str]]) -> dict[str, tuple[list[str], str]
     ]
     exceptions: dict[str, tuple[list[str], str]] = {}
     while True:
-        found = [
-            one for one in classes if any(base in known or FOREIGN.search(base) for base in one[1])
+        derived = [
+            entry
+            for entry in classes
+            if any(base in names or FOREIGN.search(base) for base in entry[1])
         ]
-        classes = [one for one in classes if one not in found]
-        if not found:
+        classes = [entry for entry in classes if entry not in derived]
+        if not derived:
             return exceptions
-        for name, bases, path in found:
+        for name, bases, path in derived:
             if name in exceptions:
                 raise ValueError(f"two exceptions {name}: {path} and {exceptions[name][1]}")
             exceptions[name] = (bases, path)
-            known.add(name)
+            names.add(name)
 
 
 def package_files() -> list[tuple[str, str]]:
@@ -68,26 +70,26 @@ def drawn(text: str) -> dict[str, Drawn]:
     above: list[str] = []
     lines: dict[str, Drawn] = {}
     for line in text.splitlines():
-        found = LINE.match(line)
-        if found is None:
+        match = LINE.match(line)
+        if match is None:
             continue
-        depth = len(found["branch"] or "") // 4
-        above[depth:] = [found["name"]]
-        if depth == 0 and found["rest"] is None:
+        depth = len(match["branch"] or "") // 4
+        above[depth:] = [match["name"]]
+        if depth == 0 and match["rest"] is None:
             continue
         parent = above[depth - 1] if depth else "Exception"
-        result, _, module = (found["rest"] or "").partition("    ")
-        assert found["name"] not in lines, f"{found['name']} is drawn twice"
-        lines[found["name"]] = Drawn(parent, result, module.strip() or "core/errors.py")
+        result, _, module = (match["rest"] or "").partition("    ")
+        assert match["name"] not in lines, f"{match['name']} is drawn twice"
+        lines[match["name"]] = Drawn(parent, result, module.strip() or "core/errors.py")
     return lines
 
 
 def exceptions_with(result: str) -> list[type[Exception]]:
     """The classes of the package that are drawn with a result."""
     return [
-        getattr(importlib.import_module(f"pytest_llmeval.{_module(one.module)}"), name)
-        for name, one in drawn(errors.__doc__ or "").items()
-        if one.result == result
+        getattr(importlib.import_module(f"pytest_llmeval.{_module(entry.module)}"), name)
+        for name, entry in drawn(errors.__doc__ or "").items()
+        if entry.result == result
     ]
 
 

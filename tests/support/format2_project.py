@@ -73,9 +73,9 @@ class Planted:
         for request in requests:
             with open("asked.txt", "a") as file:
                 file.write(f"- {request.id}\\n")
-            yield self.one(request)
+            yield self.respond(request)
 
-    def one(self, request):
+    def respond(self, request):
         number = int.from_bytes(hashlib.sha256(request.prompt.text.encode()).digest()[:4])
         knows = 4 if os.environ.get("PLANTED") == "1" else 3
         if not request.choices and " and " in request.prompt.question:

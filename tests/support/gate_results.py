@@ -59,17 +59,17 @@ def verdicts(
 ) -> dict[str, Verdict]:
     """The verdicts by id."""
     thresholds = parse_thresholds(f"version = 1\n{text}")
-    found = judge(
+    listed = judge(
         thresholds, results, models, collected, comparisons, outcomes, unknown_models, overlaps
     )
-    by_id = {verdict.id: verdict for verdict in found}
-    assert len(by_id) == len(found), "ids are unique"
-    for verdict in found:
+    by_id = {verdict.id: verdict for verdict in listed}
+    assert len(by_id) == len(listed), "ids are unique"
+    for verdict in listed:
         assert len(verdict_line(verdict).splitlines()) == 1
     return by_id
 
 
-def one(text: str, *results: Result) -> Verdict:
+def verdict_of(text: str, *results: Result) -> Verdict:
     """The only verdict of the benchmark x with these gates."""
     text = text if text.startswith("[") else f"[benchmarks.x]\n{text}"
     (verdict,) = verdicts(text, *results).values()
@@ -82,7 +82,9 @@ Answers = Mapping[str, list[str]]
 
 def items(answers: Answers) -> dict[str, ItemOutcomes]:
     return {
-        f"{subject}-{number:05}": ItemOutcomes(subject, tuple(LETTERS[one] for one in outcomes))
+        f"{subject}-{number:05}": ItemOutcomes(
+            subject, tuple(LETTERS[letter] for letter in outcomes)
+        )
         for subject, run in answers.items()
         for number, outcomes in enumerate(run)
         if outcomes

@@ -30,18 +30,19 @@ Graph = Mapping[str, set[str]]
 
 def modules() -> dict[str, Path]:
     """Dotted names and files of all modules."""
-    found = {}
+    files = {}
     for file in sorted(ROOT.rglob("*.py")):
         parts = file.relative_to(ROOT.parent).with_suffix("").parts
-        found[".".join(parts).removesuffix(".__init__")] = file
-    return found
+        files[".".join(parts).removesuffix(".__init__")] = file
+    return files
 
 
 def import_graph() -> Graph:
     """Imports of every module, wherever in it they are."""
     files = modules()
     return {
-        name: {one for one in _imported(file, files) if one != name} for name, file in files.items()
+        name: {imported for imported in _imported(file, files) if imported != name}
+        for name, file in files.items()
     }
 
 
@@ -52,22 +53,22 @@ def package_of(module: str) -> str:
 
 def package_imports(graph: Graph) -> dict[tuple[str, str], list[str]]:
     """(importing package, imported package) → the imports, as ``module: module``."""
-    found: dict[tuple[str, str], list[str]] = {}
+    imports: dict[tuple[str, str], list[str]] = {}
     for module, imported in graph.items():
         for other in sorted(imported):
             pair = package_of(module), package_of(other)
             if all(pair) and pair[0] != pair[1]:
-                found.setdefault(pair, []).append(f"{module}: {other}")
-    return found
+                imports.setdefault(pair, []).append(f"{module}: {other}")
+    return imports
 
 
 def upward(graph: Graph) -> list[str]:
     """Imports of a package on the same level or a higher one."""
     level = {name: number for number, names in enumerate(LEVELS) for name in names}
     return [
-        one
+        line
         for (package, other), imports in package_imports(graph).items()
-        for one in imports
+        for line in imports
         if level[other] >= level[package]
     ]
 
@@ -77,7 +78,7 @@ def cycles(graph: Graph) -> list[list[str]]:
     number: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []
-    found: list[list[str]] = []
+    groups: list[list[str]] = []
 
     def visit(module: str) -> None:
         number[module] = lowest[module] = len(number)
@@ -92,22 +93,22 @@ def cycles(graph: Graph) -> list[list[str]]:
             group = stack[stack.index(module) :]
             del stack[stack.index(module) :]
             if len(group) > 1:
-                found.append(sorted(group))
+                groups.append(sorted(group))
 
     for module in graph:
         if module not in number:
             visit(module)
-    return found
+    return groups
 
 
-def _imported(file: Path, known: Mapping[str, Path]) -> Iterator[str]:
+def _imported(file: Path, files: Mapping[str, Path]) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in known)
+            yield from (alias.name for alias in node.names if alias.name in files)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGE):
             for alias in node.names:
                 submodule = f"{node.module}.{alias.name}"
-                yield submodule if submodule in known else str(node.module)
+                yield submodule if submodule in files else str(node.module)
 
 
 def main() -> None:

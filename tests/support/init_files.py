@@ -18,7 +18,7 @@ def record(file: Path, right: int) -> str:
         {"item": item.id, "text": "ABCD"[(item.gold + (n >= right)) % 4]}
         for n, item in enumerate(items)
     ]
-    file.write_text("".join(f"{json.dumps(one)}\n" for one in answers))
+    file.write_text("".join(f"{json.dumps(answer)}\n" for answer in answers))
     return f"replay:{file.name}"
 
 
@@ -29,5 +29,5 @@ def job() -> dict:
 
 
 def step(name: str) -> dict:
-    (found,) = [step for step in job()["steps"] if step.get("name") == name]
-    return found
+    (job_step,) = [step for step in job()["steps"] if step.get("name") == name]
+    return job_step

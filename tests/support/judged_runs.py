@@ -85,15 +85,16 @@ def stored(root: Path, subjects: Letters, **more: Any) -> Path:
     return run.path
 
 
-def write_documents(one: JudgedRun) -> None:
+def write_documents(judged_run: JudgedRun) -> None:
     """The documents that a session leaves beside the records."""
     from dataclasses import asdict
 
-    folder = RunFolder(one.path)
-    folder.write("metrics.json", {"results": list(one.results)})
-    gates = [asdict(verdict) for verdict in one.verdicts]
+    folder = RunFolder(judged_run.path)
+    folder.write("metrics.json", {"results": list(judged_run.results)})
+    gates = [asdict(verdict) for verdict in judged_run.verdicts]
     folder.write(
-        "gates.json", {"thresholds": one.thresholds, "verdict": one.verdict, "gates": gates}
+        "gates.json",
+        {"thresholds": judged_run.thresholds, "verdict": judged_run.verdict, "gates": gates},
     )
-    if one.comparison is not None:
-        folder.write("comparison.json", one.comparison)
+    if judged_run.comparison is not None:
+        folder.write("comparison.json", judged_run.comparison)

@@ -59,7 +59,7 @@ def messages(package: Path = PACKAGE) -> Iterator[Message]:
         name = path.relative_to(package.parent).as_posix()
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
-                yield from (Message(name, *found) for found in _of_call(node))
+                yield from (Message(name, *place) for place in _of_call(node))
 
 
 def _of_call(call: ast.Call) -> Iterator[tuple[int, str, str]]:

@@ -20,15 +20,15 @@ class Overlap(NamedTuple):
 
 def words(text: str) -> list[str]:
     """Words of a text, character by character."""
-    found = [""]
+    words = [""]
     for char in unicodedata.normalize("NFC", text):
         if not char.isalnum():
-            found.append("")
+            words.append("")
         elif _SINGLE.match(char):
-            found += [char, ""]
+            words += [char, ""]
         else:
-            found[-1] += char.lower()[0]
-    return [word for word in found if word]
+            words[-1] += char.lower()[0]
+    return [word for word in words if word]
 
 
 def overlaps(items: Sequence[str], documents: Sequence[str]) -> Mapping[int, Overlap]:

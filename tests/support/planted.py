@@ -67,17 +67,17 @@ def leaning(seed: int, weights: Sequence[float]) -> Double:
 
 
 def table(
-    asked: Sequence[Item], shots: Sequence[Item], arms: Sequence[Arm], double: Double
+    items: Sequence[Item], shots: Sequence[Item], arms: Sequence[Arm], double: Double
 ) -> dict[str, dict[str, ArmAnswer]]:
-    found: dict[str, dict[str, ArmAnswer]] = {item.id: {} for item in asked}
+    answers: dict[str, dict[str, ArmAnswer]] = {item.id: {} for item in items}
     for arm in arms:
         pool = [moved for shot in shots if (moved := arrange(shot, arm.shots)) is not None]
-        for item in asked:
+        for item in items:
             shown, places = arrange(item, arm.item), option_order(item, arm.item)
             if shown is None or places is None:
                 continue
             position = double(shown, pool)
             chosen = None if position is None else places[position]
             correct = position == shown.gold
-            found[item.id][arm.name] = arm_answer(places, item.gold, chosen, correct)
-    return found
+            answers[item.id][arm.name] = arm_answer(places, item.gold, chosen, correct)
+    return answers

@@ -66,8 +66,8 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, lines)
 
 
-def gsm8k_davinci(data: Path, way: str) -> list[Pair]:
-    path = data / "outputs" / "gsm8k" / "zero_shot_cot" / f"gsm8k_{way}.jsonl.gz"
+def gsm8k_davinci(data: Path, prompt: str) -> list[Pair]:
+    path = data / "outputs" / "gsm8k" / "zero_shot_cot" / f"gsm8k_{prompt}.jsonl.gz"
     return [(_gsm8k_item(data, row["index"]), row["completion"]) for row in _jsonl(path)]
 
 
@@ -83,14 +83,14 @@ def gsm8k_examples(data: Path, model: str) -> list[Pair]:
     return [(_gsm8k_item(data, number), row[model]["solution"]) for number, row in enumerate(rows)]
 
 
-def commonsenseqa_davinci(data: Path, way: str) -> list[Pair]:
+def commonsenseqa_davinci(data: Path, prompt: str) -> list[Pair]:
     items = {}
     text = (data / "commonsenseqa" / "dev_rand_split.jsonl").read_text(encoding="utf-8")
     for row in map(json.loads, text.splitlines()):
         choices = tuple(choice["text"] for choice in row["question"]["choices"])
         gold = LABELS.index(row["answerKey"])
         items[row["id"]] = Item(row["id"], "csqa", row["question"]["stem"], gold, choices)
-    path = data / "outputs" / "commonsenseqa" / "zero_shot_cot" / f"commonsensqa_{way}.jsonl.gz"
+    path = data / "outputs" / "commonsenseqa" / "zero_shot_cot" / f"commonsensqa_{prompt}.jsonl.gz"
     return [(items[row["id"]], row["completion"]) for row in _jsonl(path)]
 
 

@@ -42,7 +42,7 @@ class RecordedTrials:
     def run(self, trials: Iterable[Trial]) -> Iterator[TrialResult]:
         for trial in trials:
             key = (trial.instance_id, trial.patch)
-            found = self._recorded.get(key) or self._recorded[trial.instance_id, None]
+            recorded = self._recorded.get(key) or self._recorded[trial.instance_id, None]
             with Path("ran.jsonl").open("a", encoding="utf-8") as file:
                 line = {
                     "instance": trial.instance_id,
@@ -50,15 +50,15 @@ class RecordedTrials:
                     "guarded": trial.guarded,
                 }
                 file.write(json.dumps(line) + "\n")
-            if found.get("raises"):
-                raise RuntimeError(found["raises"])
-            time.sleep(found.get("sleeps", 0))
+            if recorded.get("raises"):
+                raise RuntimeError(recorded["raises"])
+            time.sleep(recorded.get("sleeps", 0))
             yield TrialResult(
                 trial.id,
-                found.get("status", "finished"),
-                found.get("log", ""),
-                found.get("exit_code"),
-                found.get("detail", ""),
+                recorded.get("status", "finished"),
+                recorded.get("log", ""),
+                recorded.get("exit_code"),
+                recorded.get("detail", ""),
                 0.1,
             )
 

@@ -82,7 +82,7 @@ def make_run(
         protocol = replace(protocol, ask="text", samples=samples)
     result = planned({**items, **dict.fromkeys(not_run, "")}, protocol, data, benchmark)
     result = replace(result, requested=len(items))
-    records = [one for model in models for one in records_of(result, model, items)]
+    records = [record for model in models for record in records_of(result, model, items)]
     document = {
         "status": "finished",
         "models": list(models),

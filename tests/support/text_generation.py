@@ -11,14 +11,14 @@ LENGTH = 24
 
 def texts(engine: Any, requests: list[Request]) -> dict[tuple[str, int], str]:
     """The texts of a ``TextEngine`` by request and sample, none of which may be an error."""
-    found = {}
+    by_request = {}
     for response in engine.answer(requests):
         assert response.error is None
         assert response.sample is not None
         assert response.text is not None
-        found[response.id, response.sample] = response.text
-    assert len(found) == len(requests)
-    return found
+        by_request[response.id, response.sample] = response.text
+    assert len(by_request) == len(requests)
+    return by_request
 
 
 def plain(tokenizer: Any, tokens: list[int]) -> str:

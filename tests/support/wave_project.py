@@ -8,7 +8,7 @@ SIZES = {"art": 60, "law": 100, "zoo": 140}
 
 # Wrong answers by the last digit of an item: 80 % right, spread over all subjects.
 RULE = """
-def one(self, request):
+def respond(self, request):
     wrong = request.id[-1] in "{digits}"
     scores = (-1.0, -2.0, -3.0, -4.0) if wrong else (-2.0, -1.0, -3.0, -4.0)
     return Response(request.id, logprobs=scores, seconds=0.01)

@@ -16,7 +16,7 @@ CONTEXT, WHOLE = "The Answer:", "The Answer: A"
 
 
 def tail(texts: list[str], text: str = WHOLE, start: int = len(CONTEXT)) -> tuple[int, int]:
-    return find_tail([Token(one, -1.0) for one in texts], text, start)
+    return find_tail([Token(text, -1.0) for text in texts], text, start)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_an_answer_is_right_however_tokens_are_cut_and_spelled(
     before, after = (cut(text.encode(), data) for text in (context, choice))
     parts = before + after
     texts = [bos] * bool(bos) + SPELLINGS[spelling](parts) + [generated] * (generated is not None)
-    tokens = [Token(one, -1.0) for one in texts]
+    tokens = [Token(text, -1.0) for text in texts]
     expected = (bool(bos) + len(before), bool(bos) + len(parts))
     whole = all(part.decode(errors="ignore").encode() == part for part in parts)
     provable = (whole and spelling != "blank lost") or spelling == "escaped"
@@ -203,7 +203,7 @@ def test_an_answer_is_right_however_tokens_are_cut_and_spelled(
         assert find_tail(tokens, context + choice, len(context)) == expected
         return
     try:
-        found = find_tail(tokens, context + choice, len(context))
+        tail_logprobs = find_tail(tokens, context + choice, len(context))
     except ValueError:
         return
-    assert found == expected
+    assert tail_logprobs == expected

@@ -76,13 +76,13 @@ def test_an_echo_takes_one_request_an_item(opened: Any, make: Any) -> None:
 def test_an_echo_counts_from_where_the_own_context_of_a_choice_ends(opened: Any, make: Any) -> None:
     with serve() as server:
         model = opened(server, "?choices=echo")
-        (asked,) = make(1, choices=("behind it", "behind it"))
-        given = replace(asked, given=(" one", " one two three"))
+        (plain,) = make(1, choices=("behind it", "behind it"))
+        given = replace(plain, given=(" one", " one two three"))
         (response,) = ask(model, [given]).values()
         alone = [
-            replace(asked, id=f"alone{n}", prompt=prompt) for n, prompt in enumerate(given.prompts)
+            replace(plain, id=f"alone{n}", prompt=prompt) for n, prompt in enumerate(given.prompts)
         ]
-        expected = [one.logprobs[0] for one in ask(model, alone).values()]
+        expected = [response.logprobs[0] for response in ask(model, alone).values()]
         assert list(response.logprobs) == expected
         assert expected[0] != expected[1]
     assert server.bodies[1]["prompt"] == [f"{prompt.text} behind it" for prompt in given.prompts]
@@ -202,13 +202,13 @@ def scripted(opened: Any, make: Any, replies: list[Any], **options: Any) -> tupl
         return response, len(server.arrivals)
 
 
-def said(text: str | None, finish: str = "stop", **more: Any) -> dict[str, Any]:
+def reply_of(text: str | None, finish: str = "stop", **more: Any) -> dict[str, Any]:
     message = {"role": "assistant", "content": text, **more}
     return {"choices": [{"index": 0, "message": message, "finish_reason": finish}]}
 
 
 def test_null_content_counts_as_truncated(opened: Any, make: Any) -> None:
-    answer = said(None, "length", reasoning_content="so the answer might be B")
+    answer = reply_of(None, "length", reasoning_content="so the answer might be B")
     response, attempts = scripted(opened, make, [answer])
     assert (response.text, response.finish_reason, attempts) == ("", "length", 1)
     assert (response.error, response.reasoning) == (None, "so the answer might be B")
@@ -255,7 +255,7 @@ def test_retries_end(
 
 @pytest.mark.parametrize("fault", ["429", "500", "408", "409", "reset", "garbage", "torn", "hang"])
 def test_a_passing_fault_is_retried(fault: str, opened: Any, make: Any) -> None:
-    response, attempts = scripted(opened, make, [fault, said("B")], timeout=0.5)
+    response, attempts = scripted(opened, make, [fault, reply_of("B")], timeout=0.5)
     assert (response.text, attempts) == ("B", 2)
 
 
@@ -271,12 +271,12 @@ def test_a_passing_fault_is_retried(fault: str, opened: Any, make: Any) -> None:
 def test_a_successful_response_without_content_is_requested_again(
     answer: Any, opened: Any, make: Any
 ) -> None:
-    response, attempts = scripted(opened, make, [answer, said("B")])
+    response, attempts = scripted(opened, make, [answer, reply_of("B")])
     assert (response.text, attempts) == ("B", 2)
 
 
 def test_retry_after_is_kept(opened: Any, make: Any) -> None:
-    replies = {"question": [[429, {}, {"Retry-After": "0.4"}], said("B")]}
+    replies = {"question": [[429, {}, {"Retry-After": "0.4"}], reply_of("B")]}
     with serve(Script(replies=replies)) as server:
         list(opened(server).answer(make(1)))
     first, second = server.arrivals

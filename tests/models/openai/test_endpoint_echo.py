@@ -69,7 +69,7 @@ def test_every_form_is_tried() -> None:
 def test_the_values_are_right_whatever_the_form(form: str, opened: Any) -> None:
     with serve(Script(echo=form)) as server:
         model = opened(server, "?choices=echo")
-        responses = {one.id: one for one in model.answer(requests())}
+        responses = {response.id: response for response in model.answer(requests())}
     # One request more than items: the probe.
     assert len(server.arrivals) == len(QUESTIONS) + 1
     for number, text in enumerate(QUESTIONS):
@@ -146,7 +146,10 @@ def test_bos_in_the_offsets_does_not_move_the_choice() -> None:
         }
         for index, (letter, value) in enumerate({"A": -3.0, "B": -0.2}.items())
     ]
-    assert [one.logprob for one in read_echoes(request, {"choices": echoes})] == [-3.0, -0.2]
+    assert [reading.logprob for reading in read_echoes(request, {"choices": echoes})] == [
+        -3.0,
+        -0.2,
+    ]
 
 
 # --- one item
@@ -219,11 +222,11 @@ def test_the_order_is_that_of_the_indices_where_they_are_one() -> None:
     second = answer(None, -1.0, -3.0, -1.0, texts=("Q", ":", " B", "x"), index=1)
 
     def values(*choices: Any) -> list[float]:
-        return [one.logprob for one in read_echoes(request, {"choices": choices})]
+        return [reading.logprob for reading in read_echoes(request, {"choices": choices})]
 
     assert values(second, first) == values(first, second) == [-2.0, -3.0]
     for index in (0, None, "0"):
-        same = [{**one, "index": index} for one in (first, second)]
+        same = [{**choice, "index": index} for choice in (first, second)]
         assert values(*same) == [-2.0, -3.0]
         with pytest.raises(ValueError, match="prompt 1 echoed in the place of prompt 2"):
             values(*reversed(same))
@@ -241,8 +244,10 @@ def test_one_item_that_is_not_reproduced_is_an_error_of_that_item(opened: Any, m
     other = {"choices": [answer(None, -1.0, -1.0, -1.0, index=n) for n in range(4)]}
     with serve(Script(replies={"question 3\n": [other]})) as server:
         model = opened(server, "?choices=echo")
-        responses = {one.id: one for one in model.answer(make(30, choices=CHOICES))}
-    failed = {name: one.error for name, one in responses.items() if one.error is not None}
+        responses = {response.id: response for response in model.answer(make(30, choices=CHOICES))}
+    failed = {
+        name: response.error for name, response in responses.items() if response.error is not None
+    }
     assert failed == {
         "q-3": "choices=echo: token 1 of 4 is 'Q' where the prompt continues with"
         " 'question 3\\nAnswer: A'"
@@ -304,6 +309,6 @@ def test_values_read_before_are_not_used_again(
         with monkeypatch.context() as patch:
             patch.setattr("pytest_llmeval.models.openai.spec._READING", 1)
             cache.put(model.fingerprint, [(request, Response(request.id, logprobs=(-1.0,) * 4))])
-            assert [one.logprobs for one in model.answer([request])] == [(-1.0,) * 4]
+            assert [response.logprobs for response in model.answer([request])] == [(-1.0,) * 4]
         with pytest.raises(ModelError, match="choices=echo cannot be used"):
             list(model.answer([request]))

@@ -39,8 +39,13 @@ def answers(model: Any, requests: list[Any]) -> dict[Any, Any]:
     responses = list(model.answer(requests))
     assert len(responses) == len(requests)
     return {
-        (one.id, one.sample): (one.text, one.logprobs, one.finish_reason, one.error)
-        for one in responses
+        (response.id, response.sample): (
+            response.text,
+            response.logprobs,
+            response.finish_reason,
+            response.error,
+        )
+        for response in responses
     }
 
 
@@ -73,14 +78,14 @@ def test_a_run_repeated_from_the_cache_makes_no_requests(
     with serve() as server:
         query = "?choices=top_logprobs"
         first = answers(opened(server, query, cache=cache), requests)
-        asked = len(server.arrivals)
+        requested = len(server.arrivals)
         again = opened(server, query, cache=ResponseCache(tmp_path / "cache"))
         assert answers(again, requests) == first
-        assert len(server.arrivals) == asked
+        assert len(server.arrivals) == requested
         assert again.usage.from_cache == 100
         # Another method is another model.
         answers(opened(server, "", cache=cache), make(50))
-        assert len(server.arrivals) == asked + 50
+        assert len(server.arrivals) == requested + 50
 
 
 @pytest.mark.parametrize(
@@ -199,9 +204,9 @@ def test_a_killed_run_repeats_only_what_was_in_flight(tmp_path: Path) -> None:
         killed.wait()
         killed.stdout.close()
         process = worker(server.url, tmp_path, "a", 400, max_concurrency=16)
-        said, _ = process.communicate()
+        output, _ = process.communicate()
     assert process.returncode == 0
-    assert len(said.splitlines()) == len({line.split()[0] for line in said.splitlines()}) == 400
+    assert len(output.splitlines()) == len({line.split()[0] for line in output.splitlines()}) == 400
     assert 400 <= server.answered <= 400 + 16
 
 

@@ -96,23 +96,23 @@ def test_a_lease_holds_the_flow_to_its_part() -> None:
 
 
 def test_the_thread_ends_and_closes_its_connections() -> None:
-    said: list[str] = []
+    messages: list[str] = []
 
     async def last() -> None:
-        said.append("goodbye")
+        messages.append("goodbye")
 
     flow = JobRunner(ConcurrencyWindow(4, fixed=True), None, last)
     flow.submit([job("a", 60)])
-    (thread,) = [one for one in threading.enumerate() if one.name == "llmeval-endpoint"]
+    (thread,) = [each for each in threading.enumerate() if each.name == "llmeval-endpoint"]
     flow.close()
-    assert said == ["goodbye"]
+    assert messages == ["goodbye"]
     assert not thread.is_alive()
 
 
 def test_a_flow_that_is_forgotten_ends_its_thread() -> None:
     flow = JobRunner(ConcurrencyWindow(4, fixed=True))
     list(flow.submit([job("a")]))
-    (thread,) = [one for one in threading.enumerate() if one.name == "llmeval-endpoint"]
+    (thread,) = [each for each in threading.enumerate() if each.name == "llmeval-endpoint"]
     del flow
     gc.collect()
     thread.join(5)

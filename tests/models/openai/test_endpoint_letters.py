@@ -27,7 +27,9 @@ def top(**shares: float) -> list[tuple[str, float]]:
 def read(
     letters: Sequence[str], listed: Sequence[tuple[str, float]], sampled: str = ""
 ) -> LetterProbabilities:
-    return read_letters(letters, verify_top_tokens([ListedToken(*one) for one in listed], sampled))
+    return read_letters(
+        letters, verify_top_tokens([ListedToken(*entry) for entry in listed], sampled)
+    )
 
 
 def test_the_spellings_of_a_letter_are_added() -> None:
@@ -38,8 +40,8 @@ def test_the_spellings_of_a_letter_are_added() -> None:
 
 
 def test_blanks_as_tokenizers_write_them() -> None:
-    told = [("ĠA", math.log(0.2)), ("▁A", math.log(0.2)), ("(A", math.log(0.1)), ("ĊB", -3.0)]
-    assert read(ABCD, told).logprobs[:2] == pytest.approx([math.log(0.5), -3.0])
+    listed = [("ĠA", math.log(0.2)), ("▁A", math.log(0.2)), ("(A", math.log(0.1)), ("ĊB", -3.0)]
+    assert read(ABCD, listed).logprobs[:2] == pytest.approx([math.log(0.5), -3.0])
 
 
 def test_words_that_begin_with_a_letter_are_not_it() -> None:
@@ -78,8 +80,8 @@ def test_decided_letters_are_right_for_any_missing_probabilities(
 ) -> None:
     whole = sum(shares.values())
     logprobs = {token: math.log(share / whole) for token, share in shares.items()}
-    told = sorted(logprobs.items(), key=lambda pair: -pair[1])[:count]
-    reading = read(ABCD, told)
+    listed = sorted(logprobs.items(), key=lambda pair: -pair[1])[:count]
+    reading = read(ABCD, listed)
     if not reading.decided:
         return
     true = [sum(shares.get(form, 0.0) for form in spellings(letter)) / whole for letter in ABCD]

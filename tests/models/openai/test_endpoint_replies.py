@@ -39,7 +39,7 @@ def reply(content: Any, finish: str | None = "stop", **more: Any) -> dict[str, A
 def answers(model: Any, requests: list[Any]) -> list[Response]:
     responses = list(model.answer(requests))
     assert len(responses) == len(requests)
-    return sorted(responses, key=lambda one: (one.id, one.sample or 0))
+    return sorted(responses, key=lambda response: (response.id, response.sample or 0))
 
 
 def scripted(opened: Any, make: Any, replies: list[Any], **options: Any) -> tuple[Response, int]:
@@ -138,7 +138,7 @@ def test_one_request_that_is_too_large_costs_one_request(
     with serve(Script(replies={"question 7\n": [refused]})) as server:
         responses = answers(opened(server), make(30))
     assert len(server.arrivals) == 30
-    assert [one.id for one in responses if one.error is not None] == ["q-7"]
+    assert [response.id for response in responses if response.error is not None] == ["q-7"]
     assert "the request is too large" in str(responses[-3].error)
 
 
@@ -173,7 +173,7 @@ def test_a_model_of_one_temperature_is_explained_in_one_line(opened: Any, make: 
             answers(opened(server), make(60))
         assert "\n" not in str(caught.value)
         hot = make(3, decoding=Decoding(max_tokens=16, temperature=1.0))
-        assert all(one.error is None for one in answers(opened(server), hot))
+        assert all(response.error is None for response in answers(opened(server), hot))
 
 
 def test_a_reasoning_model_of_openai_is_understood_after_one_round(opened: Any, make: Any) -> None:
@@ -187,7 +187,7 @@ def test_a_reasoning_model_of_openai_is_understood_after_one_round(opened: Any, 
     hot = make(8, samples=2, decoding=Decoding(max_tokens=16, temperature=1.0))
     with serve(Script(refuses={name: unsupported(name) for name in names})) as server:
         model = opened(server)
-        assert all(one.error is None for one in answers(model, hot))
+        assert all(response.error is None for response in answers(model, hot))
         assert model.usage.retries == 0
     refused = [body for body in server.bodies if body.keys() & set(names)]
     assert len(refused) == len(names)
@@ -247,7 +247,7 @@ def test_a_thought_without_an_answer_is_put_again_once(opened: Any, make: Any) -
     decoding = Decoding(max_tokens=64, stop=("Q:",))
     with serve(Script(replies={"question": [cut]})) as server:
         responses = answers(opened(server, "?api=completions"), make(4, decoding=decoding))
-    assert {one.text for one in responses} == {""}
+    assert {response.text for response in responses} == {""}
     assert len(server.bodies) == 5
 
 
@@ -360,8 +360,8 @@ def test_more_choices_than_wanted_and_equal_indices(opened: Any, make: Any) -> N
     decoding = Decoding(max_tokens=16, temperature=0.8)
     with serve(Script(replies={"question": [{"choices": texts}]})) as server:
         requests = make(1, samples=2, decoding=decoding)
-        assert [one.text for one in answers(opened(server), requests)] == ["A", "B"]
-        assert [one.text for one in answers(opened(server), make(1))] == ["A"]
+        assert [response.text for response in answers(opened(server), requests)] == ["A", "B"]
+        assert [response.text for response in answers(opened(server), make(1))] == ["A"]
 
 
 def test_a_refusal_among_several_samples_is_its_own(opened: Any, make: Any) -> None:
@@ -371,8 +371,8 @@ def test_a_refusal_among_several_samples_is_its_own(opened: Any, make: Any) -> N
     ]
     decoding = Decoding(max_tokens=16, temperature=0.8)
     with serve(Script(replies={"question": [{"choices": choices}]})) as server:
-        one, two = answers(opened(server), make(1, samples=2, decoding=decoding))
-    assert (one.text, one.finish_reason) == ("B", "stop")
+        first, two = answers(opened(server), make(1, samples=2, decoding=decoding))
+    assert (first.text, first.finish_reason) == ("B", "stop")
     assert (two.text, two.finish_reason) == (SORRY, "refusal")
 
 

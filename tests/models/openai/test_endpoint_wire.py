@@ -90,10 +90,14 @@ def test_a_lone_surrogate_can_be_sent() -> None:
 # --- answers
 
 
-def one(message: Any, finish: str | None = "stop", stop: tuple[str, ...] = ()) -> Completion:
+def completion_of(
+    message: Any, finish: str | None = "stop", stop: tuple[str, ...] = ()
+) -> Completion:
     choice = {"index": 0, "message": message, "finish_reason": finish}
-    (said,) = payloads.read_completions(CHAT, payloads.check_reply({"choices": [choice]}), stop)
-    return said
+    (completion,) = payloads.read_completions(
+        CHAT, payloads.check_reply({"choices": [choice]}), stop
+    )
+    return completion
 
 
 @pytest.mark.parametrize(
@@ -116,22 +120,25 @@ def one(message: Any, finish: str | None = "stop", stop: tuple[str, ...] = ()) -
     ],
 )
 def test_texts_and_thoughts(message: Any, text: str, reasoning: str | None) -> None:
-    said = one(message)
-    assert (said.text, said.reasoning) == (text, reasoning)
+    completion = completion_of(message)
+    assert (completion.text, completion.reasoning) == (text, reasoning)
 
 
 def test_an_answer_that_ends_within_reasoning_is_a_truncated_one() -> None:
     for finish in (None, "stop", "length"):
-        assert one({"content": "<think>so B"}, finish) == Completion("", "length", "so B")
-    assert one({"content": "<think>so B"}, "content_filter").finish_reason == "content_filter"
+        assert completion_of({"content": "<think>so B"}, finish) == Completion("", "length", "so B")
+    assert (
+        completion_of({"content": "<think>so B"}, "content_filter").finish_reason
+        == "content_filter"
+    )
 
 
 def test_a_budget_spent_on_thoughts_counts_as_truncated() -> None:
-    said = one(
+    completion = completion_of(
         {"role": "assistant", "content": None, "reasoning_content": "so the answer might be B"},
         "length",
     )
-    assert said == Completion("", "length", "so the answer might be B")
+    assert completion == Completion("", "length", "so the answer might be B")
 
 
 @pytest.mark.parametrize(
@@ -145,17 +152,19 @@ def test_a_filtered_answer_is_empty(data: dict[str, Any]) -> None:
 
 
 def test_the_text_is_cut_before_stop_strings_that_were_not_sent() -> None:
-    assert one({"content": "B\n\nQuestion: next"}, "length", ("###", "\n\n")) == Completion(
-        "B", "stop"
-    )
-    assert one({"content": "B"}, "length", ("\n\n",)) == Completion("B", "length")
+    assert completion_of(
+        {"content": "B\n\nQuestion: next"}, "length", ("###", "\n\n")
+    ) == Completion("B", "stop")
+    assert completion_of({"content": "B"}, "length", ("\n\n",)) == Completion("B", "length")
     # A stop string within the thought stops nothing.
-    assert one({"content": "a\n\nb</think>B"}, "stop", ("\n\n",)).text == "B"
+    assert completion_of({"content": "a\n\nb</think>B"}, "stop", ("\n\n",)).text == "B"
 
 
 def test_choices_are_put_in_order() -> None:
     choices = [{"index": 1, "text": "b"}, {"index": 0, "text": "a"}]
-    assert [said.text for said in payloads.read_completions(PLAIN, {"choices": choices}, ())] == [
+    assert [
+        completion.text for completion in payloads.read_completions(PLAIN, {"choices": choices}, ())
+    ] == [
         "a",
         "b",
     ]
@@ -216,11 +225,11 @@ def test_repeated_tokens_count_once_and_similar_tokens_twice() -> None:
         return sorted(top.tokens)
 
     twice = ("A", -1.0), ("A", -3.0), ("B", -2.0)
-    assert letters(first_of(*((*one, {}) for one in twice))) == sorted(twice)
+    assert letters(first_of(*((*token, {}) for token in twice))) == sorted(twice)
     assert letters(first_of(*[("A", -1.0, {})] * 2, ("B", -2.0, {}))) == [("A", -1.0), ("B", -2.0)]
     # Ids and bytes distinguish tokens of one value.
     for more in ({"id": 1}, {"id": 2}), ({"bytes": [65]}, {"bytes": [32, 65]}):
-        alike = [("A", -1.0, one) for one in more]
+        alike = [("A", -1.0, extra) for extra in more]
         assert letters(first_of(*alike)) == [("A", -1.0)] * 2
 
 
@@ -254,7 +263,7 @@ def test_a_list_by_text_lacks_tokens_where_it_is_shorter_than_requested() -> Non
 )
 def test_values_that_are_no_log_probabilities_are_refused(listed: Any, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        payloads.read_top_tokens(first_of(*((*one, {}) for one in listed)), 5)
+        payloads.read_top_tokens(first_of(*((*token, {}) for token in listed)), 5)
     with pytest.raises(ValueError, match=reason):
         payloads.read_top_tokens(by_text(dict(listed), "A"), 5)
 
