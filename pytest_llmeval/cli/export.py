@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,15 @@ from pytest_llmeval.cli.arguments import add_run
 from pytest_llmeval.cli.arguments import print_size
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import RunError
+from pytest_llmeval.core.installation import install_hint
 from pytest_llmeval.reports.registry import ReportInput
 from pytest_llmeval.reports.registry import check_installed
 from pytest_llmeval.reports.registry import write_report
 from pytest_llmeval.reports.result_files import lm_eval_results
 from pytest_llmeval.reports.result_files import model_card_results
 from pytest_llmeval.reports.result_files import read_data_sets
+from pytest_llmeval.reports.terminal.summary import print_line
+from pytest_llmeval.reports.trackers import TRACKERS
 from pytest_llmeval.runs import load_run
 from pytest_llmeval.runs.judging import read_judged_run
 from pytest_llmeval.runs.run import run_folder
@@ -29,12 +33,12 @@ def add_commands(commands: Any) -> None:
     """Add the command to the subparsers of ``llmeval``."""
     export = commands.add_parser("export", help="write a stored run for other programs")
     add_run(export)
-    export.add_argument("--format", choices=(*_REPORTS, *_FILES), default="json")
+    export.add_argument("--format", choices=(*_REPORTS, *_FILES, *TRACKERS), default="json")
     export.add_argument(
         "--out",
         type=Path,
         metavar="FILE",
-        help="file to write (default: one in the run folder)",
+        help="file to write (default: one in the run folder; mlflow and wandb write none)",
     )
     export.add_argument(
         "--dataset",
@@ -50,6 +54,15 @@ def _export(options: argparse.Namespace) -> int:
     if options.dataset and options.format != "model-card":
         raise ConfigError("--dataset belongs to --format model-card")
     data_sets = read_data_sets(options.dataset)
+    if options.format in TRACKERS:
+        if options.out is not None:
+            raise ConfigError(f"--out: {options.format} writes no file")
+        if find_spec(options.format) is None:
+            hint = install_hint(options.format)
+            raise ConfigError(f"llmeval export: format {options.format!r}: {hint}")
+        folder = run_folder(options.run)
+        print_line(f"logged {TRACKERS[options.format](load_run(folder), read_judged_run(folder))}")
+        return 0
     if options.format in _REPORTS:
         check_installed(options.format, "llmeval export")
         file = write_report(options.format, ReportInput(run_folder(options.run)), options.out)

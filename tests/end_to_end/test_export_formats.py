@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval import cli
+from pytest_llmeval.reports.flat_metrics import flat_metrics
+from pytest_llmeval.reports.flat_metrics import flat_parameters
+from pytest_llmeval.reports.flat_metrics import flat_tags
+from pytest_llmeval.runs.judging import read_judged_run
 from support.foreign_logs import lm_eval_log
 
 
@@ -56,6 +60,56 @@ def test_results_of_a_model_card(run, capsys):
         pytest.skip("this huggingface_hub has no reader of results")
     (read,) = hub.parse_eval_result_entries([entry])
     assert (read.dataset_id, read.task_id, read.value) == ("org/faq", "default", 0.75)
+
+
+def test_a_run_of_mlflow(run, capsys, monkeypatch):
+    mlflow = pytest.importorskip("mlflow", reason="an extra")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "file:./mlruns")
+    code, output, _ = llmeval(capsys, "export", run, "--format", "mlflow")
+    assert code == 0
+    assert output.startswith("logged run ")
+    (logged,) = mlflow.search_runs(output_format="list")
+    assert logged.data.metrics["lmeval_faq.lmeval_acc/accuracy"] == 0.75
+    assert logged.data.metrics["lmeval_faq.lmeval_acc/subjects/a"] == 0.75
+    assert len(logged.data.params["lmeval_faq.lmeval_acc/protocol_fingerprint"]) == 16
+    assert logged.data.tags["llmeval.verdict"] == "not gated"
+    files = mlflow.MlflowClient().list_artifacts(logged.info.run_id, "llmeval")
+    assert {"llmeval/metrics.json", "llmeval/run.json"} <= {file.path for file in files}
+
+
+def test_a_run_of_wandb(run, capsys, monkeypatch, tmp_path):
+    pytest.importorskip("wandb", reason="an extra")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    code, output, _ = llmeval(capsys, "export", run, "--format", "wandb")
+    assert code == 0
+    assert output.startswith("logged run ")
+    (table,) = tmp_path.rglob("answers_*.table.json")
+    assert len(json.loads(table.read_text())["data"]) == 80
+
+
+def test_names_and_values_for_trackers(run):
+    judged = read_judged_run(run)
+    metrics = flat_metrics(judged)
+    assert metrics["lmeval_faq.lmeval_acc/accuracy"] == 0.75
+    assert metrics["lmeval_faq.lmeval_acc/accuracy_low95"] == pytest.approx(0.645, abs=1e-3)
+    assert metrics["lmeval_faq.lmeval_acc/errors"] == 0
+    assert set(flat_parameters(judged)) == {
+        f"lmeval_faq.lmeval_acc/{name}"
+        for name in ("protocol", "protocol_fingerprint", "data_hash")
+    }
+    assert flat_tags(judged)["llmeval.imported"] == "lm-eval 0.4.13"
+
+
+@pytest.mark.parametrize("name", ["mlflow", "wandb"])
+def test_a_tracker_that_is_not_installed(name, run, capsys, monkeypatch):
+    monkeypatch.setattr("pytest_llmeval.cli.export.find_spec", lambda module: None)
+    code, _, errors = llmeval(capsys, "export", run, "--format", name)
+    assert code == 4
+    assert f"[{name}]" in errors
+    code, _, errors = llmeval(capsys, "export", run, "--format", name, "--out", "x")
+    assert errors == f"llmeval: --out: {name} writes no file\n"
 
 
 @pytest.mark.parametrize(
