@@ -1,4 +1,7 @@
-"""The benchmarks of the plugin, one function each; data is loaded on first use."""
+"""The benchmarks of the plugin, one function each; data is loaded on first use.
+
+``lm_eval_task`` returns tasks of lm-evaluation-harness.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from pytest_llmeval.catalog.gsm8k import gsm8k
 from pytest_llmeval.catalog.hellaswag import hellaswag
 from pytest_llmeval.catalog.humaneval import humaneval
 from pytest_llmeval.catalog.include import include
+from pytest_llmeval.catalog.lm_eval import lm_eval_task
+from pytest_llmeval.catalog.lm_eval import lm_eval_task_hashes
 from pytest_llmeval.catalog.mbpp import mbpp
 from pytest_llmeval.catalog.mbpp import mbpp_sanitized
 from pytest_llmeval.catalog.mgsm import mgsm
@@ -32,6 +37,8 @@ __all__ = [
     "hellaswag",
     "humaneval",
     "include",
+    "lm_eval_task",
+    "lm_eval_task_hashes",
     "mbpp",
     "mbpp_sanitized",
     "mgsm",
@@ -45,5 +52,8 @@ __all__ = [
     "winogrande",
 ]
 
-NAMES = tuple(name for name in __all__ if name != "NAMES")
-"""Names of all benchmarks; ``thresholds.toml`` may name one that a run does not include."""
+_FUNCTIONS = ("lm_eval_task", "lm_eval_task_hashes")
+"""Public functions that are no benchmarks."""
+
+NAMES = tuple(name for name in __all__ if name not in ("NAMES", *_FUNCTIONS))
+"""Names of the plugin's own benchmarks; ``thresholds.toml`` may name one that a run does not include."""

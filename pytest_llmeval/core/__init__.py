@@ -18,6 +18,9 @@ from pytest_llmeval.core.items import LABELS
 from pytest_llmeval.core.items import Dataset
 from pytest_llmeval.core.items import Item
 from pytest_llmeval.core.items import check_dataset
+from pytest_llmeval.core.items import option_index
+from pytest_llmeval.core.items import option_label
+from pytest_llmeval.core.items import option_labels
 from pytest_llmeval.core.items import subject_sizes
 from pytest_llmeval.core.protocol import LETTER_DECODING
 from pytest_llmeval.core.protocol import Arrange
@@ -64,6 +67,9 @@ __all__ = [
     "Template",
     "canonical_json",
     "check_dataset",
+    "option_index",
+    "option_label",
+    "option_labels",
     "replace_lone_surrogates",
     "subject_sizes",
 ]

@@ -16,6 +16,7 @@ from pytest_llmeval.core.hashing import canonical_json
 from pytest_llmeval.core.validation import check_text
 
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""Labels of the first 26 options; ``option_label`` has those of any number."""
 
 
 ITEM_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
@@ -23,6 +24,34 @@ ITEM_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 SUBJECT_LENGTH = 200
 """The longest name of a subject, in characters."""
+
+
+def option_label(index: int) -> str:
+    """Return the label of the option with this 0-based index: A to Z, then AA, AB, … as columns.
+
+    >>> option_label(0), option_label(25), option_label(26), option_label(702)
+    ('A', 'Z', 'AA', 'AAA')
+    """
+    label = ""
+    while index >= 0:
+        index, letter = divmod(index, len(LABELS))
+        label, index = LABELS[letter] + label, index - 1
+    return label
+
+
+def option_labels(count: int) -> tuple[str, ...]:
+    """Return the labels of ``count`` options."""
+    return tuple(map(option_label, range(count)))
+
+
+def option_index(label: str) -> int | None:
+    """Return the 0-based index of the option with this label; None for a text that is no label."""
+    if not label or not set(label) <= set(LABELS):
+        return None
+    index = -1
+    for letter in label:
+        index = (index + 1) * len(LABELS) + LABELS.index(letter)
+    return index
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +81,8 @@ class Item:
 
     @property
     def gold_label(self) -> str:
-        """The gold option's letter, or the gold text of an item without options."""
-        return LABELS[self.gold] if isinstance(self.gold, int) else self.gold
+        """The gold option's label, or the gold text of an item without options."""
+        return option_label(self.gold) if isinstance(self.gold, int) else self.gold
 
     @property
     def gold_text(self) -> str:
@@ -134,10 +163,9 @@ def check_dataset(name: str, dataset: Dataset) -> None:
                 f"benchmark {name!r}, item {item.id!r}: gold {item.gold} is outside its"
                 f" {len(item.options)} options"
             )
-        if len(item.options) == 1 or len(item.options) > len(LABELS):
+        if len(item.options) == 1:
             raise DataError(
-                f"benchmark {name!r}, item {item.id!r}: {len(item.options)} options;"
-                f" 2 to {len(LABELS)} can be labelled"
+                f"benchmark {name!r}, item {item.id!r}: one option; at least two were expected"
             )
     for subject in dataset.subject_sizes():
         _check_subject(name, subject)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import fields
@@ -83,9 +84,15 @@ class Protocol:
     system: str = ""
     #: In a chat, the shots are text before the question instead of turns.
     shots_as_text: bool = False
+    #: Refuse models that return only text, instead of requesting a generated letter. Set it if the
+    #: prompts do not show the letters of the options.
+    choices_only: bool = False
+    #: Version and settings of another tool that made prompts and data; part of the fingerprint.
+    origin: Mapping[str, Any] = field(default_factory=dict, hash=False)
     #: Hash of all lists of shots that occur in the data set.
     shots_used: str = ""
-    #: Hash of the texts that the template renders for the data set.
+    #: Hash of the texts that the template renders for the data set: for a part of the items, or
+    #: for all if it renders complete prompts.
     prompts_used: str = ""
     #: The settings of the sandbox that can change a verdict, if the scorer runs programs.
     sandbox: str = ""
@@ -106,6 +113,11 @@ class Protocol:
             raise ConfigError(
                 f"{owner}: ask = {self.ask!r} is not one of {', '.join(get_args(Ask))}"
             )
+        if self.template.prompt is not None and self.shots:
+            raise ConfigError(
+                f"{owner}: shots = {self.shots}, but template {self.template.name!r} renders complete"
+                " prompts, whose shots are fixed"
+            )
 
     @property
     def answers_per_item(self) -> int:
@@ -115,15 +127,26 @@ class Protocol:
     def with_chat(self, shots_as_text: bool = False) -> Protocol:
         """Return the protocol with the model's chat template, with shots as turns or as text."""
         name = f"{self.name}+chat{'-text' if shots_as_text else ''}"
+        if self.template.prompt is not None:
+            raise ConfigError(
+                f"protocol {self.name!r} has no chat form: template {self.template.name!r} renders"
+                " complete prompts"
+            )
         return replace(self, name=name, chat=True, shots_as_text=shots_as_text)
 
     def with_generation(self) -> Protocol:
         """Return the protocol with a generated letter as answer, scored by ``choice``.
 
-        Decoding fields that differ from their defaults are kept.
+        Decoding fields that differ from their defaults are kept. Raises ConfigError with
+        ``choices_only``.
         """
         if self.ask == "text":
             return self
+        if self.choices_only:
+            raise ConfigError(
+                f"protocol {self.name!r} compares log-likelihoods of choices and has no variant in"
+                " which the model generates a letter"
+            )
         changed_decoding = {
             field.name: value
             for field in fields(Decoding)
@@ -176,6 +199,8 @@ class Protocol:
         return hashlib.sha256(b"\n".join(contents)).hexdigest()[:16]
 
     def _prompts_hash(self, dataset: Dataset) -> str:
+        if self.template.prompt is not None:
+            return self._complete_prompts_hash(dataset)
         kinds: dict[tuple[str, int], Item] = {}
         for item in dataset.items:
             kind = (item.subject, len(item.options))
@@ -197,6 +222,17 @@ class Protocol:
             except Exception as error:  # becomes the item's error when it is evaluated
                 texts.append([f"{type(error).__name__}: {error}"])
         return hashlib.sha256(canonical_json(texts)).hexdigest()[:16]
+
+    def _complete_prompts_hash(self, dataset: Dataset) -> str:
+        digest = hashlib.sha256()
+        for item in sorted(dataset.items, key=lambda item: item.id):
+            try:
+                request = self.request(item, ())
+                parts: list[Any] = [asdict(request.prompt), request.choices, request.given]
+            except Exception as error:  # becomes the item's error when it is evaluated
+                parts = [f"{type(error).__name__}: {error}"]
+            digest.update(canonical_json(parts))
+        return digest.hexdigest()[:16]
 
     def select_shots(self, item: Item, pool: Iterable[Item]) -> tuple[Item, ...]:
         """Return the item's shots: the first of the pool, without the item and its copies.
@@ -236,6 +272,8 @@ class Protocol:
         Raises TypeError if the template renders something other than text.
         """
         template = self.template
+        if template.prompt is not None:
+            return template.prompt(item)
         shots = tuple(
             _shot(template, arranged)
             for shot in self.select_shots(item, pool)

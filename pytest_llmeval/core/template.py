@@ -35,6 +35,9 @@ class Template:
     #: Item → one text per choice that is appended to the question and not scored. For partial
     #: evaluation, in which the choices fill a blank and the text after the blank is scored.
     given: Callable[[Item], tuple[str, ...]] | None = None
+    #: Item → complete prompt with shots, instead of ``description``, ``question`` and the pool. For
+    #: prompts that another tool rendered: number of shots and order of options are fixed.
+    prompt: Callable[[Item], Prompt] | None = None
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -57,6 +60,8 @@ class Prompt:
 
     ``shots`` are (question, answer) pairs. ``prefix`` is text with which the answer is made to
     begin. ``shots_as_text``: in a chat, shots and question are one turn of the user.
+    ``keep_description``: in a chat, the system message is the description with its trailing white
+    space.
     """
 
     description: str
@@ -66,6 +71,7 @@ class Prompt:
     separator: str = "\n\n"
     prefix: str = ""
     shots_as_text: bool = False
+    keep_description: bool = False
 
     @property
     def text(self) -> str:
@@ -99,7 +105,8 @@ class Prompt:
         """
         messages = []
         if self.description:
-            messages.append({"role": "system", "content": self.description.rstrip()})
+            system = self.description if self.keep_description else self.description.rstrip()
+            messages.append({"role": "system", "content": system})
         if self.shots_as_text:
             return [*messages, {"role": "user", "content": self._shots_text + self.question}]
         for question, answer in self.shots:

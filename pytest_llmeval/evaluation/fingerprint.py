@@ -63,6 +63,8 @@ def protocol_content(protocol: Protocol) -> dict[str, Any]:
             **({"blank_stop": "behind text"} if any(map(str.isspace, decoding.stop)) else {}),
         },
         "template": template,
+        # Only if there are any, so that other protocols keep their fingerprints.
+        **({"origin": dict(protocol.origin)} if protocol.origin else {}),
     }
 
 
@@ -97,6 +99,8 @@ class _AnyField(dict[str, str]):
 
 
 def _probe(template: Template) -> dict[str, Any]:
+    if template.prompt is not None:  # its prompts are all in ``prompts_used``
+        return {"name": template.name}
     options = tuple(f" option {label} " for label in LABELS[:10])
     probe = Item("probe", "probe_subject", " Q? ", 1, options, _AnyField())
     if not template.choices(probe):

@@ -119,7 +119,8 @@ def _waves(plan: Plan, size: int) -> dict[str, int]:
 
 def variants(protocol: Protocol) -> tuple[ProtocolVariant, ...]:
     """Return the protocol and, if it compares choices, its variant for models that return only text."""
-    alternatives = [] if protocol.ask == "text" else [protocol.with_generation()]
+    fixed = protocol.ask == "text" or protocol.choices_only
+    alternatives = [] if fixed else [protocol.with_generation()]
     return tuple(
         ProtocolVariant(fingerprint(variant), protocol_content(variant))
         for variant in (protocol, *alternatives)

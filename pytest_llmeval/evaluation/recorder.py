@@ -369,7 +369,10 @@ def answerable_protocol(protocol: Protocol, model: Model) -> Protocol:
     if protocol.ask in model.asks:
         return protocol
     if "text" in model.asks:
-        return protocol.with_generation()
+        try:
+            return protocol.with_generation()
+        except ConfigError as error:
+            raise UnanswerableError(f"model {model.name} returns only text; {error}") from None
     raise UnanswerableError(
         f"model {model.name} compares choices only; protocol {protocol.name!r} needs it to"
         " generate text"

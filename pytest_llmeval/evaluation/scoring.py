@@ -14,13 +14,13 @@ from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
+from pytest_llmeval.core.logprobs import all_same
 from pytest_llmeval.core.plan import Plan
 from pytest_llmeval.core.plan import ProtocolVariant
 from pytest_llmeval.core.plan import arm_fingerprint
 from pytest_llmeval.core.reasoning import is_cut_off
 from pytest_llmeval.evaluation.jobs import Job
 from pytest_llmeval.scorers import get_scorer
-from pytest_llmeval.scorers.likelihood import all_same
 
 
 def score_response(item: Item, response: Response, scorer: str) -> Score | Job:

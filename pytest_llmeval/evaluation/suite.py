@@ -20,6 +20,7 @@ from pytest_llmeval.bias import content_free
 from pytest_llmeval.bias.arms import Arm
 from pytest_llmeval.bias.arms import arms
 from pytest_llmeval.bias.arms import usual_options
+from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Dataset
@@ -71,6 +72,11 @@ def choose_protocol(benchmark: Benchmark, marked: str | None, settings: Settings
                 f"protocol {text!r}: unknown modifier '+{modifier}'"
                 f"{suggestion(modifier, ('chat', 'chat-text', 'generate', 'embed:MODEL'))}"
             )
+    if settings.shots is not None and protocol.template.prompt is not None:
+        raise ConfigError(
+            f"benchmark {benchmark.name!r}: --llm-shots cannot change its prompts, which are complete"
+            " texts with their shots: give the number of shots to the function that makes the benchmark"
+        )
     if settings.shots is not None and settings.shots != protocol.shots:
         protocol = replace(protocol, shots=settings.shots)
     if settings.decoding:
@@ -246,6 +252,8 @@ class Suite:
         if dataset.chance() is None:
             return ()
         free: tuple[Arm, ...] = ()
+        if self.settings.permutations is not None or self.settings.debias:
+            _check_reordering(test, protocol, dataset)
         if "contextual" in self.settings.debias and protocol.scorer == "letter":
             content_free.check_shared_prompt(test, protocol, dataset)
             free = content_free.ARMS
@@ -289,6 +297,21 @@ class Suite:
             self._datasets[benchmark.source] = dataset
             self._item_ids.update(item.id for item in dataset.items)
         return self._datasets[benchmark.source]
+
+
+def _check_reordering(test: str, protocol: Protocol, dataset: Dataset) -> None:
+    """Raise ConfigError if options cannot be shown in another order."""
+    if protocol.template.prompt is not None:
+        raise ConfigError(
+            f"{test}: --llm-permutations and --llm-debias need prompts in which options can be"
+            f" reordered, and template {protocol.template.name!r} renders complete prompts"
+        )
+    for item in dataset.items:
+        if len(item.options) > len(LABELS):
+            raise ConfigError(
+                f"{test}: --llm-permutations and --llm-debias reorder up to {len(LABELS)} options,"
+                f" and {item.id} has {len(item.options)}"
+            )
 
 
 def _without_row(item: Item) -> Item:

@@ -52,7 +52,7 @@ def read_hybrid(text: str | None) -> dict[str, float]:
     if text is None:
         return {}
     from pytest_llmeval.runs.bias import DEBIASED
-    from pytest_llmeval.scorers import SCORERS
+    from pytest_llmeval.scorers import scorer_names
 
     weights: dict[str, float] = {}
     for part in text.split(","):
@@ -66,8 +66,8 @@ def read_hybrid(text: str | None) -> dict[str, float]:
                 f"--llm-hybrid {text}: expected SCORER=WEIGHT,…, such as matched=0.7,choice=0.3"
             )
         # A scorer with options, such as exact_match+case, is looked up without them.
-        if scorer not in DEBIASED and scorer.partition("+")[0] not in SCORERS:
-            scorers = {*SCORERS, *DEBIASED}
+        scorers = {*scorer_names(), *DEBIASED}
+        if scorer not in scorers and scorer.partition("+")[0] not in scorers:
             raise ConfigError(
                 f"--llm-hybrid {text}: unknown scorer {scorer!r}{suggestion(scorer, scorers)}"
             )

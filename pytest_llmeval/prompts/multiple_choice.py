@@ -5,9 +5,9 @@ Formats of lm-evaluation-harness are those of version 0.4.13.
 
 from __future__ import annotations
 
-from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Template
+from pytest_llmeval.core import option_labels
 
 
 def option_lines(item: Item) -> str:
@@ -16,13 +16,13 @@ def option_lines(item: Item) -> str:
     Options are not stripped, since none of the formats with these lines strips them.
     """
     return "".join(
-        f"\n{label}. {option}" for label, option in zip(LABELS, item.options, strict=False)
+        f"\n{label}. {option}" for label, option in zip(labels(item), item.options, strict=True)
     )
 
 
 def labels(item: Item) -> tuple[str, ...]:
-    """Return the letters of the item's options, as choices whose likelihoods are compared."""
-    return tuple(LABELS[: len(item.options)])
+    """Return the labels of the item's options, as choices whose likelihoods are compared."""
+    return option_labels(len(item.options))
 
 
 def whole_options(item: Item) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ def _lmeval_question(item: Item) -> str:
         domain = "Driving license"  # only in this task file
     options = "".join(
         f"\n{' ' * (label == 'D')}{label}. {option}"
-        for label, option in zip(LABELS, item.options, strict=False)
+        for label, option in zip(labels(item), item.options, strict=True)
     )
     return (
         f"The following is multiple-choice question about {domain}."

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Template
+from pytest_llmeval.core import option_labels
 from pytest_llmeval.core.seeded_random import SeededRandom
 from pytest_llmeval.prompts.multiple_choice import no_choices
 
@@ -57,7 +58,7 @@ def lettered(*, reasoning: bool = True) -> Template:
     """Return a template with A., B., C. … before the options; the answer is a letter."""
 
     def letters(item: Item) -> list[str]:
-        return [f"{label}." for label in LABELS[: len(item.options)]]
+        return [f"{label}." for label in option_labels(len(item.options))]
 
     return Template(
         name=_template_name("lettered", reasoning),

@@ -54,7 +54,7 @@ from pytest_llmeval.runs.run import load_run
 from pytest_llmeval.runs.usage import Key
 from pytest_llmeval.runs.usage import ResourceUse
 from pytest_llmeval.runs.usage import resource_use
-from pytest_llmeval.scorers import SCORERS
+from pytest_llmeval.scorers import scorer_names
 from pytest_llmeval.storage.folder import RunFolder
 from pytest_llmeval.storage.folder import run_name
 
@@ -284,7 +284,7 @@ def check_thresholds(
     folders = tuple(earlier)
     names = KnownNames(
         benchmarks=NAMES,
-        scorers={*SCORERS, *DEBIASED},
+        scorers={*scorer_names(), *DEBIASED},
         tests=tests or {},
         models=models,
         earlier=lambda: _earlier_names(folders),

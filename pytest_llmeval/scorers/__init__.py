@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -22,6 +21,11 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
 from pytest_llmeval.core.errors import suggestion
 from pytest_llmeval.core.installation import install_hint
+from pytest_llmeval.core.scorer import Jobs
+from pytest_llmeval.core.scorer import ScoreFunction
+from pytest_llmeval.core.scorer import Scorer
+from pytest_llmeval.core.scorer import add_scorer
+from pytest_llmeval.core.scorer import registered_scorers
 
 if TYPE_CHECKING:
     from pytest_llmeval.scorers.choice.reader import extract_choice
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.scorers.number import extract_number
     from pytest_llmeval.scorers.number import numbers_equal
     from pytest_llmeval.scorers.published import with_random_guesses
+    from pytest_llmeval.scorers.response_text import text_score
 
 _PUBLIC = {
     "extract_choice": "choice.reader",
@@ -37,6 +42,7 @@ _PUBLIC = {
     "extract_number": "number",
     "normalise": "exact_match",
     "numbers_equal": "number",
+    "text_score": "response_text",
     "with_random_guesses": "published",
 }
 """Public function → its module."""
@@ -52,40 +58,6 @@ def __getattr__(name: str) -> Any:
 @cache
 def _function(module: str, name: str) -> Any:
     return getattr(import_module(f"{__name__}.{module}"), name)
-
-
-@dataclass(frozen=True, slots=True)
-class Jobs:
-    """What a scorer has run, and the score of what was run.
-
-    ``kind``: of the jobs, which selects what runs them (``evaluation.jobs``). ``job`` makes one of a
-    response, or scores it at once where there is nothing to run. ``score_of`` is given the item,
-    its job and the result. ``reference``: the job of the item's own solution, which must be scored
-    as correct.
-    """
-
-    kind: str
-    job: Callable[[Item, Response], Any]
-    score_of: Callable[[Item, Any, Any], Score]
-    reference: Callable[[Item], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Scorer:
-    """Scorer with its name and version."""
-
-    name: str
-    version: int
-    """Incremented by every change that scores anything differently; part of the fingerprint."""
-    score: Callable[[Item, Response], Score]
-    """With ``jobs``, only scores responses without a job; others are errors."""
-    needs: tuple[str, str] | None = None
-    """Module of an optional library, and the extra that installs it."""
-    jobs: Jobs | None = None
-    """For code to be run: the jobs, and the scores of their results."""
-
-    def __call__(self, item: Item, response: Response) -> Score:
-        return self.score(item, response)
 
 
 def _scorer(name: str, version: int, module: str, needs: tuple[str, str] | None = None) -> Scorer:
@@ -173,6 +145,7 @@ SCORERS: Mapping[str, Scorer] = {
 __all__ = [
     "SCORERS",
     "Jobs",
+    "Score",
     "Scorer",
     "counts_all_items",
     "extract_choice",
@@ -181,8 +154,36 @@ __all__ = [
     "get_scorer",
     "normalise",
     "numbers_equal",
+    "register_scorer",
+    "scorer_names",
+    "text_score",
     "with_random_guesses",
 ]
+
+
+def register_scorer(name: str, *, version: int) -> Callable[[ScoreFunction], ScoreFunction]:
+    """Return a decorator that registers a function from item and response as a scorer.
+
+    Protocols name it like a scorer of this package. ``version`` is part of the fingerprint of these
+    protocols: increment it with every change that scores anything differently. The function is not
+    called for responses with an error, and an exception that it raises is an error of the item.
+    Registration is per process: write it in a module that every process imports, such as
+    ``conftest.py`` or the module of the test. Raises ConfigError for a name that a scorer of this
+    package or another function has.
+    """
+    if name in SCORERS:
+        raise ConfigError(f"scorer {name!r} is one of this package: choose another name")
+
+    def register(score: ScoreFunction) -> ScoreFunction:
+        add_scorer(Scorer(name, version, score))
+        return score
+
+    return register
+
+
+def scorer_names() -> set[str]:
+    """Return the names of all scorers, those of this package and registered ones."""
+    return {*SCORERS, *registered_scorers}
 
 
 def counts_all_items(name: str) -> bool:
@@ -206,10 +207,9 @@ def get_scorer(name: str) -> Scorer:
         return _exact_match(name, options)
     if options and base == "matched":
         return _matched(name, name.partition("+")[2])
-    try:
-        scorer = SCORERS[name]
-    except KeyError:
-        raise ConfigError(f"unknown scorer {name!r}{suggestion(name, SCORERS)}") from None
+    scorer = SCORERS.get(name) or registered_scorers.get(name)
+    if scorer is None:
+        raise ConfigError(f"unknown scorer {name!r}{suggestion(name, scorer_names())}")
     _check_library(name, scorer.needs)
     return scorer
 

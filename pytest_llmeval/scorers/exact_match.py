@@ -13,11 +13,11 @@ import unicodedata
 from collections.abc import Callable
 from collections.abc import Collection
 
-from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
+from pytest_llmeval.core import option_labels
 from pytest_llmeval.scorers.response_text import answer_to_item
 from pytest_llmeval.scorers.response_text import scoring_fault
 from pytest_llmeval.scorers.response_text import text_score
@@ -73,7 +73,7 @@ def _exact_match(item: Item, response: Response, options: frozenset[str]) -> Sco
     flags = dict.fromkeys(options, True)
     text = (without_reasoning(response.text or "") or "").strip()
     answer, gold = normalise(text, **flags), normalise(item.gold_label, **flags)
-    letters = {normalise(label, **flags) for label in LABELS[: len(item.options)]}
+    letters = {normalise(label, **flags) for label in option_labels(len(item.options))}
     if not answer or (item.options and answer not in letters):
         return text_score(None, False)
     return text_score(text, answer == gold)

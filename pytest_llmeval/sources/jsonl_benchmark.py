@@ -13,10 +13,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import DataError
 from pytest_llmeval.core import Dataset
 from pytest_llmeval.core import Item
+from pytest_llmeval.core import option_index
+from pytest_llmeval.core import option_labels
 from pytest_llmeval.sources.data_warnings import abbreviate
 from pytest_llmeval.sources.data_warnings import item_warnings
 from pytest_llmeval.sources.data_warnings import normalize
@@ -163,8 +164,8 @@ def _options(where: str, value: Any, name: str) -> tuple[str, ...]:
         return ()
     if not isinstance(value, list) or not all(isinstance(option, str) for option in value):
         raise DataError(f"{where}: field {name!r} must be a list of texts (numbers in quotes)")
-    if not 2 <= len(value) <= len(LABELS):
-        raise DataError(f"{where}: {len(value)} options; 2 to {len(LABELS)} are supported")
+    if len(value) < 2:
+        raise DataError(f"{where}: {len(value)} options; at least 2 were expected")
     return tuple(value)
 
 
@@ -177,10 +178,10 @@ def _gold(where: str, value: Any, name: str, options: tuple[str, ...]) -> int | 
         if not isinstance(value, str) and not _is_number(value):
             raise DataError(f"{where}: field {name!r} must be text or a number, not {value!r:.40}")
         return str(value)
-    labels = LABELS[: len(options)]
+    labels = option_labels(len(options))
     index = value
-    if isinstance(value, str) and len(value.strip()) == 1 and value.strip() in LABELS:
-        index = LABELS.index(value.strip())
+    if isinstance(value, str) and (len(value.strip()) == 1 or value.strip() in labels):
+        index = option_index(value.strip())
     if isinstance(index, bool) or not isinstance(index, int):
         matches = [label for label, text in zip(labels, options, strict=True) if text == value]
         hint = f"; write {matches[0]!r}" if len(matches) == 1 else ""

@@ -18,7 +18,7 @@ TABLE = GOLDEN_FILES / "fingerprints.json"
 
 def fingerprints() -> dict[str, str]:
     """``mmlu/lmeval letter`` → fingerprint, of every benchmark that needs no argument."""
-    benchmarks = [make() for make in map(vars(catalog).get, catalog.__all__) if callable(make)]
+    benchmarks = [getattr(catalog, name)() for name in catalog.NAMES]
     return {
         f"{benchmark.name}/{protocol.name} {protocol.scorer}": fingerprint(protocol)
         for benchmark in benchmarks

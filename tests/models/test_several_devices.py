@@ -128,6 +128,7 @@ def test_too_few_gpus_are_one_line(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "1")
     with pytest.raises(ModelError, match=r"devices=8: 8 GPUs are needed; this machine has 4$"):
         loading.load(parse_spec(f"{folder}?devices=8"))
     monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "3")

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_llmeval.bias.arms import position_of
-from pytest_llmeval.core import LABELS
+from pytest_llmeval.core import option_label
 from pytest_llmeval.core.plan import family_of
 from pytest_llmeval.metrics import _validation
 from pytest_llmeval.metrics.paired_tests import holm
@@ -232,7 +232,7 @@ def position_results(arms: Sequence[str], rows: Rows) -> tuple[PositionResult, .
     if not rows or any(row[arm].gold is None for row in rows for arm in arms):
         return ()
     sizes = {len(row[arm].options) for row in rows for arm in arms}
-    places: list[tuple[str, int]] = [(LABELS[k], k) for k in range(max(sizes))]
+    places: list[tuple[str, int]] = [(option_label(k), k) for k in range(max(sizes))]
     if len(sizes) > 1:
         places.append(("last", -1))
     results = []

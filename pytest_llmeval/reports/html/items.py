@@ -15,6 +15,7 @@ from typing import Any
 from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
+from pytest_llmeval.core import option_index
 from pytest_llmeval.overlap.report import ItemOverlap
 from pytest_llmeval.reports.extraction import extraction_reason
 from pytest_llmeval.reports.formatting import shorten
@@ -42,8 +43,10 @@ def scored_values(record: Record, stored: StoredPrompt | None) -> Sequence[float
         ):
             return None
         values = per_character(values, stored.compared_texts)
-    chosen = LABELS.find(record.answer) if record.answer and len(record.answer) == 1 else -1
-    return values if 0 <= chosen < len(values) and values[chosen] == max(values) else None
+    chosen = option_index(record.answer or "")
+    if chosen is None:
+        return None
+    return values if chosen < len(values) and values[chosen] == max(values) else None
 
 
 TEXT_LIMIT = 100_000

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_llmeval.core import FILTERED
-from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import REFUSED
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Record
+from pytest_llmeval.core import option_index
 from pytest_llmeval.metrics import Counts
 from pytest_llmeval.metrics import Result
 from pytest_llmeval.metrics import calibration
@@ -307,7 +307,7 @@ def _calibration(items: ItemRecords, prompts: Mapping[str, StoredPrompt]) -> dic
             values = scored_values(record, prompts.get(name))
             if record.outcome is Outcome.ERROR or values is None or record.answer is None:
                 continue
-            confidence = choice_confidence(values, LABELS.index(record.answer))
+            confidence = choice_confidence(values, option_index(record.answer) or 0)
             if confidence is not None:
                 pairs.append((confidence, record.outcome is Outcome.CORRECT))
     diagram = calibration(pairs)

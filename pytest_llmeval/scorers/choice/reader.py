@@ -103,6 +103,11 @@ def choice(item: Item, response: Response) -> Score:
     fault = scoring_fault(item, response, options=True)
     if fault is not None:
         return Score(Outcome.ERROR, error=fault)
+    if len(item.options) > len(LABELS):
+        return Score(
+            Outcome.ERROR,
+            error=f"{len(item.options)} options: only the labels of {len(LABELS)} can be read",
+        )
     answer = extract_choice(response.text or "", item.options)
     return text_score(answer, answer == item.gold_label)
 

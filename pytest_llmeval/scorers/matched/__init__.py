@@ -16,11 +16,11 @@ from collections.abc import Callable
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.core import LABELS
 from pytest_llmeval.core import Item
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.core import Response
 from pytest_llmeval.core import Score
+from pytest_llmeval.core import option_label
 from pytest_llmeval.core.matched_detail import MatchedReading
 from pytest_llmeval.core.seeded_random import SeededRandom
 from pytest_llmeval.scorers import normalization
@@ -90,7 +90,7 @@ def _scored(item: Item, response: Response, load: Callable[[], Embed]) -> Score:
     index = draws.choice(matches)
     return Score(
         Outcome.CORRECT if index == item.gold else Outcome.WRONG,
-        answer=LABELS[index],
+        answer=option_label(index),
         tie=len(matches) > 1,
         detail=reading.text,
         seconds=seconds,
