@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
@@ -19,6 +22,7 @@ import pytest
 
 from pytest_llmeval.catalog import lm_eval_task
 from pytest_llmeval.catalog import lm_eval_task_hashes
+from pytest_llmeval.cli import main
 from pytest_llmeval.core import Benchmark
 from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import DataError
@@ -29,6 +33,8 @@ from pytest_llmeval.core import Response
 from pytest_llmeval.evaluation.fingerprint import fingerprint
 from pytest_llmeval.evaluation.fingerprint import protocol_content
 from pytest_llmeval.models import load_model
+from pytest_llmeval.runs import compare
+from pytest_llmeval.runs import load_run
 from pytest_llmeval.scorers import get_scorer
 
 LIMIT = 24
@@ -316,3 +322,53 @@ def demo_samples(
     for row in results["samples"][case.task]:
         samples.setdefault(row["doc_id"], {})[row["filter"]] = row
     return samples
+
+
+SESSION = """
+import pytest
+from pytest_llmeval.catalog import lm_eval_task
+
+@pytest.mark.llmeval(lm_eval_task("local_choices", include_path={folder!r}))
+def test_choices(answer):
+    assert answer.correct
+"""
+
+
+def test_the_log_of_lm_eval_agrees_with_a_run_of_its_task(
+    files: Path, weights: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both as commands: lm-eval with its log imported, and pytest."""
+    lm_eval_command = [
+        *(sys.executable, "-m", "lm_eval", "--model", "hf", "--device", "cpu"),
+        *("--model_args", f"pretrained={weights},dtype=float32", "--batch_size", "1"),
+        *("--tasks", "local_choices", "--include_path", str(files)),
+        *("--log_samples", "--output_path", str(tmp_path / "log")),
+    ]
+    (tmp_path / "test_choices.py").write_text(SESSION.format(folder=str(files)))
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    own_command = [
+        *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+        *("--llm-model", f"hf:{weights}?device=cpu&dtype=float32"),
+    ]
+    theirs = timed(lm_eval_command, tmp_path)
+    ours = timed(own_command, tmp_path)
+    (log,) = (tmp_path / "log").rglob("results_*.json")
+    assert main(["import", str(log), "--out", str(tmp_path / "imported"), "--model", "demo"]) == 0
+    (own,) = (tmp_path / "runs").glob("*/")
+    imported = load_run(tmp_path / "imported")
+    comparison = compare(imported, load_run(own), allow_mismatch=True)
+    assert {pair.scorer for pair in comparison.comparisons} == {
+        *("lmeval_acc", "lmeval_acc_norm", "lmeval_acc_bytes")
+    }
+    for pair in comparison.comparisons:
+        assert (pair.overall.items, pair.newly_wrong, pair.newly_right) == (24, (), ())
+    with capsys.disabled():
+        print(f"\nlocal_choices, whole commands: lm-eval {theirs:.1f} s, pytest {ours:.1f} s")
+
+
+def timed(command: list[str], folder: Path) -> float:
+    """Wall seconds of a command, which must succeed."""
+    started = time.perf_counter()
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return time.perf_counter() - started
