@@ -13,6 +13,7 @@ import pytest_llmeval
 PACKAGE = Path(pytest_llmeval.__file__).parent
 ALLOWED = PACKAGE / "plugin" / "pytest_internals.py"
 OTHER_LIBRARIES = {
+    PACKAGE / "catalog" / "lm_eval",  # the filters of lm-eval's tasks
     PACKAGE / "models" / "hf",  # torch and transformers
     PACKAGE / "models" / "ray",  # the function with which Ray prints
     PACKAGE / "sandbox",  # a socket of docker's; nothing there runs beside pytest's objects

@@ -69,11 +69,14 @@ def test_everything_that_can_change_an_answer_is_in_the_key(request_: Request) -
         "separator": "\n",
         "prefix": "It is",
     }
-    # How shots are put to a chat is in its messages, and is nothing to a plain text.
-    assert {*prompts, "shots_as_text"} == {field.name for field in fields(Prompt)}
-    chat = replace(request_, chat=True)
-    as_text = replace(chat, prompt=replace(PROMPT, shots_as_text=True))
-    assert response_key("m", as_text) != response_key("m", chat)
+    # What a chat's messages are made of does not matter to a plain text.
+    of_chats = {"shots_as_text", "keep_description"}
+    assert {*prompts, *of_chats} == {field.name for field in fields(Prompt)}
+    prompt = replace(PROMPT, description="Be brief.\n\n")
+    chat = replace(request_, chat=True, prompt=prompt)
+    for name in of_chats:
+        other = replace(chat, prompt=replace(prompt, **{name: True}))
+        assert response_key("m", other) != response_key("m", chat)
     decodings = {
         "max_tokens": 9,
         "temperature": 0.9,

@@ -7,6 +7,7 @@ its own series.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -91,10 +92,10 @@ _Key = tuple[str, str, str, str | None, str]
 def read_history(folder: Path) -> tuple[list[JudgedRun], list[str]]:
     """Return the runs of a folder, oldest first, and a message for every unreadable run.
 
-    Raises RunError if the folder contains no run.
+    Raises RunError if the folder contains no run, and OSError for an impossible name.
     """
     runs, problems = [], []
-    for file in sorted(folder.glob("*/run.json")):
+    for file in _matching(folder, "*/run.json"):
         try:
             runs.append(read_judged_run(file.parent))
         except RunError as error:
@@ -105,10 +106,20 @@ def read_history(folder: Path) -> tuple[list[JudgedRun], list[str]]:
     return runs, problems
 
 
+def _matching(folder: Path, pattern: str) -> list[Path]:
+    """Return the files of a folder by name; none if there is no folder.
+
+    Raises OSError for a name that the file system refuses, which ``glob`` ignores from Python 3.13 on.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        folder.stat()
+    return sorted(folder.glob(pattern))
+
+
 def baseline_names(folder: Path) -> dict[str, str]:
     """Return run name → names of the baselines in a folder that are copies of it."""
     names: dict[str, list[str]] = {}
-    for file in sorted(folder.glob("*.json")):
+    for file in _matching(folder, "*.json"):
         try:
             run = read_baseline(file).manifest.get("run")
         except RunError:
