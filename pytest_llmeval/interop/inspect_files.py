@@ -109,7 +109,7 @@ def _member(archive: zipfile.ZipFile, path: Path, name: str) -> Mapping[str, Any
         value = json.loads(archive.read(name))
     except (OSError, EOFError, ValueError, RecursionError, zipfile.BadZipFile, zlib.error) as error:
         raise ConfigError(f"{path}: {name} is damaged: {error}") from None
-    except NotImplementedError as error:  # another compression, or encryption
+    except RuntimeError as error:  # zipfile's for encryption and for another compression
         raise ConfigError(f"{path}: {name} cannot be read: {error}") from None
     if not isinstance(value, dict):
         raise ConfigError(f"{path}: {name} is damaged: it is no JSON object")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_llmeval.core import ConfigError
 from pytest_llmeval.core import Outcome
 from pytest_llmeval.interop.log import ImportOptions
 from pytest_llmeval.interop.reading import read_log
@@ -332,3 +333,16 @@ def test_chance_of_multiple_choice(tmp_path):
     assert read_log(file, PLAIN).benchmarks[0].chance == 0.5
     edit_json(file, lambda log: log["plan"]["steps"][0]["params"].update(multiple_correct=True))
     assert read_log(file, PLAIN).benchmarks[0].chance is None
+
+
+def test_an_encrypted_archive_is_one_line(tmp_path):
+    file = inspect_archive(inspect_log(tmp_path / "log.json", VALUES), tmp_path / "log.eval")
+    content = bytearray(file.read_bytes())
+    for signature, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        place = content.find(signature)
+        while place >= 0:
+            content[place + flags] |= 1
+            place = content.find(signature, place + 1)
+    file.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"log\.eval: header\.json cannot be read: .*encrypted"):
+        imported(file, tmp_path / "run")
